@@ -1,0 +1,102 @@
+"""Cells and runs: every combination that a study measures, and the path that names each one."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import PurePosixPath
+from typing import Any
+
+from whichdevice.config.model import Only, Study, Workload
+from whichdevice.errors import StudyError
+
+# Axes that are left out of a cell's name at these values.
+AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
+AXIS_TYPES: dict[str, Any] = {"fraction": float, "loop": str, "sequence_length": int}
+CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One combination of device, workload, backend, precision, batch size and further axes."""
+
+    device: str
+    workload: str
+    backend: str
+    precision: str
+    batch_size: int
+    fraction: float = 1.0
+    loop: str = "epoch"
+    sequence_length: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The cell's folder below device and workload, e.g. `tensorflow-float32-b1024-fraction=0.1`."""
+        axes = "".join(
+            f"-{axis}={getattr(self, axis)}"
+            for axis, default in AXIS_DEFAULTS.items()
+            if getattr(self, axis) != default
+        )
+        return f"{self.backend}-{self.precision}-b{self.batch_size}{axes}"
+
+    @property
+    def path(self) -> str:
+        """`<device>/<workload>/<name>`."""
+        return f"{self.device}/{self.workload}/{self.name}"
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One process: a cell and the number of its repeat, from 1."""
+
+    cell: Cell
+    repeat: int
+
+    @property
+    def path(self) -> str:
+        """`<device>/<workload>/<cell>/r<repeat>`, below results/<study>/runs."""
+        return f"{self.cell.path}/r{self.repeat}"
+
+    def record(self, study: Study) -> str:
+        """Where the run's record lives, relative to the working directory."""
+        return f"{study.root}/runs/{self.path}/record.json"
+
+
+def parse_run(path: str) -> Run:
+    """Read a run back from its path; raises StudyError on anything else."""
+    parts = PurePosixPath(path).parts
+    if parts and parts[-1] == "record.json":
+        parts = parts[:-1]
+    if len(parts) >= 4 and (match := CELL.match(parts[-2])) and re.fullmatch(r"r[1-9]\d*", parts[-1]):
+        axes = dict(axis.split("=") for axis in match["axes"].split("-") if axis)
+        if axes.keys() <= AXIS_TYPES.keys():
+            typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
+            cell = Cell(
+                parts[-4], parts[-3], match["backend"], match["precision"], int(match["batch_size"]), **typed
+            )
+            return Run(cell, int(parts[-1][1:]))
+    raise StudyError(
+        f"not a run: {path!r}; expected <device>/<workload>/<backend>-<precision>-b<batch>[-<axis>=<value>]/r<repeat>"
+    )
+
+
+def workload_cells(device: str, name: str, workload: Workload, recipe_batch_size: int) -> Iterator[Cell]:
+    """Every combination of one workload's axes on one device."""
+    for backend, precision, batch_size, fraction, loop, sequence_length in product(
+        workload.backend,
+        workload.precision,
+        workload.batch_size or [recipe_batch_size],
+        workload.fraction,
+        workload.loop,
+        workload.sequence_length or [None],
+    ):
+        yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
+
+
+def selected(run: Run, only: Only) -> bool:
+    """Whether a call narrowed by `only` measures this run."""
+    values = {**asdict(run.cell), "repeat": run.repeat}
+    for axis, wanted in only.model_dump(exclude_none=True).items():
+        if values[axis] not in (wanted if isinstance(wanted, list) else [wanted]):
+            return False
+    return True

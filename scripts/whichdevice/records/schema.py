@@ -1,0 +1,193 @@
+"""The record of one run: everything asked, found and timed, enough to recompute each number in the report.
+
+Times are seconds, memory is bytes, rates are per second. A record holds no user names, host names or
+absolute paths. Fields that a failed run never reached are None or empty.
+"""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
+Evidence = Literal["measured", "compiled", "modelled", "published"]
+
+
+class Part(BaseModel):
+    """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Request(Part):
+    """What was asked of a run: the cell, the repeat and every setting that can change its numbers."""
+
+    device: str
+    kind: str
+    replicas: int
+    workload: str
+    module: str
+    backend: str
+    precision: str
+    batch_size: int
+    fraction: float
+    loop: str
+    sequence_length: int | None
+    repeat: int
+    seed: int
+    epochs: int
+    steps_per_epoch: int | None
+    validation: bool
+    learn: bool
+    seconds: float
+    min_steps: int
+    timeout: float
+    profile: bool
+    dataset: str | None
+    source: str | None
+
+
+class WorkloadFacts(Part):
+    """What the workload turned out to be on this data."""
+
+    unit: str = "example"  # what throughput counts: image, sequence, window, product
+    input_shape: list[int] = Field(default_factory=list)
+    target_shape: list[int] = Field(default_factory=list)
+    parameters: int = 0
+    trainable_parameters: int = 0
+    training_examples: int = 0
+    validation_examples: int = 0
+    steps_per_epoch: int = 0
+    flops_per_step: float = 0.0  # analytic, forward and backward, all replicas
+    bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
+    estimated_memory: float = 0.0  # host bytes that the run was expected to need
+    metric: str | None = None  # name of the quality metric, e.g. accuracy
+    higher_is_better: bool = True
+    model_summary: str | None = None
+
+
+class Machine(Part):
+    """What the run ran on."""
+
+    device_name: str | None = None
+    device_count: int = 1
+    cpu: str | None = None
+    cores: int | None = None  # logical processors that the process may use
+    threads: int | None = None  # threads given to the framework
+    memory: int | None = None
+    architecture: str | None = None
+    operating_system: str | None = None
+    driver: str | None = None
+
+
+class Software(Part):
+    """Which code and which settings produced the numbers."""
+
+    python: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    git_commit: str | None = None
+    code_hash: str | None = None
+    flags: dict[str, str] = Field(default_factory=dict)  # resolved: jit_compile, oneDNN, threads, types ...
+
+
+class DataFacts(Part):
+    """Which data the run read."""
+
+    dataset: str
+    source: str
+    checksum: str
+
+
+class Cold(Part):
+    """Everything before steady state, each timed apart. `first_step` holds trace, compilation and one step."""
+
+    start: float | None = None  # process start to framework imported
+    load: float | None = None  # dataset opened and placed
+    build: float | None = None  # model built
+    first_step: float | None = None
+    warm_up: list[tuple[int, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
+
+
+class Steady(Part):
+    """Steady state: every window as (steps, seconds) and the totals a process counts with."""
+
+    windows: list[tuple[int, float]] = Field(default_factory=list)
+    steps: int = 0
+    seconds: float = 0.0
+    step_time: float | None = None  # seconds / steps
+    throughput: float | None = None  # units per second
+    flops_per_second: float | None = None
+    epoch_time: float | None = None  # computed: steps_per_epoch * step_time
+
+
+class Epoch(Part):
+    """One learning epoch, run in full."""
+
+    epoch: int  # from 1
+    seconds: float  # training only
+    validation_seconds: float | None = None
+    loss: float | None = None
+    metric: float | None = None
+    validation_loss: float | None = None
+    validation_metric: float | None = None
+    learning_rate: float | None = None
+
+
+class Memory(Part):
+    """Peak memory of the measured process and of the device, in bytes."""
+
+    peak_host: int | None = None
+    peak_device: int | None = None
+
+
+class Energy(Part):
+    """Joules and by which meter; without a meter, the reason."""
+
+    joules: float | None = None
+    meter: str | None = None
+    reason: str | None = None
+
+
+class Noise(Part):
+    """A fixed kernel before and after the run, and what else the machine did meanwhile."""
+
+    calibration_before: float | None = None
+    calibration_after: float | None = None
+    load_before: float | None = None  # one-minute load average
+    steal: float | None = None  # share of processor time stolen by the hypervisor during the run
+    disturbed: bool = False
+    reasons: list[str] = Field(default_factory=list)
+
+
+class Artefact(Part):
+    """A file kept beside the record, relative to the record's folder."""
+
+    file: str
+    sha256: str
+
+
+class Record(Part):
+    """One run."""
+
+    schema_version: int = SCHEMA_VERSION
+    study: str
+    run: str  # <device>/<workload>/<cell>/r<repeat>
+    evidence: Evidence = "measured"
+    status: Status
+    reason: str | None = None  # one line, for every status but ok
+    asked: Request
+    workload: WorkloadFacts | None = None
+    machine: Machine = Field(default_factory=Machine)
+    software: Software = Field(default_factory=Software)
+    data: DataFacts | None = None
+    cold: Cold = Field(default_factory=Cold)
+    steady: Steady = Field(default_factory=Steady)
+    epochs: list[Epoch] = Field(default_factory=list)
+    results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
+    memory: Memory = Field(default_factory=Memory)
+    energy: Energy = Field(default_factory=Energy)
+    noise: Noise = Field(default_factory=Noise)
+    artefacts: dict[str, Artefact] = Field(default_factory=dict)
+    started: datetime
+    ended: datetime
