@@ -1,0 +1,24 @@
+"""Backends, each one file found by its name; importing one imports no framework until it is started."""
+
+import importlib
+from pathlib import Path
+
+from whichdevice.backends.base import Backend
+from whichdevice.errors import StudyError
+
+
+def backend_names() -> list[str]:
+    """The backends that this version can run."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in ("__init__", "base"))
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The backend of that name; raises StudyError where there is none."""
+    if name not in backend_names():
+        raise StudyError(f"backend {name}: this version runs {', '.join(backend_names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    return next(
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Backend) and value is not Backend
+    )

@@ -1,0 +1,25 @@
+"""Measure deep-learning workloads on CPUs, GPUs and TPUs and tell which device to use.
+
+    snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
+    snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
+
+Stages: datasets, runs, tables, figures, report.
+"""
+
+if not workflow.overwrite_configfiles:
+
+    configfile: "config/config.yaml"
+
+
+include: "rules/study.smk"
+include: "rules/datasets.smk"
+include: "rules/runs.smk"
+include: "rules/tables.smk"
+include: "rules/figures.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.report.input,

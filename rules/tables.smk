@@ -1,0 +1,26 @@
+# Tables are a pure function of the records: this call's and every other one that is there.
+TABLES = [f"{ROOT}/tables/{table}.csv" for table in ("runs", "epochs", "summary", "speedups", "published")]
+
+
+rule tables:
+    input:
+        config=f"{ROOT}/config.yaml",
+        records=PLAN.records(PLAN.wanted()),
+        published=f"{workflow.basedir}/config/published.csv",
+    output:
+        TABLES,
+    log:
+        f"{ROOT}/logs/tables.log",
+    benchmark:
+        f"{ROOT}/benchmarks/tables.tsv"
+    params:
+        records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
+        other_times=[os.stat(path).st_mtime_ns for path in PLAN.other_records()],
+        code=code_hash("whichdevice.tables"),
+    conda:
+        CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=2000,
+    script:
+        "../scripts/tables.py"

@@ -1,0 +1,31 @@
+"""Measure one run by hand or from the rule `measure`: python scripts/measure.py CONFIG RECORD [--log FILE].
+
+For example: python scripts/measure.py results/quick/config.yaml \\
+    results/quick/runs/cpu/mnist_cnn/tensorflow-float32-b1024/r1/record.json
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+from whichdevice.measuring.measure import measure
+
+
+def main() -> int:
+    """Exit 0 whenever a record was written, whatever its status; 2 where the study is at fault."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path, help="resolved config of the study")
+    parser.add_argument("record", type=Path, help="record to write; its path names the run")
+    parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
+    arguments = parser.parse_args()
+    try:
+        measure(arguments.config, arguments.record, arguments.log or arguments.record.with_name("run.log"))
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

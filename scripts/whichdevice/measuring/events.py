@@ -1,0 +1,37 @@
+"""What a measured process tells its supervisor: one JSON object a line through a pipe.
+
+The supervisor keeps what has arrived, so that a run which is killed half-way still leaves a record.
+"""
+
+import json
+from typing import IO, Any
+
+from pydantic import BaseModel
+
+
+class Emitter:
+    """The measured process's end of the pipe."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def part(self, place: str, value: BaseModel | dict[str, Any]) -> None:
+        """A part of the record: `place` is its field, values are merged into what is there."""
+        values = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        self._send({"event": "part", "place": place, "value": values})
+
+    def append(self, place: str, value: BaseModel) -> None:
+        """One more entry of a list in the record, e.g. an epoch."""
+        self._send({"event": "append", "place": place, "value": value.model_dump(mode="json")})
+
+    def progress(self, phase: str, **values: float | int | None) -> None:
+        """Where the run is, for the person who waits: epoch, epochs, step_time, seconds_left, loss, metric."""
+        self._send({"event": "progress", "phase": phase, "value": values})
+
+    def end(self, status: str, reason: str | None = None) -> None:
+        """The last word."""
+        self._send({"event": "end", "status": status, "reason": reason})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(message) + "\n")
+        self._stream.flush()

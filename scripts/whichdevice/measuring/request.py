@@ -1,0 +1,68 @@
+"""From a study and one of its runs to everything that was asked of that run."""
+
+from pathlib import Path
+
+from whichdevice.cells import Run, workload_cells
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+
+
+def study_runs(study: Study) -> list[Run]:
+    """Every run of a study in the order of measuring: all first repeats, then all second ones."""
+    cells = [
+        cell
+        for device in study.devices
+        for name, workload in study.workloads.items()
+        for cell in workload_cells(device, name, workload, workload_class(workload.module or name).recipe.batch_size)
+    ]
+    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def dataset_of(study: Study, workload: str) -> str | None:
+    """The dataset that one of the study's workloads reads, or None."""
+    return workload_class(study.workloads[workload].module or workload).dataset
+
+
+def dataset_folder(study: Study, dataset: str) -> Path:
+    """Where the prepared dataset lives, relative to the working directory; its source must be decided."""
+    return Path("results/datasets") / dataset / study.data.sources[dataset]
+
+
+def build_request(study: Study, run: Run) -> Request:
+    """The request of one run; raises StudyError when the study holds no such run."""
+    cell = run.cell
+    if cell.device not in study.devices or cell.workload not in study.workloads:
+        raise StudyError(f"{run.path}: the study has no such device or workload")
+    device, workload = study.devices[cell.device], study.workloads[cell.workload]
+    chosen = workload_class(workload.module or cell.workload)
+    epochs = next(
+        value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None
+    )
+    learn = run.repeat <= study.train.repeats and epochs > 0
+    return Request(
+        device=cell.device,
+        kind=device.kind,
+        replicas=device.replicas,
+        workload=cell.workload,
+        module=workload.module or cell.workload,
+        backend=cell.backend,
+        precision=cell.precision,
+        batch_size=cell.batch_size,
+        fraction=cell.fraction,
+        loop=cell.loop,
+        sequence_length=cell.sequence_length,
+        repeat=run.repeat,
+        seed=study.seed + run.repeat - 1,
+        epochs=epochs if learn else 0,
+        steps_per_epoch=workload.steps_per_epoch or chosen.recipe.steps_per_epoch,
+        validation=workload.validation,
+        learn=learn,
+        seconds=study.measure.seconds,
+        min_steps=study.measure.min_steps,
+        timeout=study.measure.timeout,
+        profile=study.measure.profile and run.repeat == 1,
+        dataset=chosen.dataset,
+        source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
+    )

@@ -1,0 +1,51 @@
+"""Timing: the first step apart, a warm-up that is kept but not counted, then windows of blocked steps."""
+
+import time
+from collections.abc import Callable
+
+WINDOW_SECONDS = 0.1  # long enough that reading clock and result costs under a thousandth
+WARM_UP_SHARE = 0.25  # of the time budget
+MIN_WARM_UP_STEPS = 2
+
+Window = tuple[int, float]
+RunSteps = Callable[[int], object]
+
+
+def timed(run: RunSteps, steps: int) -> float:
+    """Seconds that `run(steps)` takes; `run` must wait for the device."""
+    start = time.perf_counter()
+    run(steps)
+    return time.perf_counter() - start
+
+
+def warm_up(run: RunSteps, seconds: float) -> list[Window]:
+    """Run until a quarter of the budget is spent; the windows that are discarded."""
+    windows: list[Window] = []
+    deadline = time.perf_counter() + seconds * WARM_UP_SHARE
+    steps = 1
+    while sum(count for count, _ in windows) < MIN_WARM_UP_STEPS or time.perf_counter() < deadline:
+        windows.append((steps, timed(run, steps)))
+        steps = window_steps(windows[-1][1] / steps)
+    return windows
+
+
+def steady_windows(
+    run: RunSteps, step_time: float, seconds: float, min_steps: int, on_window: Callable[[float, float], None]
+) -> list[Window]:
+    """Windows until both the time budget and the least number of steps are met.
+
+    `step_time` is the last one seen; `on_window(step time, seconds left)` is called between windows.
+    """
+    windows: list[Window] = []
+    steps = min(window_steps(step_time), max(1, min_steps))
+    spent, done = 0.0, 0
+    while spent < seconds or done < min_steps:
+        windows.append((steps, timed(run, steps)))
+        spent, done = spent + windows[-1][1], done + steps
+        on_window(spent / done, max(seconds - spent, (min_steps - done) * spent / done))
+    return windows
+
+
+def window_steps(step_time: float) -> int:
+    """How many steps fill one window."""
+    return max(1, round(WINDOW_SECONDS / max(step_time, 1e-7)))

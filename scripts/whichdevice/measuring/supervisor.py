@@ -1,0 +1,115 @@
+"""Owns a measured process: starts it, listens, ends it when it hangs, and knows how it ended.
+
+The supervisor imports no framework. Whatever happens to the process, the caller gets a Finish.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OnMessage = Callable[[dict[str, Any]], None]
+GRACE_SECONDS = 5.0  # between asking a process to end and killing it
+
+
+@dataclass(frozen=True)
+class Finish:
+    """How a process ended: its last word if it had one, else what the system says."""
+
+    status: str
+    reason: str | None
+    peak_memory: int  # bytes
+
+
+def supervise(
+    job: dict[str, Any], job_file: Path, environment: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+) -> Finish:
+    """Run one measured process to its end; its own output goes to `log`, its messages to `on_message`."""
+    read_end, write_end = os.pipe()
+    variables = {**os.environ, **environment, "WHICHDEVICE_EVENTS": str(write_end)}
+    package_root = str(Path(__file__).parents[2])
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, variables.get("PYTHONPATH")]))
+    with log.open("ab") as output:
+        job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=variables,
+            pass_fds=[write_end],
+            start_new_session=True,
+        )
+    os.close(write_end)
+    last: list[dict[str, Any]] = []
+    listener = threading.Thread(target=_listen, args=(read_end, on_message, last), daemon=True)
+    listener.start()
+    try:
+        hung, code, peak = _wait(process, timeout)
+    except BaseException:  # interrupted: leave nothing behind
+        _kill(process)
+        raise
+    listener.join(GRACE_SECONDS)
+    return _finish(last[-1] if last else None, hung, code, peak, timeout)
+
+
+def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) -> None:
+    with os.fdopen(read_end, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            try:
+                message = json.loads(line)
+            except json.JSONDecodeError:  # cut by a kill
+                continue
+            if message.get("event") == "end":
+                last.append(message)
+            else:
+                on_message(message)
+
+
+def _wait(process: subprocess.Popen, timeout: float) -> tuple[bool, int, int]:
+    """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes."""
+    deadline = time.monotonic() + timeout
+    hung = False
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            _kill_group(process.pid)
+            scale = 1 if sys.platform == "darwin" else 1024
+            return hung, process.returncode, usage.ru_maxrss * scale
+        if not hung and time.monotonic() > deadline:
+            hung = True
+            _kill_group(process.pid)
+        time.sleep(0.05)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    _kill_group(process.pid)
+    if process.returncode is None:
+        process.wait()
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # already gone
+
+
+def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float) -> Finish:
+    if hung:
+        return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed", peak)
+    if last is not None:
+        return Finish(last["status"], last["reason"], peak)
+    if code == -signal.SIGKILL:
+        return Finish("out_of_memory", "killed by the system (signal 9), most likely for lack of memory", peak)
+    if code < 0:
+        return Finish("failed", f"the process crashed: {signal.Signals(-code).name}", peak)
+    return Finish("failed", f"the process ended without a result (exit code {code}); see its log", peak)

@@ -1,0 +1,125 @@
+"""One run of a training workload: load, build, cold and steady steps, learning, artefacts."""
+
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, TrainingLoop
+from whichdevice.datasets.store import load_dataset
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.learning import learn
+from whichdevice.measuring.memory_need import estimated_memory
+from whichdevice.measuring.operation_run import time_steps
+from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.records.schema import Request, WorkloadFacts
+from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.costs import Costs, model_costs
+
+PROFILED_STEPS = 5
+
+
+def run_training(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    dataset: Path,
+    folder: Path,
+    memory_limit: float,
+    emit: Emitter,
+) -> None:
+    """Measure and send everything but the end; artefacts go to `folder`."""
+    splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays))
+    model, build = _timed(workload.model)
+    train, validation = splits
+    facts, costs = _facts(workload, request, model, train, validation)
+    emit.part("workload", facts)
+    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    loop, place = _timed(lambda: backend.training_loop(workload, model, train, validation))
+    emit.part("cold", {"load": load + place, "build": build})
+
+    order = workload.order(train.examples, request.seed)
+    step_time = time_steps(
+        lambda steps: loop.run(order.take(steps)),
+        request,
+        request.batch_size,
+        costs.training_flops * request.batch_size,
+        facts.steps_per_epoch,
+        emit,
+    )
+    if request.profile:
+        with backend.trace(folder / "profile"):
+            loop.run(order.take(PROFILED_STEPS))
+    if request.learn:
+        fresh = workload.order(train.examples, request.seed)
+        epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
+        results = _final_results(epochs[-1], workload)
+        _keep_artefacts(loop, workload, model, validation, folder, results, emit)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    began = time.perf_counter()
+    value = call()
+    return value, time.perf_counter() - began
+
+
+def _facts(
+    workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
+) -> tuple[WorkloadFacts, Costs]:
+    costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
+    summary = io.StringIO()
+    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
+    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
+    need = estimated_memory(costs, request.batch_size, request.precision, data_bytes)
+    sequence = workload.sequence_length if workload.recipe.sequence_length else None
+    facts = WorkloadFacts(
+        unit=workload.unit,
+        input_shape=[request.batch_size, *(size or sequence or 1 for size in model.inputs[0].shape[1:])],
+        target_shape=[request.batch_size, *(size or sequence or 1 for size in model.outputs[0].shape[1:])],
+        parameters=costs.parameters,
+        trainable_parameters=costs.trainable_parameters,
+        training_examples=train.examples,
+        validation_examples=validation.examples,
+        steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(train.examples),
+        flops_per_step=costs.training_flops * request.batch_size,
+        bytes_per_step=(costs.trainable_parameters * 3 + costs.activations * request.batch_size * 2) * 4,
+        estimated_memory=need,
+        metric=workload.metric,
+        higher_is_better=workload.higher_is_better,
+        model_summary=summary.getvalue(),
+    )
+    return facts, costs
+
+
+def _final_results(last: Any, workload: TrainingWorkload) -> dict[str, Any]:
+    named = {"loss": last.loss, "validation_loss": last.validation_loss}
+    if workload.metric is not None:
+        named |= {f"training_{workload.metric}": last.metric, f"validation_{workload.metric}": last.validation_metric}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _keep_artefacts(
+    loop: TrainingLoop,
+    workload: TrainingWorkload,
+    model: Any,
+    validation: Split,
+    folder: Path,
+    results: dict[str, Any],
+    emit: Emitter,
+) -> None:
+    emit.progress("predicting")
+    outcome = workload.outcome(loop.predict, validation)
+    emit.part("results", {**results, **outcome.results})
+    files = {"weights": "model.weights.h5"}
+    model.save_weights(folder / files["weights"])
+    for name, arrays in outcome.arrays.items():
+        files[name] = f"{name}.npz"
+        np.savez_compressed(folder / files[name], **arrays)  # type: ignore[arg-type]  # stubs take the flag for an array
+    for name, document in outcome.documents.items():
+        files[name] = f"{name}.json"
+        (folder / files[name]).write_text(json.dumps(document, indent=1), encoding="utf-8")
+    emit.part("artefacts", files)

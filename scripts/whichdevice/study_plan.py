@@ -1,0 +1,112 @@
+"""What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whichdevice.cells import Run, selected
+from whichdevice.config.load import load_study, read_study, resolved
+from whichdevice.config.model import Call, Study
+from whichdevice.datasets.sources import decide_sources
+from whichdevice.devices import absent_devices, require_kind
+from whichdevice.errors import StudyError
+from whichdevice.measuring.request import dataset_of, study_runs
+from whichdevice.records.store import read_record
+
+DATASETS = Path("results/datasets")
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """A call of the workflow, worked out before anything runs."""
+
+    call: Call
+    study: Study  # with the source of every dataset decided
+    runs: list[Run]  # every configured run, in the order of measuring
+    absent: dict[str, str]  # device: why this host does not measure it
+
+    def wanted(self, kind: str | None = None) -> list[Run]:
+        """Runs that this call brings about: on devices at hand, of one kind if named, as `only` narrows them."""
+        return [
+            run
+            for run in self.runs
+            if run.cell.device not in self.absent
+            and kind in (None, self.study.devices[run.cell.device].kind)
+            and selected(run, self.call.only)
+        ]
+
+    def of_kind(self, kind: str) -> list[Run]:
+        """Runs of a kind asked for by name; raises StudyError where this host has no such device."""
+        if not self.wanted(kind) and not any(
+            device.kind == kind and name not in self.absent for name, device in self.study.devices.items()
+        ):
+            require_kind(self.study, kind)
+        return self.wanted(kind)
+
+    def records(self, runs: list[Run]) -> list[str]:
+        """Paths of the records of these runs."""
+        return [run.record(self.study) for run in runs]
+
+    def other_records(self) -> list[str]:
+        """Records that are there although this call does not bring them about: other devices, earlier calls."""
+        wanted = set(self.wanted())
+        return [
+            path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()
+        ]
+
+    def datasets(self) -> list[str]:
+        """Names of the datasets that the wanted runs read."""
+        names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in self.wanted()})
+        return sorted({name for name in names if name is not None})
+
+    def failed(self) -> list[str]:
+        """Records of wanted runs whose status is not ok."""
+        return [path for path, status in self._statuses() if status != "ok"]
+
+    def closing_line(self) -> str:
+        """What a person reads at the end of a study."""
+        statuses = Counter(status for _, status in self._statuses())
+        bad = sum(statuses.values()) - statuses["ok"]
+        if not bad:
+            return f"All {sum(statuses.values())} runs are ok."
+        named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()) if status != "ok")
+        return (
+            f"{bad} of {sum(statuses.values())} runs failed ({named}). The report says why; "
+            "to repeat them: snakemake --cores 1 all --config retry=failed"
+        )
+
+    def _statuses(self) -> list[tuple[str, str]]:
+        found = []
+        for path in self.records(self.wanted()):
+            if Path(path).is_file():
+                try:
+                    found.append((path, str(read_record(Path(path)).status)))
+                except StudyError:
+                    found.append((path, "unreadable"))
+        return found
+
+
+def plan_study(config: dict[str, Any]) -> StudyPlan:
+    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
+    call = load_study(config)
+    study = resolved(call)
+    names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(study, names)})})
+    return StudyPlan(call, study, study_runs(study), absent_devices(study))
+
+
+def _sources(study: Study, names: list[str]) -> dict[str, Any]:
+    """Decided once per study and kept in its config.yaml, so that a later call reads the same data."""
+    kept = Path(study.root) / "config.yaml"
+    known: dict[str, Any] = {}
+    if study.data.source == "auto" and kept.is_file():
+        try:
+            before = read_study(kept).data
+        except StudyError:
+            before = None
+        if before is not None and (before.source, before.dir) == ("auto", study.data.dir):
+            known = {name: source for name, source in before.sources.items() if name in names}
+    known |= {name: source for name, source in study.data.sources.items() if name in names}
+    missing = [name for name in names if name not in known]
+    return {**known, **(decide_sources(missing, study.data, DATASETS) if missing else {})}

@@ -1,0 +1,158 @@
+"""What a workload is: a training task or a single operation, written once for every backend and device.
+
+Arrays are NumPy until a backend places them on its device; after that only `keras.ops` touches them,
+so that the same lines run on TensorFlow, JAX and PyTorch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads.batch_order import BatchOrder, Permutations
+
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the publication did, and where that is written."""
+
+    source: str
+    batch_size: int
+    epochs: int = 0
+    steps_per_epoch: int | None = None  # None: the whole training data, without the tail
+    sequence_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The axes of one run that a workload may depend on."""
+
+    batch_size: int
+    precision: str = "float32"
+    fraction: float = 1.0
+    sequence_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Arrays to be placed on the device, and how many examples can be drawn from them."""
+
+    arrays: Arrays
+    examples: int
+    batch_size: int | None = None  # of evaluation; None: the workload's
+
+
+@dataclass
+class Outcome:
+    """What a trained model shows for itself: final numbers, arrays and text kept beside the record."""
+
+    results: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    documents: dict[str, Any] = field(default_factory=dict)
+
+
+class Workload(ABC):
+    """What every workload states about itself."""
+
+    recipe: ClassVar[Recipe]
+    dataset: ClassVar[str | None] = None
+    unit: ClassVar[str] = "example"  # what throughput counts
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @property
+    def sequence_length(self) -> int:
+        """Steps per sequence: the option's, else the recipe's."""
+        length = self.options.sequence_length or self.recipe.sequence_length
+        if length is None:
+            raise StudyError(f"{type(self).__name__}: needs a sequence_length")
+        return length
+
+
+class OperationWorkload(Workload):
+    """A single operation repeated on the device, without data, learning or accuracy."""
+
+    @abstractmethod
+    def operands(self, random: np.random.Generator) -> tuple[np.ndarray, Arrays]:
+        """The initial state and the constant operands, as NumPy arrays of float32."""
+
+    @abstractmethod
+    def step(self, state: Any, operands: Arrays) -> Any:
+        """One step: the next state. Written in `keras.ops`; each step depends on the one before."""
+
+    @property
+    @abstractmethod
+    def flops_per_step(self) -> float:
+        """Floating-point operations of one step."""
+
+    @property
+    @abstractmethod
+    def bytes_per_step(self) -> float:
+        """The fewest bytes that one step moves: each operand read and each result written once."""
+
+
+class TrainingWorkload(Workload):
+    """A model, its data and how it is trained."""
+
+    metric: ClassVar[str | None] = "accuracy"
+    higher_is_better: ClassVar[bool] = True
+
+    @abstractmethod
+    def model(self) -> Any:
+        """The Keras model, not compiled; its random initial weights come from Keras' global seed."""
+
+    @abstractmethod
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """Mean loss of a batch, a scalar."""
+
+    @abstractmethod
+    def optimizer(self) -> Any:
+        """A fresh Keras optimiser."""
+
+    @abstractmethod
+    def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
+        """Training and validation data out of the prepared dataset's arrays."""
+
+    @abstractmethod
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """Mean of the metric over a batch, a scalar; only called where `metric` is named."""
+        raise NotImplementedError
+
+    def order(self, examples: int, seed: int) -> BatchOrder:
+        """Which examples make each batch; by default every one once an epoch, shuffled."""
+        return Permutations(examples, self.options.batch_size, seed)
+
+    def callbacks(self, folder: Path) -> list[Any]:
+        """Keras callbacks that act on learning; `folder` takes what they keep."""
+        return []
+
+    def best_weights(self) -> Path | None:
+        """Weights that the callbacks kept as the best, to be loaded after learning."""
+        return None
+
+    def after_epoch(self, epoch: int, model: Any) -> None:
+        """Called after each learning epoch, outside of every timing."""
+
+    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
+        """What the trained model shows; `predict` maps validation example numbers to float32 predictions."""
+        return Outcome()
+
+    def steps_per_epoch(self, examples: int) -> int:
+        """Whole batches in the training data; raises StudyError where there is none."""
+        steps = examples // self.options.batch_size
+        if steps < 1:
+            raise StudyError(
+                f"batch_size {self.options.batch_size}: only {examples} training examples "
+                f"(fraction {self.options.fraction}); take a smaller batch or a larger fraction"
+            )
+        return steps

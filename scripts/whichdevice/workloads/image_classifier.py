@@ -1,0 +1,84 @@
+"""What the three image workloads share: 28 × 28 images, ten classes, accuracy, predictions for every test image."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whichdevice.workloads.base import Arrays, Outcome, Split, TrainingWorkload
+
+CLASSES = 10
+GALLERY_IMAGES = 100
+EVALUATION_BATCH = 1000
+
+
+class ImageClassifier(TrainingWorkload):
+    """Images uint8 [n, 28, 28] and labels uint8 [n] in, ten probabilities out."""
+
+    unit = "image"
+    scale: ClassVar[float] = 1 / 255  # what pixels are multiplied with
+
+    @property
+    @abstractmethod
+    def class_names(self) -> list[str]:
+        """Names of the ten classes."""
+
+    def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
+        """The first `fraction` of the training images; all test images."""
+        count = round(len(arrays["train_images"]) * self.options.fraction)
+        train = {"images": arrays["train_images"][:count], "labels": arrays["train_labels"][:count]}
+        test = {"images": arrays["test_images"], "labels": arrays["test_labels"]}
+        return Split(train, count), Split(test, len(test["labels"]), EVALUATION_BATCH)
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Images [batch, 28, 28, 1] as floats and labels int32 [batch]."""
+        from keras import ops
+
+        images = ops.cast(ops.take(arrays["images"], index, axis=0), "float32")[..., None]
+        return images * self.scale, ops.cast(ops.take(arrays["labels"], index, axis=0), "int32")
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """Sparse categorical cross-entropy."""
+        import keras
+
+        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(target, prediction))
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """Share of images whose most probable class is the right one."""
+        from keras import ops
+
+        return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
+
+    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
+        """Probabilities for all test images, and a gallery: confident mistakes first."""
+        labels = np.asarray(validation.arrays["labels"])
+        probabilities = np.concatenate(
+            [
+                predict(np.arange(start, min(start + EVALUATION_BATCH, len(labels)), dtype=np.int32))
+                for start in range(0, len(labels), EVALUATION_BATCH)
+            ]
+        )
+        predicted = probabilities.argmax(axis=1)
+        wrong = predicted != labels
+        confidence = probabilities.max(axis=1)
+        gallery = np.lexsort((-confidence, ~wrong))[:GALLERY_IMAGES]
+        return Outcome(
+            results={"misclassified": int(wrong.sum()), "test_images": len(labels)},
+            arrays={
+                "predictions": {
+                    "labels": labels,
+                    "probabilities": probabilities.astype(np.float16),
+                    "class_names": np.array(self.class_names),
+                    "gallery_index": gallery,
+                    "gallery_images": np.asarray(validation.arrays["images"])[gallery],
+                }
+            },
+        )
+
+
+def softmax_classes() -> Any:
+    """The last layer; softmax in float32 whatever the precision, as Keras advises for mixed precision."""
+    from keras import layers
+
+    return layers.Dense(CLASSES, activation="softmax", dtype="float32")

@@ -1,0 +1,119 @@
+"""The character LSTM of Google's TPU Colab "shakespeare_with_tpu_and_keras" (2018)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from whichdevice.workloads.base import Arrays, Options, Outcome, Recipe, Split, TrainingWorkload
+from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
+
+VOCABULARY = 256
+UNITS = 512
+SAMPLES = 5
+SAMPLE_CHARACTERS = 250
+SAMPLE_PROMPT = "Looks it not like the king?  Verily, we must go! "
+
+
+class ShakespeareLstm(TrainingWorkload):
+    """Predict each next character of a sequence with two LSTM layers of 512."""
+
+    recipe = Recipe(
+        source="tensorflow/tpu tools/colab shakespeare_with_tpu_and_keras, 2018",
+        batch_size=1024,
+        epochs=10,
+        steps_per_epoch=100,
+        sequence_length=100,
+    )
+    dataset = "tiny_shakespeare"
+    unit = "sequence"
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._samples: list[dict[str, Any]] = []
+
+    def model(self) -> Any:
+        """4,460,800 parameters; stateless, any sequence length."""
+        return self._network(batch_size=None, length=self.sequence_length, stateful=False)
+
+    def _network(self, batch_size: int | None, length: int, stateful: bool) -> Any:
+        import keras
+        from keras import layers
+
+        return keras.Sequential(
+            [
+                keras.Input((length,), batch_size=batch_size, dtype="int32"),
+                layers.Embedding(VOCABULARY, UNITS),
+                layers.LSTM(UNITS, return_sequences=True, stateful=stateful),
+                layers.LSTM(UNITS, return_sequences=True, stateful=stateful),
+                layers.Dense(VOCABULARY, activation="softmax", dtype="float32"),
+            ],
+            name="shakespeare_lstm",
+        )
+
+    def optimizer(self) -> Any:
+        """RMSprop with rate .01."""
+        import keras
+
+        return keras.optimizers.RMSprop(0.01)
+
+    def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
+        """Windows that start anywhere in the first `fraction` of the training text; all of the test text in turn."""
+        train = np.asarray(arrays["train_text"])
+        train = train[: max(round(len(train) * self.options.fraction), self.sequence_length + 2)]
+        test = np.asarray(arrays["test_text"])
+        whole = (len(test) - 1) // self.sequence_length
+        starts = np.arange(whole, dtype=np.int32) * self.sequence_length
+        return (
+            Split({"text": train}, len(train) - self.sequence_length),
+            Split({"text": test, "starts": starts}, whole, min(self.options.batch_size, 256)),
+        )
+
+    def order(self, examples: int, seed: int) -> BatchOrder:
+        """Random starts, as the published generator drew them."""
+        return RandomDraws(examples, self.options.batch_size, seed)
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Characters int32 [batch, length] and the ones that follow them, int32 [batch, length]."""
+        from keras import ops
+
+        starts = ops.take(arrays["starts"], index, axis=0) if "starts" in arrays else index
+        offsets = ops.arange(self.sequence_length + 1, dtype="int32")
+        window = ops.cast(ops.take(arrays["text"], starts[:, None] + offsets[None, :], axis=0), "int32")
+        return window[:, :-1], window[:, 1:]
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """Sparse categorical cross-entropy, mean over all characters."""
+        import keras
+
+        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(target, prediction))
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """Share of characters foretold."""
+        from keras import ops
+
+        return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
+
+    def after_epoch(self, epoch: int, model: Any) -> None:
+        """Write a sample with a stateful copy of the model: five continuations of 250 characters."""
+        self._samples.append({"epoch": epoch, "texts": self.sample(model)})
+
+    def sample(self, model: Any) -> list[str]:
+        """Five texts drawn character by character from the model's own probabilities."""
+        writer = self._network(batch_size=SAMPLES, length=1, stateful=True)
+        writer.set_weights(model.get_weights())
+        random = np.random.default_rng(0)
+        texts = [""] * SAMPLES
+        for code in SAMPLE_PROMPT.encode("latin-1"):
+            probabilities = writer.predict_on_batch(np.full((SAMPLES, 1), code, np.int32))
+        for _ in range(SAMPLE_CHARACTERS):
+            chances = np.asarray(probabilities, np.float64)[:, -1, :]
+            chances /= chances.sum(axis=1, keepdims=True)
+            codes = [int(random.choice(VOCABULARY, p=row)) for row in chances]
+            texts = [text + chr(code) for text, code in zip(texts, codes, strict=True)]
+            probabilities = writer.predict_on_batch(np.array(codes, np.int32)[:, None])
+        return texts
+
+    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
+        """The samples written after each epoch."""
+        return Outcome(documents={"samples": self._samples})

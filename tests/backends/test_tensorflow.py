@@ -1,0 +1,157 @@
+"""The TensorFlow backend trains as Keras' own `fit` does, and measures nothing it has not waited for."""
+
+import numpy as np
+import pytest
+
+from whichdevice.backends import backend_class
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options, Split
+
+BATCH, STEPS = 16, 6
+
+
+def request_for(workload: str, **changes) -> Request:
+    values = dict(
+        device="cpu", kind="cpu", replicas=1, workload=workload, module=workload, backend="tensorflow",
+        precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+        profile=False, dataset=None, source=None,
+    )  # fmt: skip
+    return Request(**{**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def backend():
+    started = backend_class("tensorflow")(request_for("mnist_cnn"), threads=2)
+    started.start()
+    return started
+
+
+def without_dropout(model):
+    import keras
+
+    kept = [layer for layer in model.layers if not isinstance(layer, keras.layers.Dropout)]
+    return keras.Sequential([keras.Input(model.inputs[0].shape[1:]), *kept])
+
+
+@pytest.fixture
+def images():
+    random = np.random.default_rng(0)
+    return {
+        "train_images": random.integers(0, 256, (BATCH * STEPS, 28, 28), dtype=np.uint8),
+        "train_labels": random.integers(0, 10, BATCH * STEPS, dtype=np.uint8),
+        "test_images": random.integers(0, 256, (23, 28, 28), dtype=np.uint8),
+        "test_labels": random.integers(0, 10, 23, dtype=np.uint8),
+    }
+
+
+@pytest.fixture
+def training(backend, images):
+    workload = workload_class("mnist_cnn")(Options(BATCH))
+    model = without_dropout(workload.model())
+    train, validation = workload.splits(images)
+    return workload, model, train, validation, backend.training_loop(workload, model, train, validation)
+
+
+def test_steps_in_one_program_learn_what_fit_learns(training):
+    import keras
+
+    workload, model, train, _, loop = training
+    initial = model.get_weights()
+    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
+    looped = [loop.run(batches[step : step + 1]).loss for step in range(STEPS)]
+    trained = model.get_weights()
+
+    model.set_weights(initial)
+    model.compile(optimizer=workload.optimizer(), loss="categorical_crossentropy")
+    images = train.arrays["images"][..., None].astype(np.float32) / 255
+    targets = keras.utils.to_categorical(train.arrays["labels"], 10)
+    fitted = [model.train_on_batch(images[batch], targets[batch]) for batch in batches]
+    np.testing.assert_allclose(looped, np.array(fitted).reshape(STEPS), atol=1e-4)
+    for ours, theirs in zip(trained, model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-3)
+
+
+def test_many_steps_in_one_call_are_the_same_as_one_by_one(training):
+    *_, loop = training
+    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
+    together = loop.run(batches)
+    loop.reset()
+    apart = [loop.run(batches[step : step + 1]) for step in range(STEPS)]
+    assert together.loss == pytest.approx(np.mean([means.loss for means in apart]), abs=1e-5)
+    assert together.metric == pytest.approx(np.mean([means.metric for means in apart]), abs=1e-6)
+
+
+def test_reset_brings_back_weights_and_optimiser(training):
+    _, model, _, _, loop = training
+    before = [value.copy() for value in model.get_weights()]
+    loop.run(np.zeros((3, BATCH), np.int32))
+    assert any(not np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+    loop.reset()
+    for was, now in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(was, now)
+    assert int(model.optimizer.iterations) == 0
+
+
+def test_evaluation_counts_the_tail_for_what_it_is(training):
+    workload, model, _, validation, loop = training
+    tail = Split(validation.arrays, validation.examples, batch_size=10)  # 10 + 10 + 3
+    whole = loop.evaluate()
+    loop._validation = tail
+    in_parts = loop.evaluate()
+    assert in_parts.loss == pytest.approx(whole.loss, rel=1e-5)
+    assert in_parts.metric == pytest.approx(whole.metric, rel=1e-5)
+    images = validation.arrays["images"][..., None] / 255
+    right = model.predict(images, verbose=0).argmax(1) == validation.arrays["labels"]
+    assert whole.metric == pytest.approx(right.mean(), abs=1e-6)
+
+
+def test_every_test_image_gets_a_prediction_and_mistakes_come_first(training):
+    workload, _, _, validation, loop = training
+    outcome = workload.outcome(loop.predict, validation)
+    kept = outcome.arrays["predictions"]
+    assert kept["probabilities"].shape == (23, 10)
+    predicted = kept["probabilities"].argmax(1)
+    wrong = predicted != kept["labels"]
+    assert outcome.results == {"misclassified": int(wrong.sum()), "test_images": 23}
+    assert wrong[kept["gallery_index"][: wrong.sum()]].all()
+    assert not wrong[kept["gallery_index"][wrong.sum() :]].any()
+
+
+def test_a_chain_of_products_is_really_computed(backend):
+    workload = workload_class("matmul")(Options(32))
+    loop = backend.operation_loop(workload, np.random.default_rng(1))
+    state, operands = workload.operands(np.random.default_rng(1))
+    loop.run(3)
+    expected = state @ operands["b"] @ operands["b"] @ operands["b"]
+    np.testing.assert_allclose(loop._state.numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["shakespeare_lstm", "weather_gru"])
+def test_recurrent_workloads_take_a_step_and_evaluate_all_they_have(backend, name):
+    length = 60
+    workload = workload_class(name)(Options(4, sequence_length=length))
+    random = np.random.default_rng(0)
+    arrays = {
+        "shakespeare_lstm": {
+            "train_text": random.integers(32, 127, 2000, dtype=np.uint8),
+            "test_text": random.integers(32, 127, 500, dtype=np.uint8),
+        },
+        "weather_gru": {
+            "signals": random.normal(size=(2000, 20)).astype(np.float32),
+            "times": np.arange(2000) * 3600,
+        },
+    }[name]
+    train, validation = workload.splits(arrays)
+    loop = backend.training_loop(workload, workload.model(), train, validation)
+    first = loop.run(workload.order(train.examples, 1).take(1))
+    assert np.isfinite(first.loss)
+    assert np.isfinite(loop.evaluate().loss)
+
+
+def test_text_targets_are_the_characters_that_follow():
+    workload = workload_class("shakespeare_lstm")(Options(2, sequence_length=5))
+    inputs, targets = workload.batch({"text": np.arange(50, dtype=np.uint8)}, np.array([3, 10], np.int32))
+    np.testing.assert_array_equal(np.asarray(inputs), [[3, 4, 5, 6, 7], [10, 11, 12, 13, 14]])
+    np.testing.assert_array_equal(np.asarray(targets), [[4, 5, 6, 7, 8], [11, 12, 13, 14, 15]])

@@ -1,0 +1,99 @@
+"""Each built-in workload is the model of its recipe, and its costs are counted right."""
+
+import numpy as np
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads import workload_class, workload_names
+from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.costs import model_costs
+
+PARAMETERS = {
+    "mnist_official": (1_643_370, 1_643_370),
+    "mnist_cnn": (412_778, 412_778),
+    "fashion_cnn": (1_619_470, 1_619_084),
+    "shakespeare_lstm": (4_460_800, 4_460_800),
+    "weather_gru": (821_763, 821_763),
+}
+
+
+def workload(name: str, **options) -> TrainingWorkload:
+    chosen = workload_class(name)
+    return chosen(Options(**{"batch_size": chosen.recipe.batch_size, **options}))
+
+
+def test_every_recipe_is_there():
+    assert workload_names() == sorted([*PARAMETERS, "matmul"])
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_counts_are_those_of_the_recipe(name):
+    costs = model_costs(workload(name).model(), 100)
+    assert (costs.parameters, costs.trainable_parameters) == PARAMETERS[name]
+
+
+def test_dense_and_convolution_count_two_operations_for_each_term():
+    costs = model_costs(workload("mnist_official").model())
+    first = 2 * 28 * 28 * 5 * 5 * 1 * 32
+    second = 2 * 14 * 14 * 5 * 5 * 32 * 32
+    dense = 2 * (7 * 7 * 32 * 1024 + 1024 * 10)
+    assert costs.forward_flops == first + second + dense
+    assert costs.training_flops == 2 * first + 3 * (second + dense)  # nothing learns below the first layer
+
+
+def test_recurrent_steps_count_each_step_and_the_state_needs_its_gradient():
+    costs = model_costs(workload("weather_gru", sequence_length=100).model(), 100)
+    fed, inner, dense = 2 * 100 * 20 * 1536, 2 * 100 * 512 * 1536, 2 * 100 * 512 * 3
+    assert costs.forward_flops == fed + inner + dense
+    assert costs.training_flops == 2 * fed + 3 * (inner + dense)
+
+
+def test_a_layer_above_a_learning_one_needs_the_gradient_of_its_input():
+    costs = model_costs(workload("fashion_cnn").model())
+    assert costs.training_flops == 3 * costs.forward_flops - 0  # batch norm learns below the first convolution
+
+
+def test_matmul_counts_two_n_cubed_and_is_never_zeros():
+    product = workload_class("matmul")(Options(batch_size=64))
+    assert product.flops_per_step == 2 * 64**3
+    state, operands = product.operands(np.random.default_rng(1))
+    assert np.count_nonzero(state) == state.size
+    assert np.count_nonzero(operands["b"]) == operands["b"].size
+
+
+def test_a_chain_of_products_neither_overflows_nor_dies_out():
+    state, operands = workload_class("matmul")(Options(batch_size=128)).operands(np.random.default_rng(1))
+    for _ in range(50):
+        state = state @ operands["b"]
+    assert 0.01 < state.std() < 100
+
+
+def test_a_fraction_that_fills_no_batch_is_an_error_in_one_line():
+    with pytest.raises(StudyError, match=r"^batch_size 1024: only 600 training examples \(fraction 0.01\)"):
+        workload("mnist_cnn", fraction=0.01).steps_per_epoch(600)
+
+
+def test_the_gru_refuses_a_sequence_within_its_warm_up():
+    with pytest.raises(StudyError, match="the loss ignores 50 steps"):
+        workload("weather_gru", sequence_length=50)
+
+
+def test_an_unknown_workload_names_those_that_are_there():
+    with pytest.raises(StudyError, match=r"no built-in workload 'mnist'; there are fashion_cnn, matmul"):
+        workload_class("mnist")
+
+
+def test_a_workload_file_of_ones_own_is_found_by_its_path(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from whichdevice.workloads.base import Recipe\nfrom whichdevice.workloads.matmul import Matmul\n"
+        "class Mine(Matmul):\n    recipe = Recipe('me', 8)\n"
+    )
+    assert workload_class(str(path)).recipe.batch_size == 8
+
+
+def test_a_broken_workload_file_is_one_line(tmp_path):
+    path = tmp_path / "broken.py"
+    path.write_text("raise ValueError('no luck')")
+    with pytest.raises(StudyError, match=r"broken.py: ValueError: no luck$"):
+        workload_class(str(path))
