@@ -1,6 +1,9 @@
 # Each dataset once: prepared from its source into arrays that load memory-mapped and without TensorFlow.
 from whichdevice.study_plan import DATASETS
 
+# Of the stand-in data alone: one fixed number, so that studies of any seed share them.
+STANDIN_SEED = 1
+
 
 def dataset_json(name):
     """Path of a prepared dataset's description; its source is the study's."""
@@ -9,21 +12,24 @@ def dataset_json(name):
 
 rule dataset:
     output:
-        update(f"{DATASETS}/{{name}}/{{source}}/dataset.json"),
+        info=update(f"{DATASETS}/{{name}}/{{source}}/dataset.json"),
     log:
         f"{DATASETS}/logs/{{name}}-{{source}}.log",
     benchmark:
         f"{DATASETS}/benchmarks/{{name}}-{{source}}.tsv"
-    params:
-        data_dir=lambda wildcards: PLAN.study.data.dir if wildcards.source == "files" else None,
-        code=lambda wildcards: code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{wildcards.name}"),
+    priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
     threads: 1
     resources:
         mem_mb=4000,
         runtime=60,
-    priority: 100_000
+    params:
+        name=lambda wildcards: wildcards.name,
+        source=lambda wildcards: wildcards.source,
+        seed=STANDIN_SEED,
+        data_dir=lambda wildcards: PLAN.study.data.dir if wildcards.source == "files" else None,
+        code=lambda wildcards: code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{wildcards.name}"),
     script:
         "../scripts/dataset.py"
 

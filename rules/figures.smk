@@ -1,5 +1,7 @@
 # One figure is one file of the package; changing it redraws that figure and measures nothing.
-from whichdevice.figures import figure_names
+from whichdevice.figures.registry import figure_facts, figure_names
+
+CAPTIONS = f"{workflow.basedir}/docs/captions"
 
 
 rule figure:
@@ -7,23 +9,29 @@ rule figure:
         config=f"{ROOT}/config.yaml",
         tables=TABLES,
     output:
-        svg=f"{ROOT}/figures/{{figure}}.svg",
+        svg=report(
+            f"{ROOT}/figures/{{figure}}.svg",
+            caption=f"{CAPTIONS}/{{figure}}.rst",
+            category=lambda wildcards: figure_facts(wildcards.figure).category,
+            labels=lambda wildcards: {"figure": figure_facts(wildcards.figure).title},
+        ),
         png=f"{ROOT}/figures/{{figure}}.png",
     log:
         f"{ROOT}/logs/figures/{{figure}}.log",
     benchmark:
         f"{ROOT}/benchmarks/figures/{{figure}}.tsv"
-    params:
-        code=lambda wildcards: code_hash("whichdevice.figures", f"whichdevice.figures.{wildcards.figure}"),
     conda:
         CPU_ENVIRONMENT
     threads: 1
     resources:
         mem_mb=2000,
+    params:
+        code=lambda wildcards: code_hash("whichdevice.figures.registry", f"whichdevice.figures.{wildcards.figure}"),
     script:
         "../scripts/figure.py"
 
 
 rule figures:
     input:
-        expand(rules.figure.output, figure=figure_names()),
+        expand(rules.figure.output.svg, figure=figure_names()),
+        expand(rules.figure.output.png, figure=figure_names()),

@@ -1,22 +1,25 @@
 # The report: one page that works offline, made of tables and figures.
+REPORT_FILES = [Path(workflow.basedir) / "scripts/whichdevice/report" / name for name in ("template.html", "style.css")]
+
+
 rule page:
     input:
         config=f"{ROOT}/config.yaml",
         tables=TABLES,
         figures=rules.figures.input,
     output:
-        f"{ROOT}/report.html",
+        report(f"{ROOT}/report.html", caption=f"{CAPTIONS}/report.rst", category="Report"),
     log:
         f"{ROOT}/logs/report.log",
     benchmark:
         f"{ROOT}/benchmarks/report.tsv"
-    params:
-        code=code_hash("whichdevice.report"),
     conda:
         CPU_ENVIRONMENT
     threads: 1
     resources:
         mem_mb=2000,
+    params:
+        code=code_hash("whichdevice.report.write", files=REPORT_FILES),
     script:
         "../scripts/report.py"
 

@@ -41,6 +41,9 @@ def run_environment(wildcards):
     return f"{workflow.basedir}/envs/{PLAN.study.devices[wildcards.device].kind}.yaml"
 
 
+ORDER = {run: number for number, run in enumerate(PLAN.runs)}
+
+
 rule measure:
     input:
         config=ancient(f"{ROOT}/config.yaml"),
@@ -51,11 +54,7 @@ rule measure:
         f"{ROOT}/logs/runs/{{device}}/{{workload}}/{{cell}}/r{{repeat}}.log",
     benchmark:
         f"{ROOT}/benchmarks/runs/{{device}}/{{workload}}/{{cell}}/r{{repeat}}.tsv"
-    params:
-        request=run_request,
-        code=run_code,
-        checksum=run_checksum,
-        script=f"{workflow.basedir}/scripts/measure.py",
+    priority: lambda wildcards: len(ORDER) - ORDER.get(run_of(wildcards), 0)
     conda:
         run_environment
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
@@ -63,7 +62,11 @@ rule measure:
     resources:
         mem_mb=8000,
         runtime=lambda wildcards: max(10, round(PLAN.study.measure.timeout / 60) + 5),
-    priority: lambda wildcards: 1000 - int(wildcards.repeat)
+    params:
+        request=run_request,
+        code=run_code,
+        checksum=run_checksum,
+        script=f"{workflow.basedir}/scripts/measure.py",
     shell:
         "python {params.script:q} {input.config:q} {output:q} --log {log:q}"
 

@@ -50,14 +50,14 @@ rule study_config:
         f"{ROOT}/logs/config.log",
     benchmark:
         f"{ROOT}/benchmarks/config.tsv"
-    params:
-        study=PLAN.study.model_dump(mode="json"),
+    priority: 10_000_000
     conda:
         CPU_ENVIRONMENT
     threads: 1
     resources:
         mem_mb=500,
-    priority: 1_000_000
+    params:
+        study=PLAN.study.model_dump(mode="json"),
     script:
         "../scripts/study_config.py"
 

@@ -13,14 +13,14 @@ rule tables:
         f"{ROOT}/logs/tables.log",
     benchmark:
         f"{ROOT}/benchmarks/tables.tsv"
-    params:
-        records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
-        other_times=[os.stat(path).st_mtime_ns for path in PLAN.other_records()],
-        code=code_hash("whichdevice.tables"),
     conda:
         CPU_ENVIRONMENT
     threads: 1
     resources:
         mem_mb=2000,
+    params:
+        records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
+        other_times=[os.stat(path).st_mtime_ns for path in PLAN.other_records()],
+        code=code_hash("whichdevice.tables.write"),
     script:
         "../scripts/tables.py"

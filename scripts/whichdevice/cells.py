@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from whichdevice.config.model import Only, Study, Workload
 from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.config.model import Only, Study, Workload
 
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
@@ -57,7 +59,7 @@ class Run:
         """`<device>/<workload>/<cell>/r<repeat>`, below results/<study>/runs."""
         return f"{self.cell.path}/r{self.repeat}"
 
-    def record(self, study: Study) -> str:
+    def record(self, study: "Study") -> str:
         """Where the run's record lives, relative to the working directory."""
         return f"{study.root}/runs/{self.path}/record.json"
 
@@ -71,29 +73,28 @@ def parse_run(path: str) -> Run:
         axes = dict(axis.split("=") for axis in match["axes"].split("-") if axis)
         if axes.keys() <= AXIS_TYPES.keys():
             typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
-            cell = Cell(
-                parts[-4], parts[-3], match["backend"], match["precision"], int(match["batch_size"]), **typed
-            )
+            cell = Cell(parts[-4], parts[-3], match["backend"], match["precision"], int(match["batch_size"]), **typed)
             return Run(cell, int(parts[-1][1:]))
     raise StudyError(
         f"not a run: {path!r}; expected <device>/<workload>/<backend>-<precision>-b<batch>[-<axis>=<value>]/r<repeat>"
     )
 
 
-def workload_cells(device: str, name: str, workload: Workload, recipe_batch_size: int) -> Iterator[Cell]:
+def workload_cells(device: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
     """Every combination of one workload's axes on one device."""
+    lengths: list[int | None] = [*(workload.sequence_length or [None])]
     for backend, precision, batch_size, fraction, loop, sequence_length in product(
         workload.backend,
         workload.precision,
         workload.batch_size or [recipe_batch_size],
         workload.fraction,
         workload.loop,
-        workload.sequence_length or [None],
+        lengths,
     ):
         yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
 
 
-def selected(run: Run, only: Only) -> bool:
+def selected(run: Run, only: "Only") -> bool:
     """Whether a call narrowed by `only` measures this run."""
     values = {**asdict(run.cell), "repeat": run.repeat}
     for axis, wanted in only.model_dump(exclude_none=True).items():

@@ -51,9 +51,7 @@ class StudyPlan:
     def other_records(self) -> list[str]:
         """Records that are there although this call does not bring them about: other devices, earlier calls."""
         wanted = set(self.wanted())
-        return [
-            path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()
-        ]
+        return [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
 
     def datasets(self) -> list[str]:
         """Names of the datasets that the wanted runs read."""

@@ -61,11 +61,14 @@ def test_matmul_counts_two_n_cubed_and_is_never_zeros():
     assert np.count_nonzero(operands["b"]) == operands["b"].size
 
 
-def test_a_chain_of_products_neither_overflows_nor_dies_out():
-    state, operands = workload_class("matmul")(Options(batch_size=128)).operands(np.random.default_rng(1))
-    for _ in range(50):
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 200])
+def test_a_chain_of_products_neither_overflows_nor_dies_out(size):
+    state, operands = workload_class("matmul")(Options(batch_size=size)).operands(np.random.default_rng(1))
+    np.testing.assert_allclose(operands["b"] @ operands["b"].T, np.eye(size), atol=1e-5)
+    before = state.std()
+    for _ in range(2000):
         state = state @ operands["b"]
-    assert 0.01 < state.std() < 100
+    assert state.std() == pytest.approx(before, rel=0.01)
 
 
 def test_a_fraction_that_fills_no_batch_is_an_error_in_one_line():

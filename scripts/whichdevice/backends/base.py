@@ -73,9 +73,7 @@ class Backend(ABC):
         """Place the operands and build the loop; nothing is traced or compiled yet."""
 
     @abstractmethod
-    def training_loop(
-        self, workload: TrainingWorkload, model: Any, train: Split, validation: Split
-    ) -> TrainingLoop:
+    def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """Place the data and build the loop; nothing is traced or compiled yet."""
 
     @abstractmethod

@@ -1,8 +1,6 @@
 """TensorFlow: many training steps inside one `tf.function`, over data that lies on the device."""
 
-import gc
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,25 +10,9 @@ import numpy as np
 
 from whichdevice.backends.base import Backend, Means, TrainingLoop
 from whichdevice.errors import StudyError
+from whichdevice.quick_import import quick_imports
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
-
-# Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
-UNNEEDED = ("pandas", "matplotlib", "IPython", "tensorboard")
-
-
-@contextmanager
-def _quick_imports() -> Iterator[None]:
-    """Make optional packages look absent and keep the collector quiet while a framework is imported."""
-    hidden = [name for name in UNNEEDED if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None makes an import fail
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        for name in hidden:
-            del sys.modules[name]
 
 
 class TensorFlow(Backend):
@@ -54,7 +36,7 @@ class TensorFlow(Backend):
 
     def start(self) -> None:
         """Import TensorFlow and Keras, set precision and seed, and find the device; threads come by environment."""
-        with _quick_imports():
+        with quick_imports():
             import keras
             import tensorflow
         self._tf = tensorflow
@@ -62,8 +44,8 @@ class TensorFlow(Backend):
         self._devices = tensorflow.config.list_logical_devices(kind)
         if len(self._devices) < self.request.replicas:
             raise StudyError(
-                f"{self.request.device}: TensorFlow {tensorflow.__version__} finds {len(self._devices)} {kind} devices, "
-                f"{self.request.replicas} asked for; see docs/devices.md"
+                f"{self.request.device}: TensorFlow {tensorflow.__version__} finds {len(self._devices)} devices of "
+                f"kind {kind}, {self.request.replicas} asked for; see docs/devices.md"
             )
         tensorflow.config.experimental.enable_tensor_float_32_execution(self.request.precision == "tf32")
         keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
@@ -73,9 +55,7 @@ class TensorFlow(Backend):
         """Operands in the precision asked for."""
         return _Operation(self._tf, workload, random, self._storage())
 
-    def training_loop(
-        self, workload: TrainingWorkload, model: Any, train: Split, validation: Split
-    ) -> "_Training":
+    def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> "_Training":
         """Data on the device, one traced program for all steps."""
         return _Training(self._tf, workload, model, train, validation)
 

@@ -1,9 +1,12 @@
 """What a study can be told. Defaults are the quick study; descriptions become comments and schema help."""
 
-import re
-from typing import Annotated, Literal
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from whichdevice.config.lenient import from_text, many, text, tidy, without_repeats
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]
@@ -11,15 +14,30 @@ Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloa
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
 
-PositiveInt = Annotated[int, Field(gt=0)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64)]
+Value = TypeVar("Value")
+
+# A Field stands before its BeforeValidator, which then leaves it in the JSON schema.
+PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(from_text)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(from_text)]
+PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
+Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
+Fraction = Annotated[float, Field(gt=0, le=1), BeforeValidator(from_text)]
+Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
+Bool = Annotated[bool, BeforeValidator(from_text)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64), BeforeValidator(text)]
+Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(many), AfterValidator(without_repeats)]
 
 
 class Section(BaseModel):
-    """A part of the config: unknown keys are errors, values are checked and never coerced silently."""
+    """A part of the config: unknown keys are errors, values are checked and coerced from text alone."""
 
-    model_config = ConfigDict(extra="forbid", validate_default=True, strict=True)
+    model_config = ConfigDict(extra="forbid", validate_default=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tidy(cls, values: Any) -> Any:
+        """A key without a value is None where that means something, else as if it were not there."""
+        return tidy(values, {key for key, field in cls.model_fields.items() if NoneType in get_args(field.annotation)})
 
 
 class Device(Section):
@@ -28,10 +46,8 @@ class Device(Section):
     kind: DeviceKind = Field(description="cpu, gpu or tpu")
     replicas: PositiveInt = Field(1, description="how many chips (GPU) or cores (TPU) share a batch")
     hardware: str | None = Field(None, description="row of config/hardware.csv with sheet peaks and price")
-    usd_per_hour: Annotated[float, Field(ge=0)] | None = Field(
-        None, description="price of the whole device per hour; empty takes the sheet's"
-    )
-    resources: dict[str, int | str] = Field(
+    usd_per_hour: Price | None = Field(None, description="price of the whole device per hour; empty takes the sheet's")
+    resources: dict[Name, Annotated[int | str, BeforeValidator(from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )
 
@@ -44,28 +60,31 @@ class Data(Section):
         description="auto takes the first at hand: files, tfds (needs a network), standin (generated)",
     )
     dir: str | None = Field(None, description="folder with original archives, <dir>/<dataset>/<archive>, for `files`")
-    sources: dict[str, Source] = Field(
+    sources: dict[Name, Source] = Field(
         default_factory=dict, description="source of single datasets, e.g. {mnist: files}; wins over `source`"
     )
+
+    @property
+    def folder(self) -> Path | None:
+        """`dir` with ~ expanded; the study keeps it as written, so that no user name enters the results."""
+        return Path(self.dir).expanduser() if self.dir else None
 
 
 class Measure(Section):
     """How speed is timed."""
 
-    seconds: Annotated[float, Field(gt=0)] = Field(2.0, description="steady state is timed for this long in a run")
+    seconds: PositiveFloat = Field(2.0, description="steady state is timed for this long in a run")
     min_steps: PositiveInt = Field(5, description="and for at least this many steps")
     repeats: PositiveInt = Field(3, description="processes per cell; each gives one number")
-    timeout: Annotated[float, Field(gt=0)] = Field(900, description="seconds after which a run counts as hung")
-    profile: bool = Field(False, description="keep a TensorBoard profile of a few steps of each run's first repeat")
+    timeout: PositiveFloat = Field(900, description="seconds after which a run counts as hung")
+    profile: Bool = Field(False, description="keep a TensorBoard profile of a few steps of each run's first repeat")
 
 
 class Train(Section):
     """How learning is followed; speed does not depend on it."""
 
-    epochs: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="epochs to learn; empty takes each recipe's; 0 learns nothing"
-    )
-    repeats: Annotated[int, Field(ge=0)] = Field(1, description="the first so many repeats learn to the end")
+    epochs: Count | None = Field(2, description="epochs to learn; empty takes each recipe's; 0 learns nothing")
+    repeats: Count = Field(1, description="the first so many repeats learn to the end")
 
 
 class Workload(Section):
@@ -74,30 +93,21 @@ class Workload(Section):
     module: str | None = Field(
         None, description="workload file: a built-in name or a path to a .py file; empty takes the key's name"
     )
-    batch_size: Annotated[list[PositiveInt], Field(min_length=1)] | None = Field(
+    batch_size: Values[PositiveInt] | None = Field(
         None, description="examples per step (for matmul: N); empty takes the recipe's"
     )
-    backend: Annotated[list[Backend], Field(min_length=1)] = Field(["tensorflow"], description="Keras backends")
-    precision: Annotated[list[Precision], Field(min_length=1)] = Field(["float32"], description="number formats")
-    loop: Annotated[list[Loop], Field(min_length=1)] = Field(
-        ["epoch"], description="epoch: many steps in one compiled program; fit: plain model.fit"
-    )
-    fraction: Annotated[list[Fraction], Field(min_length=1)] = Field(
+    backend: Values[Backend] = Field(["tensorflow"], description="Keras backends")
+    precision: Values[Precision] = Field(["float32"], description="number formats")
+    loop: Values[Loop] = Field(["epoch"], description="epoch: many steps in one compiled program; fit: plain model.fit")
+    fraction: Values[Fraction] = Field(
         [1.0], description="shares of the training data, for training time against data-set size"
     )
-    sequence_length: Annotated[list[PositiveInt], Field(min_length=1)] | None = Field(
+    sequence_length: Values[PositiveInt] | None = Field(
         None, description="steps per sequence of recurrent workloads; empty takes the recipe's"
     )
-    epochs: Annotated[int, Field(ge=0)] | None = Field(None, description="epochs to learn; empty takes train.epochs")
+    epochs: Count | None = Field(None, description="epochs to learn; empty takes train.epochs")
     steps_per_epoch: PositiveInt | None = Field(None, description="empty takes the recipe's, or the whole data")
-    validation: bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
-
-    @field_validator("batch_size", "backend", "precision", "loop", "fraction", "sequence_length")
-    @classmethod
-    def _no_repeats(cls, values: list | None) -> list | None:
-        if values is not None and len(set(values)) != len(values):
-            raise ValueError(f"lists a value twice: {values}")
-        return values
+    validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
 
 
 def _default_devices() -> dict[str, Device]:
@@ -122,23 +132,23 @@ def _default_workloads() -> dict[str, Workload]:
 class Only(Section):
     """Narrows what is measured in this call, never what the tables show."""
 
-    device: list[Name] | Name | None = None
-    workload: list[Name] | Name | None = None
-    backend: list[Backend] | Backend | None = None
-    precision: list[Precision] | Precision | None = None
-    batch_size: list[PositiveInt] | PositiveInt | None = None
-    loop: list[Loop] | Loop | None = None
-    fraction: list[Fraction] | Fraction | None = None
-    sequence_length: list[PositiveInt] | PositiveInt | None = None
-    repeat: list[PositiveInt] | PositiveInt | None = None
+    device: Values[Name] | None = None
+    workload: Values[Name] | None = None
+    backend: Values[Backend] | None = None
+    precision: Values[Precision] | None = None
+    batch_size: Values[PositiveInt] | None = None
+    loop: Values[Loop] | None = None
+    fraction: Values[Fraction] | None = None
+    sequence_length: Values[PositiveInt] | None = None
+    repeat: Values[PositiveInt] | None = None
 
 
 class Study(Section):
     """A whole study: what is measured, on which devices, with which data."""
 
     study: Name = Field("quick", description="results go to results/<study>/")
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(1, description="weights, batch order and stand-in data")
-    run_on: Literal["auto", "all"] | list[Name] = Field(
+    seed: Seed = Field(1, description="weights, batch order and stand-in data")
+    run_on: Literal["auto", "all"] | Values[Name] = Field(
         "auto", description="auto: devices that this host has; all: every one (for schedulers); or a list of names"
     )
     devices: Annotated[dict[Name, Device], Field(min_length=1)] = Field(
@@ -146,18 +156,10 @@ class Study(Section):
     )
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")
-    train: Train = Field(default_factory=lambda: Train(epochs=2), description="how learning is followed")
+    train: Train = Field(default_factory=Train, description="how learning is followed")
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)] = Field(
         default_factory=_default_workloads, description="what is run, by any name"
     )
-
-    @model_validator(mode="after")
-    def _run_on_names_devices(self) -> "Study":
-        if isinstance(self.run_on, list):
-            for name in self.run_on:
-                if name not in self.devices:
-                    raise ValueError(f"run_on: no device {name!r}; devices are {', '.join(self.devices)}")
-        return self
 
     @property
     def root(self) -> str:
@@ -170,8 +172,3 @@ class Call(Study):
 
     only: Only = Field(default_factory=Only, description="narrow what is measured in this call")
     retry: Literal["failed"] | None = Field(None, description="failed: measure failed runs again")
-
-
-def is_file_module(module: str) -> bool:
-    """Whether a workload's `module` is a path to a file rather than a built-in name."""
-    return bool(re.search(r"\.py$|[/\\]", module))

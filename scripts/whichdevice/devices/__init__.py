@@ -1,0 +1,78 @@
+"""Device kinds, each one file found by its name, and which devices of a study this host has.
+
+Nothing here imports a framework: the answer shapes targets before any work starts.
+"""
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from whichdevice.devices.base import DeviceFacts, DeviceKind
+from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.config.model import Device, Study
+
+__all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "chosen", "detect", "kind", "kinds", "require_kind"]
+
+INFRASTRUCTURE = {"__init__", "base", "machine"}
+
+
+def kinds() -> list[str]:
+    """Every kind: the files of this folder."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
+
+
+def kind(name: str) -> DeviceKind:
+    """The module of one kind; raises StudyError on an unknown one."""
+    if name not in kinds():
+        raise StudyError(f"no device kind {name!r}; there are {', '.join(kinds())}")
+    return cast(DeviceKind, importlib.import_module(f"{__name__}.{name}"))
+
+
+def detect(devices: "dict[str, Device]") -> dict[str, str | None]:
+    """For each configured device: None if this host has it with all its replicas, otherwise why not."""
+    return {name: kind(device.kind).absent_reason(device.replicas) for name, device in devices.items()}
+
+
+def absent_devices(study: "Study") -> dict[str, str]:
+    """The devices that a call of this study does not measure here, by `run_on`, each with the reason.
+
+    `auto` leaves out those that this host lacks, `all` none, a list those that it does not name. Those that it
+    names must be there: StudyError otherwise.
+    """
+    if study.run_on == "all":
+        return {}
+    if study.run_on == "auto":
+        return {name: reason for name, reason in detect(study.devices).items() if reason is not None}
+    for name, reason in detect({name: study.devices[name] for name in study.run_on}).items():
+        if reason is not None:
+            raise StudyError(_elsewhere(name, reason))
+    return {name: "not named in run_on" for name in study.devices if name not in study.run_on}
+
+
+def chosen(study: "Study") -> list[str]:
+    """The devices that a call of this study measures here, in the order of the config; see absent_devices."""
+    absent = absent_devices(study)
+    return [name for name in study.devices if name not in absent]
+
+
+def require_kind(study: "Study", kind: str) -> list[str]:
+    """The devices of one kind that a call which asks for this kind measures here.
+
+    Raises StudyError when the study names none, or when this host has none of them and `run_on` is not `all`.
+    """
+    named = [name for name, device in study.devices.items() if device.kind == kind]
+    if not named:
+        raise StudyError(f"{kind}: the study has no device of this kind; add one under `devices:` in the config")
+    absent = absent_devices(study)
+    here = [name for name in named if name not in absent]
+    if not here and isinstance(study.run_on, list):
+        raise StudyError(f"{kind}: run_on lists only {', '.join(study.run_on)}; add {', '.join(named)} to it")
+    if not here:
+        raise StudyError(_elsewhere(kind, "; ".join(dict.fromkeys(absent[name] for name in named))))
+    return here
+
+
+def _elsewhere(what: str, reason: str) -> str:
+    return f"{what}: {reason}; run this on a machine with one, or use run_on=all to leave the choice to a scheduler"

@@ -1,24 +1,23 @@
 """Measure one run: everything between a study's config and a record on disk."""
 
-import os
 import shutil
-import sys
 import tempfile
-import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from whichdevice.backends import backend_class
-from whichdevice.cells import Run, parse_run
+from whichdevice.cells import parse_run
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import read_study
-from whichdevice.config.model import Study, is_file_module
+from whichdevice.config.model import Study
+from whichdevice.datasets.store import load_dataset
+from whichdevice.devices.machine import describe_machine
+from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.energy import EnergyMeter
-from whichdevice.host.machine import describe_machine
 from whichdevice.host.memory import available_memory
 from whichdevice.host.noise import NoiseWatch
 from whichdevice.host.software import describe_software
@@ -26,10 +25,10 @@ from whichdevice.locks import measurement_lock
 from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import build_request, dataset_folder, study_runs
-from whichdevice.measuring.supervisor import Finish, supervise
+from whichdevice.measuring.supervisor import Finish, supervise_job
 from whichdevice.records.schema import DataFacts, Record, Request
 from whichdevice.records.store import write_record
-from whichdevice.datasets.store import load_dataset
+from whichdevice.workloads import is_file_module
 
 
 def run_code_hash(module: str, backend: str) -> str:
@@ -48,8 +47,10 @@ def measure(config: Path, record_path: Path, log: Path) -> Record:
     """
     study, run = read_study(config), parse_run(record_path.as_posix())
     request = build_request(study, run)
-    runs = study_runs(study)
-    progress = Progress(run, runs.index(run) + 1 if run in runs else 0, len(runs))
+    of_device = [other for other in study_runs(study) if other.cell.device == run.cell.device]
+    if run not in of_device:
+        raise StudyError(f"{run.path}: not a run of {config}; see `python -m whichdevice plan`")
+    progress = Progress(run, of_device.index(run) + 1, len(of_device))
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     with measurement_lock(lambda: progress.phase("waiting for another measurement on this host")):
@@ -89,11 +90,11 @@ def _supervised(
         else:
             draft.take(message)
 
-    watch, meter = NoiseWatch(threads), EnergyMeter(request.kind)
+    watch, meter = NoiseWatch(threads), EnergyMeter(request.kind, request.replicas)
     watch.start()
     meter.start()
     with tempfile.TemporaryDirectory() as scratch:
-        finish = supervise(job, Path(scratch) / "job.json", environment, log, request.timeout, on_message)
+        finish = supervise_job(job, Path(scratch) / "job.json", environment, log, request.timeout, on_message)
     draft.merge("energy", meter.stop().model_dump(mode="json"))
     draft.merge("noise", watch.stop().model_dump(mode="json"))
     return finish

@@ -16,7 +16,7 @@ from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.operation_run import run_operation
-from whichdevice.measuring.refusal import Refused
+from whichdevice.measuring.refusal import RefusedError
 from whichdevice.measuring.training_run import run_training
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
@@ -35,7 +35,7 @@ def main() -> int:
         emit.part("cold", {"start": time.monotonic() - job["started"]})
         _run(backend, request, job, emit)
     except StudyError as error:
-        emit.end("refused" if isinstance(error, Refused) else "failed", str(error))
+        emit.end("refused" if isinstance(error, RefusedError) else "failed", str(error))
     except Exception as error:
         traceback.print_exc()
         status = "out_of_memory" if _out_of_memory(backend, error) else "failed"

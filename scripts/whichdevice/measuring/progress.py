@@ -36,7 +36,8 @@ class Progress:
         if record.status != "ok":
             text += f": {record.reason}"
         elif record.steady.step_time is not None and record.workload is not None:
-            text += f" · {step_time_text(record.steady.step_time)} · {record.steady.throughput:,.4g} {record.workload.unit}s/s"
+            rate = f"{record.steady.throughput:,.4g} {record.workload.unit}s/s"
+            text += f" · {step_time_text(record.steady.step_time)} · {rate}"
         took = (record.ended - record.started).total_seconds()
         self._write(f"{text} · took {took:.0f} s", last=True)
 

@@ -3,14 +3,14 @@
 from whichdevice.errors import StudyError
 
 
-class Refused(StudyError):
+class RefusedError(StudyError):
     """The run cannot fit this host and was not started."""
 
 
 def refuse_what_cannot_fit(need: float, available: float) -> None:
-    """Raise Refused where the estimated need is above what the host has left; both in bytes."""
+    """Raise RefusedError where the estimated need is above what the host has left; both in bytes."""
     if need > available:
-        raise Refused(
+        raise RefusedError(
             f"needs about {need / 1e9:.1f} GB of memory (estimate), {available / 1e9:.1f} GB are available; "
             "take a smaller batch_size or sequence_length"
         )

@@ -37,9 +37,7 @@ def build_request(study: Study, run: Run) -> Request:
         raise StudyError(f"{run.path}: the study has no such device or workload")
     device, workload = study.devices[cell.device], study.workloads[cell.workload]
     chosen = workload_class(workload.module or cell.workload)
-    epochs = next(
-        value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None
-    )
+    epochs = next(value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None)
     learn = run.repeat <= study.train.repeats and epochs > 0
     return Request(
         device=cell.device,

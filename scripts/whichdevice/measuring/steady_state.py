@@ -42,7 +42,7 @@ def steady_windows(
     while spent < seconds or done < min_steps:
         windows.append((steps, timed(run, steps)))
         spent, done = spent + windows[-1][1], done + steps
-        on_window(spent / done, max(seconds - spent, (min_steps - done) * spent / done))
+        on_window(spent / done, max(0.0, seconds - spent, (min_steps - done) * spent / done))
     return windows
 
 

@@ -3,6 +3,7 @@
 The supervisor imports no framework. Whatever happens to the process, the caller gets a Finish.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -28,18 +29,29 @@ class Finish:
     peak_memory: int  # bytes
 
 
-def supervise(
+def supervise_job(
     job: dict[str, Any], job_file: Path, environment: dict[str, str], log: Path, timeout: float, on_message: OnMessage
 ) -> Finish:
-    """Run one measured process to its end; its own output goes to `log`, its messages to `on_message`."""
+    """Run `whichdevice.measuring.process` on a job, written to `job_file` with the clock at its start."""
+    package_root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
+    job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
+    command = [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)]
+    return supervise(command, {**environment, "PYTHONPATH": path}, log, timeout, on_message)
+
+
+def supervise(
+    command: list[str], environment: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+) -> Finish:
+    """Run one process to its end; its own output goes to `log`, its messages to `on_message`.
+
+    The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names.
+    """
     read_end, write_end = os.pipe()
     variables = {**os.environ, **environment, "WHICHDEVICE_EVENTS": str(write_end)}
-    package_root = str(Path(__file__).parents[2])
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, variables.get("PYTHONPATH")]))
     with log.open("ab") as output:
-        job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
         process = subprocess.Popen(
-            [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)],
+            command,
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -97,10 +109,8 @@ def _kill(process: subprocess.Popen) -> None:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # already gone
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # already gone
 
 
 def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float) -> Finish:

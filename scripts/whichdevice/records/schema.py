@@ -77,6 +77,7 @@ class Machine(Part):
     threads: int | None = None  # threads given to the framework
     memory: int | None = None
     architecture: str | None = None
+    instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
 
@@ -155,6 +156,7 @@ class Noise(Part):
     calibration_before: float | None = None
     calibration_after: float | None = None
     load_before: float | None = None  # one-minute load average
+    others: float | None = None  # share of the usable cores kept busy by other processes
     steal: float | None = None  # share of processor time stolen by the hypervisor during the run
     disturbed: bool = False
     reasons: list[str] = Field(default_factory=list)

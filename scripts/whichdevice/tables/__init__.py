@@ -1,0 +1,5 @@
+"""Tables: everything that the records say, as five CSV files."""
+
+from whichdevice.tables.write import TABLES, write_tables
+
+__all__ = ["TABLES", "write_tables"]

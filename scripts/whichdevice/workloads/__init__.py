@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from whichdevice.config.model import is_file_module
 from whichdevice.errors import StudyError
-from whichdevice.workloads.base import OperationWorkload, TrainingWorkload, Workload
+from whichdevice.workloads.base import Workload
 
 INFRASTRUCTURE = {"__init__", "base", "batch_order", "costs", "image_classifier"}
 
@@ -22,7 +21,12 @@ def workload_names() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
 
 
-def workload_class(module: str) -> type[TrainingWorkload] | type[OperationWorkload]:
+def is_file_module(module: str) -> bool:
+    """Whether a workload's `module` is a path to a file rather than a built-in name."""
+    return module.endswith(".py") or "/" in module or "\\" in module
+
+
+def workload_class(module: str) -> type[Workload]:
     """The workload that a built-in name or a path to a .py file holds.
 
     Raises StudyError when there is no such file, it does not import, or it holds no workload.

@@ -11,9 +11,7 @@ GARMENTS = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt"
 class FashionCnn(ImageClassifier):
     """Three blocks of batch norm, 5 × 5 convolution (64, 128, 256 filters), pooling and dropout; Adam 1e-3."""
 
-    recipe = Recipe(
-        source="tensorflow/tpu tools/colab fashion_mnist, 2018; Lee, 2018", batch_size=1024, epochs=10
-    )
+    recipe = Recipe(source="tensorflow/tpu tools/colab fashion_mnist, 2018; Lee, 2018", batch_size=1024, epochs=10)
     dataset = "fashion_mnist"
     scale = 1.0  # the first batch norm normalises
 

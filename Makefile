@@ -1,0 +1,62 @@
+# make study   the environment, then the whole study to a finished report
+# make test    linters, types, layering and every test
+# make help    the rest
+
+ENV ?= cpu
+PYTHON ?=
+CONFIG ?=
+ARGS ?=
+SHELL := /bin/sh
+PY := .venv/bin/python
+# Snakemake's jobs call `python`: the environment's comes first on PATH.
+RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
+
+.PHONY: help study environment test check lint lock config clean test-environment
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make study              make the environment, run the study, write results/<study>/report.html"
+	@echo "                        CONFIG=my.yaml         another config file"
+	@echo "                        ARGS='--config ...'    further arguments for snakemake"
+	@echo "                        ENV=gpu                cpu (default), gpu or tpu: which packages"
+	@echo "                        PYTHON=python3.12      default: the oldest fitting python3.x on PATH"
+	@echo "make environment        only make the environment (.venv)"
+	@echo "make check              linters, types and fast tests, under a minute"
+	@echo "make test               everything"
+	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
+	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
+	@echo "make clean              remove the environment and caches; results stay"
+
+environment:
+	@sh envs/install.sh "$(ENV)" "$(PYTHON)"
+
+study: environment
+	@$(if $(CONFIG),$(PY) -m whichdevice config --check "$(CONFIG)")
+	@$(RUN) snakemake --cores 1 all $(if $(CONFIG),--configfile "$(CONFIG)") $(ARGS)
+	@report=$$(ls -t results/*/report.html 2>/dev/null | head -n 1); \
+	if [ -n "$$report" ]; then echo "Report: $$report (open it in a browser)"; fi
+
+test-environment:
+	@sh envs/install.sh test "$(PYTHON)"
+
+lint: test-environment
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+	.venv/bin/snakefmt --check --compact-diff Snakefile rules
+
+check: lint
+	$(PY) -m pytest -m "not slow"
+
+test: lint
+	@$(RUN) snakemake --lint
+	$(RUN) python -m pytest
+
+lock: environment
+	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"
+
+config: environment
+	@$(PY) -m whichdevice config --write config
+
+clean:
+	rm -rf .venv .venv-lock .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

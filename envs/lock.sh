@@ -1,0 +1,21 @@
+#!/bin/sh
+# Resolve envs/*.in anew into envs/*.lock, pins with hashes for every platform and Python 3.11 to 3.13, and the conda
+# environments from them. The resolver lives in a folder of its own. Usage: sh envs/lock.sh PYTHON
+set -eu
+cd "$(dirname "$0")"
+tool=../.venv-lock
+[ -x "$tool/bin/uv" ] || { "$1" -m venv "$tool" && "$tool/bin/python" -m pip install --quiet uv==0.13.8; }
+
+resolve() { # resolve <name> [option...]: existing pins stay unless UPGRADE=1
+    name=$1
+    shift
+    [ -z "${UPGRADE:-}" ] || set -- "$@" --upgrade
+    echo "resolving envs/$name.in"
+    "$tool/bin/uv" pip compile "$name.in" --output-file "$name.lock" --quiet --universal --python-version 3.11 \
+        --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate "$@"
+}
+
+resolve cpu
+for name in gpu test; do resolve "$name" --constraints cpu.lock; done
+resolve tpu
+"$1" conda.py

@@ -1,0 +1,16 @@
+"""Write the report of a study from its tables and figures."""
+
+from pathlib import Path
+
+from whichdevice.job import job
+from whichdevice.report.write import write_report
+
+if "snakemake" in globals():
+    snakemake = globals()["snakemake"]
+    with job(snakemake.log[0]):
+        write_report(
+            Path(snakemake.input.config),
+            Path(snakemake.input.tables[0]).parent,
+            Path(snakemake.input.figures[0]).parent,
+            Path(snakemake.output[0]),
+        )

@@ -1,0 +1,16 @@
+"""Write the tables of a study from its records."""
+
+from pathlib import Path
+
+from whichdevice.job import job
+from whichdevice.tables.write import write_tables
+
+if "snakemake" in globals():
+    snakemake = globals()["snakemake"]
+    with job(snakemake.log[0]):
+        write_tables(
+            Path(snakemake.input.config),
+            [Path(path) for path in snakemake.params.records],
+            Path(snakemake.input.published),
+            Path(snakemake.output[0]).parent,
+        )

@@ -1,0 +1,47 @@
+"""Print the default study as commented YAML, ready to be changed: `config > my.yaml`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from whichdevice.config.schema import generated_files
+from whichdevice.errors import StudyError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--published", action="store_true", help="the published recipes instead of the quick study")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="check a config file instead, and print nothing")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write both studies and the schema to a folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print, check or write."""
+    if args.check:
+        check(args.check)
+    elif args.write:
+        write(args.write)
+    else:
+        sys.stdout.write(generated_files()["published.yaml" if args.published else "config.yaml"])
+    return 0
+
+
+def check(path: Path) -> None:
+    """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
+    from whichdevice.config.load import load_study
+    from whichdevice.config.yaml_file import check_yaml
+
+    load_study(check_yaml(path), str(path))
+
+
+def write(folder: Path) -> None:
+    """Write every generated file to the folder, each one whole or not at all."""
+    for name, text in generated_files().items():
+        aside = folder / f".{name}.aside"
+        try:
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(folder / name)
+        except OSError as error:
+            raise StudyError(f"cannot write {folder / name}: {error.strerror or error}") from error
+        finally:
+            aside.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""From what a person wrote to a checked study, and back to a file."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import ValidationError
+
+from whichdevice.cells import Cell, workload_cells
+from whichdevice.config.faults import brief, config_error, did_you_mean
+from whichdevice.config.model import Call, Study
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.errors import StudyError
+
+AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def load_study(values: dict[str, Any], where: str = "config") -> Call:
+    """Check Snakemake's config, files and command line merged; missing keys take their defaults.
+
+    Raises StudyError with one line that names `where`, the key, what is wrong and what would be right.
+    """
+    call = _checked(Call, values, where)
+    for name in call.run_on if isinstance(call.run_on, list) else []:
+        if name not in call.devices:
+            raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
+    _check_modules(call, where)
+    _check_only(call, where)
+    return call
+
+
+def resolved(call: Call) -> Study:
+    """The study without what holds for one call only."""
+    return Study.model_validate({name: getattr(call, name) for name in Study.model_fields})
+
+
+def write_study(study: Study, path: Path) -> None:
+    """Write the resolved study atomically; a file that already says the same stays untouched."""
+    text = yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_study(path: Path) -> Study:
+    """Read a resolved study; raises StudyError that names the file."""
+    return _checked(Study, check_yaml(path), str(path))
+
+
+def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnyStudy:
+    if not isinstance(values, dict):
+        raise StudyError(f"{where}: holds {brief(values)}; it needs keys with values")
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise config_error(error, model, where) from error
+
+
+def _check_modules(call: Call, where: str) -> None:
+    from whichdevice.workloads import is_file_module, workload_names
+
+    known = workload_names()
+    for name, workload in call.workloads.items():
+        module = " ".join((workload.module or name).split())
+        if is_file_module(module):
+            if not Path(module).is_file():
+                raise StudyError(
+                    f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs"
+                )
+        elif module not in known:
+            place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
+            hint = did_you_mean(module, known)
+            raise StudyError(
+                f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
+            )
+
+
+def _check_only(call: Call, where: str) -> None:
+    """Every value of `only` must occur in the study, and together they must select something."""
+    wanted = call.only.model_dump(exclude_none=True)
+    if not wanted:
+        return
+    cells = [
+        {**asdict(cell), "repeat": repeat} for cell in _cells(call) for repeat in range(1, call.measure.repeats + 1)
+    ]
+    for axis, values in wanted.items():
+        present = sorted({cell[axis] for cell in cells if cell[axis] is not None})
+        for value in values:
+            if value not in present:
+                hint = did_you_mean(value, present) if present else "; no workload sets it"
+                raise StudyError(f"{where}: only.{axis}: {value} does not occur in this study{hint}")
+    if not any(all(cell[axis] in values for axis, values in wanted.items()) for cell in cells):
+        chosen = ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in wanted.items())
+        raise StudyError(f"{where}: only selects nothing: no workload has {chosen} together")
+
+
+def _cells(call: Call) -> list[Cell]:
+    from whichdevice.workloads import workload_class
+
+    found: list[Cell] = []
+    for name, workload in call.workloads.items():
+        batch_size = 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size
+        for device in call.devices:
+            found += workload_cells(device, name, workload, batch_size)
+    return found

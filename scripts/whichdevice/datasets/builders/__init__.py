@@ -1,0 +1,1 @@
+"""TensorFlow Datasets builders of this project; imported only for source `tfds`."""

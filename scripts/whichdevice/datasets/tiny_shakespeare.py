@@ -1,0 +1,67 @@
+"""Tiny Shakespeare: 1,115,394 characters of plays as codes under 255.
+
+The first 90 % trains, as in TensorFlow Datasets; its validation and test splits together are the test text.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from whichdevice.datasets.archives import require, unpacked
+from whichdevice.datasets.base import Archive, Array, Arrays, Recipe
+from whichdevice.datasets.standin.text import write_plays
+from whichdevice.datasets.tfds_source import open_builder
+from whichdevice.errors import StudyError
+
+LENGTH = 1115394
+TRAIN = 1003854  # int(.9 * LENGTH)
+ARCHIVE = Archive(
+    "input.txt",
+    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+    LENGTH,
+    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+)
+
+
+def split(text: bytes) -> Arrays:
+    """Training and test text, uint8 codes."""
+    codes = np.frombuffer(text, np.uint8)
+    return {"train_text": codes[:TRAIN], "test_text": codes[TRAIN:]}
+
+
+def from_files(folder: Path) -> Arrays:
+    """Read input.txt; raises StudyError when its length or its codes are not those of the original."""
+    path = require(folder, ARCHIVE)
+    text = b"".join(unpacked(path))
+    if len(text) != LENGTH:
+        raise StudyError(f"{path} is cut or another file: it holds {len(text)} characters, expected {LENGTH}")
+    if max(text) == 255:
+        raise StudyError(f"{path} is corrupted or another file: it holds the code 255, which no text has")
+    return split(text)
+
+
+def from_tfds(root: Path) -> Arrays:
+    """Download and read with TensorFlow Datasets."""
+    builder = open_builder("tiny_shakespeare", root)
+    return split(b"".join(builder.as_data_source(part)[0]["text"] for part in ("train", "validation", "test")))
+
+
+def standin(seed: int) -> Arrays:
+    """Invented plays of the same length."""
+    return split(write_plays(seed, LENGTH))
+
+
+RECIPE = Recipe(
+    name="tiny_shakespeare",
+    description="1,115,394 characters from Shakespeare's plays, as codes under 255",
+    citation="Karpathy, A.: char-rnn. 2015. https://github.com/karpathy/char-rnn",
+    licence="public domain",
+    archives=(ARCHIVE,),
+    arrays={"train_text": Array((TRAIN,), "uint8"), "test_text": Array((LENGTH - TRAIN,), "uint8")},
+    counted={"train_characters": "train_text", "test_characters": "test_text"},
+    from_files=from_files,
+    from_tfds=from_tfds,
+    standin=standin,
+    tfds_name="tiny_shakespeare",
+    standin_note="invented plays, generated from the seed; same length as the original, other text",
+)

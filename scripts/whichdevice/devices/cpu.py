@@ -1,0 +1,20 @@
+"""The CPU: always there. Several replicas are virtual devices on the same cores, for rehearsal."""
+
+from whichdevice.devices.base import DeviceFacts
+from whichdevice.host.cpu import cpu_model
+from whichdevice.host.memory import total_memory
+
+
+def present() -> int:
+    """One."""
+    return 1
+
+
+def absent_reason(replicas: int = 1) -> str | None:
+    """Never absent, whatever the replica count, as CPU replicas are virtual."""
+    return None
+
+
+def describe() -> DeviceFacts:
+    """Model name and the memory that this process may use."""
+    return DeviceFacts(name=cpu_model(), count=1, memory=total_memory())

@@ -1,0 +1,37 @@
+"""What a run stands on, for its record. No host name, no user name, no path."""
+
+import platform
+
+from whichdevice import devices
+from whichdevice.host.affinity import usable_cores
+from whichdevice.host.cpu import cpu_model, instruction_sets
+from whichdevice.host.memory import total_memory
+from whichdevice.records.schema import Machine
+
+
+def describe_machine(kind: str, threads: int | None = None) -> Machine:
+    """The host and its devices of one kind; `threads` is what the framework was given."""
+    facts = devices.kind(kind).describe()
+    return Machine(
+        device_name=facts.name,
+        device_count=facts.count,
+        cpu=cpu_model(),
+        cores=usable_cores(),
+        threads=threads,
+        memory=total_memory(),
+        instruction_sets=instruction_sets(),
+        architecture=platform.machine(),
+        operating_system=operating_system(),
+        driver=facts.driver,
+    )
+
+
+def operating_system() -> str:
+    """Distribution and kernel, e.g. `Debian GNU/Linux 12 (bookworm), Linux 6.1.0`, or `macOS 15.1`."""
+    if platform.system() == "Darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    kernel = f"{platform.system()} {platform.release()}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
+    except (OSError, KeyError):
+        return kernel

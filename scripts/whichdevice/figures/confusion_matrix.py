@@ -1,0 +1,51 @@
+"""Which class was taken for which."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from whichdevice.figures import style
+from whichdevice.figures.results import StudyResults
+from whichdevice.figures.tiles import grid_of, run_label
+
+TITLE = "Confusion matrices"
+CAPTION = (
+    "Test images by true class (rows) and predicted class (columns), for each classifier and device: the learning run with the "
+    "most data and epochs. Shades show the share of a row on a logarithmic scale, so that rare mistakes are seen; numbers are "
+    "counts."
+)
+CATEGORY = "Learning"
+
+
+def draw(study: StudyResults) -> Figure:
+    """A matrix per classifier and device."""
+    shown = list(study.artefacts("predictions"))
+    if not shown:
+        return style.empty(study, "No image classifier has learned, so there are no predictions.")
+    figure = style.new_figure(3.5 * min(3, len(shown)) + 0.2, 3.7 * -(-len(shown) // 3) + 0.7)
+    for panel, (run, content) in zip(grid_of(figure, len(shown), 3), shown, strict=True):
+        labels = content["labels"].astype(int)
+        predicted = content["probabilities"].argmax(axis=1)
+        names = [str(name) for name in content["class_names"]]
+        counts = np.zeros((len(names), len(names)), int)
+        np.add.at(counts, (labels, predicted), 1)
+        _matrix(panel, counts, names)
+        wrong = int((labels != predicted).sum())
+        panel.set_title(f"{run_label(run, study)}\n{wrong:,} of {len(labels):,} wrong", parse_math=False, fontsize=8.5)
+    return figure
+
+
+def _matrix(axes: Axes, counts: np.ndarray, names: list[str]) -> None:
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axes.imshow(np.log10(np.maximum(share, 1e-4)), cmap="Blues", vmin=-4, vmax=0.4, interpolation="nearest")
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            colour = "white" if share[row, column] > 0.06 else style.BLACK
+            axes.text(column, row, str(count), ha="center", va="center", fontsize=5.5, color=colour)
+    long = max(len(name) for name in names) > 3
+    axes.set_xticks(range(len(names)), names, rotation=90 if long else 0, fontsize=7, parse_math=False)
+    axes.set_yticks(range(len(names)), names, fontsize=7, parse_math=False)
+    axes.set_xlabel("predicted", fontsize=8)
+    axes.set_ylabel("true", fontsize=8)
+    axes.grid(False)
+    axes.tick_params(length=0)

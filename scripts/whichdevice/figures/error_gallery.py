@@ -1,0 +1,63 @@
+"""Test images that were taken for another class, first and in red, then some that were not."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from whichdevice.figures import style
+from whichdevice.figures.results import StudyResults
+from whichdevice.figures.tiles import grid_of, run_label
+
+TITLE = "What the classifiers get wrong"
+CAPTION = (
+    "Test images of each classifier: misclassified ones first, framed and labelled in red, the most confident mistakes leading; "
+    "then images classified rightly. Labels read predicted → true."
+)
+CATEGORY = "Learning"
+ACROSS, DOWN, SIDE, LABEL_ROWS = 6, 5, 34, 12
+
+
+def draw(study: StudyResults) -> Figure:
+    """A mosaic per classifier and device."""
+    shown = list(study.artefacts("predictions"))
+    if not shown:
+        return style.empty(study, "No image classifier has learned, so there is no gallery.")
+    figure = style.new_figure(4.4 * min(3, len(shown)) + 0.2, 4.3 * -(-len(shown) // 3) + 0.7)
+    for panel, (run, content) in zip(grid_of(figure, len(shown), 3), shown, strict=True):
+        wrong = int((content["labels"] != content["probabilities"].argmax(axis=1)).sum())
+        _mosaic(panel, content)
+        title = f"{run_label(run, study)}\n{wrong:,} of {len(content['labels']):,} wrong"
+        panel.set_title(title, parse_math=False, fontsize=8.5)
+    style.footnote(figure, "red: misclassified, predicted → true")
+    return figure
+
+
+def _mosaic(axes: Axes, content: dict[str, np.ndarray]) -> None:
+    """All tiles as one picture, so that the SVG stays small; labels as text below each tile."""
+    names = [str(name) for name in content["class_names"]]
+    between = "\n→ " if max(map(len, names)) > 2 else " → "
+    labels, predicted = content["labels"].astype(int), content["probabilities"].argmax(axis=1)
+    index = content["gallery_index"].astype(int)
+    chosen = _chosen(labels[index] != predicted[index])
+    height = SIDE + LABEL_ROWS + (8 if between[0] == "\n" else 0)
+    picture = np.full((max(1, -(-len(chosen) // ACROSS)) * height, ACROSS * SIDE, 3), 255, np.uint8)
+    for place, tile in enumerate(chosen):
+        top, left = place // ACROSS * height, place % ACROSS * SIDE
+        true, guess = labels[index[tile]], predicted[index[tile]]
+        mistaken = true != guess
+        picture[top + 1 : top + SIDE - 1, left + 1 : left + SIDE - 1] = (213, 40, 0) if mistaken else (225, 225, 225)
+        picture[top + 3 : top + 31, left + 3 : left + 31] = 255 - content["gallery_images"][tile][..., None]
+        axes.text(
+            left + SIDE / 2, top + SIDE + 1, names[guess] + (f"{between}{names[true]}" if mistaken else ""),
+            ha="center", va="top", fontsize=5.4, color="#c22000" if mistaken else style.GREY, parse_math=False,
+            linespacing=1.05,
+        )  # fmt: skip
+    axes.imshow(picture, interpolation="nearest")
+    axes.set_axis_off()
+
+
+def _chosen(mistaken: np.ndarray) -> np.ndarray:
+    """Mistakes first, in the order given; the last row for images classified rightly, where there are any."""
+    wrong, right = np.flatnonzero(mistaken), np.flatnonzero(~mistaken)
+    wrong = wrong[: ACROSS * (DOWN - 1) if len(right) else ACROSS * DOWN]
+    return np.concatenate([wrong, right[: ACROSS * DOWN - len(wrong)]])

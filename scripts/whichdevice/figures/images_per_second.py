@@ -1,0 +1,64 @@
+"""Throughput by model."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Training throughput by model"
+CAPTION = (
+    "Examples per second in steady state for each model and device, at the batch size that gave the most. Units differ between "
+    "panels: a sequence or a window holds many time steps. Bars are geometric means over processes, whiskers 95 % t-intervals."
+)
+CATEGORY = "Speed"
+
+
+def draw(study: StudyResults) -> Figure:
+    """A panel per unit, a bar per model and device."""
+    cells = series.whole_data(study.measured[study.measured["throughput"].notna() & (study.measured["unit"] != "product")])
+    if cells.empty:
+        return style.empty(study, "No training throughput was measured.")
+    best = cells.loc[cells.groupby(["workload", "device"], sort=False)["throughput"].idxmax()]
+    best = best.sort_values("workload", key=lambda names: names.map({name: place for place, name in enumerate(names.unique())}))
+    groups = [(unit, group) for unit, group in best.groupby("unit", sort=False)]
+    heights = [len(group) + 1.4 for _, group in groups]
+    figure = style.new_figure(9, 0.34 * sum(heights) + 1.3)
+    panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, (unit, group) in zip(panels, groups, strict=True):
+        _bars(panel, group, study)
+        panel.set_title(f"{unit}s per second", parse_math=False)
+    colours, places = style.device_colours(study), style.device_places(study)
+    if len(study.devices) > 1:
+        patches = [
+            Patch(facecolor=colours[name], hatch=style.HATCHES[places[name] % 6], label=name) for name in study.devices
+        ]
+        figure.legend(handles=patches, loc="outside upper right", ncols=len(patches))
+    counts = style.runs_note(best["n_ok"]).replace("point", "bar").replace("bars:", "whiskers:")
+    style.footnote(figure, counts)
+    return figure
+
+
+def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
+    colours, places = style.device_colours(study), style.device_places(study)
+    several = len(study.devices) > 1
+    names = []
+    for place, (_, cell) in enumerate(cells.iterrows()):
+        device, value = cell["device"], cell["throughput"]
+        axes.barh(place, value, color=colours[device], hatch=style.HATCHES[places[device] % 6], height=0.72)
+        ends = np.array([[value - cell["throughput_low"]], [cell["throughput_high"] - value]])
+        if np.isfinite(ends).all():
+            axes.errorbar(value, place, xerr=ends, color=style.BLACK, capsize=2.5, lw=1)
+        right = value if np.isnan(ends).any() else cell["throughput_high"]
+        axes.annotate(style.number(value), (right, place), (6, 0), textcoords="offset points", va="center", fontsize=8)
+        format_ = "" if cell["precision"] == "float32" else f" {cell['precision']}"
+        names.append(f"{cell['workload']} b{cell['batch_size']}{format_}" + (f", {device}" if several else ""))
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(style.FuncFormatter(lambda value, _: style.number(value)))
+    axes.grid(False, axis="y")

@@ -1,0 +1,54 @@
+"""Figures, each one file of this folder with TITLE, CAPTION, CATEGORY and `draw(study) -> Figure`, found by its name.
+
+Listing figures and reading their captions imports no Matplotlib, so that the Snakefile can do it while it is read.
+"""
+
+import ast
+import importlib
+from pathlib import Path
+from typing import NamedTuple
+
+from whichdevice.errors import StudyError
+
+INFRASTRUCTURE = {"__init__", "registry", "results", "series", "style", "tiles"}
+
+
+class Facts(NamedTuple):
+    """What a figure says about itself."""
+
+    title: str
+    caption: str
+    category: str
+
+
+def figure_names() -> list[str]:
+    """The names of all figures, sorted."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
+
+
+def figure_facts(name: str) -> Facts:
+    """Title, caption and category of a figure, read from its source. Raises StudyError when there is no such figure."""
+    if name not in figure_names():
+        raise StudyError(f"no figure {name!r}; there are {', '.join(figure_names())}")
+    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    constants = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
+        if node.targets[0].id in ("TITLE", "CAPTION", "CATEGORY")
+    }
+    return Facts(constants["TITLE"], constants["CAPTION"], constants["CATEGORY"])
+
+
+def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:
+    """Draw a figure from a study's tables into an SVG and a PNG file."""
+    facts = figure_facts(name)
+    from whichdevice.figures import style
+    from whichdevice.figures.results import StudyResults
+
+    module = importlib.import_module(f"{__package__}.{name}")
+    study = StudyResults(config_path, tables_folder)
+    with style.applied():
+        figure = module.draw(study)
+        style.finish(figure, facts.title, study)
+        style.save(figure, out_svg, out_png)

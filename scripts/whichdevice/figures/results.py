@@ -1,0 +1,140 @@
+"""What a figure draws from: a study's tables, and the artefacts of its best runs."""
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.load import read_study
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.records.store import read_record
+from whichdevice.tables.columns import read_table
+from whichdevice.tables.runs import NOT_MEASURED
+from whichdevice.tables.write import TABLES
+
+
+class Shown(NamedTuple):
+    """An artefact and the row of `runs` that it belongs to."""
+
+    run: pd.Series
+    content: Any
+
+
+class StudyResults:
+    """A study's config and tables, each read when first asked for."""
+
+    def __init__(self, config_path: Path, tables_folder: Path) -> None:
+        self.config_path = Path(config_path)
+        self.tables_folder = Path(tables_folder)
+
+    @cached_property
+    def study(self) -> Study:
+        """The resolved config."""
+        return read_study(self.config_path)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """Table `runs`."""
+        return self._table("runs")
+
+    @cached_property
+    def epochs(self) -> pd.DataFrame:
+        """Table `epochs`."""
+        return self._table("epochs")
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Table `summary`."""
+        return self._table("summary")
+
+    @cached_property
+    def speedups(self) -> pd.DataFrame:
+        """Table `speedups`."""
+        return self._table("speedups")
+
+    @cached_property
+    def published(self) -> pd.DataFrame:
+        """Table `published`."""
+        return self._table("published")
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return read_table(self.tables_folder / f"{name}.csv", TABLES[name])
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The rows of `summary` with at least one good run."""
+        return self.summary[self.summary["n_ok"].fillna(0) > 0]
+
+    @property
+    def devices(self) -> list[str]:
+        """Devices with measured numbers, in the order of the config, then others."""
+        found = self.measured["device"].unique().tolist()
+        return [name for name in self.study.devices if name in found] + [
+            name for name in found if name not in self.study.devices
+        ]
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Configured devices without any good run, each with the command that measures it."""
+        missing = [name for name in self.study.devices if name not in self.devices]
+        return {name: f"snakemake --cores 1 {self.study.devices[name].kind}" for name in missing}
+
+    def kind(self, device: str) -> str:
+        """cpu, gpu or tpu."""
+        if device in self.study.devices:
+            return self.study.devices[device].kind
+        kinds = self.runs.loc[self.runs["device"] == device, "kind"].dropna()
+        return str(kinds.iloc[0]) if len(kinds) else "cpu"
+
+    @cached_property
+    def sources(self) -> dict[str, list[str]]:
+        """Data source to the datasets that came from it, over the good runs."""
+        good = self.runs[(self.runs["status"] == "ok") & self.runs["source"].notna()]
+        found: dict[str, list[str]] = {}
+        for source, group in good.groupby("source"):
+            found[str(source)] = sorted(group["dataset"].dropna().unique())
+        return found
+
+    @property
+    def attempted(self) -> pd.DataFrame:
+        """The rows of `runs` that left a record."""
+        return self.runs[self.runs["status"] != NOT_MEASURED]
+
+    def artefacts(self, name: str, one_per: Sequence[str] = ("workload", "device")) -> Iterator[Shown]:
+        """The artefact of the best learning run of each group, in table order; unreadable ones are passed over.
+
+        Best: the most training data, then the most epochs, then the best final validation metric, else the lowest loss.
+        """
+        good = self.runs[(self.runs["status"] == "ok") & self.runs["learned_epochs"].notna()].copy()
+        good["quality"] = good["validation_metric"].fillna(-good["validation_loss"])
+        good = good.sort_values(["fraction", "learned_epochs", "quality"], ascending=False, kind="stable")
+        groups: dict[Any, list[pd.Series]] = {}
+        for _, run in good.iterrows():
+            groups.setdefault(tuple(run[axis] for axis in one_per), []).append(run)
+        order = self.runs[list(one_per)].drop_duplicates().itertuples(index=False, name=None)
+        for key in order:
+            for run in groups.get(key, []):
+                if (content := _load(Path(run["record"]), name)) is not None:
+                    yield Shown(run, content)
+                    break
+
+
+def _load(record_path: Path, name: str) -> Any:
+    """One artefact beside a record, or None where the run declared none or it cannot be read."""
+    try:
+        artefact = read_record(record_path).artefacts.get(name)
+        if artefact is None:
+            return None
+        path = record_path.parent / artefact.file
+        if path.suffix == ".json":
+            return json.loads(path.read_text(encoding="utf-8"))
+        with np.load(path, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files}
+    except (StudyError, OSError, ValueError, zipfile.BadZipFile):
+        return None

@@ -1,0 +1,91 @@
+"""How much faster one choice is than another."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from whichdevice.figures import style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Speed-ups, all else equal"
+CAPTION = (
+    "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from repeats paired within "
+    "the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the compared choice is faster. One machine, "
+    "one sitting."
+)
+CATEGORY = "Speed"
+MOST_ROWS = 16
+WORDS = {
+    "device": "Devices",
+    "backend": "Backends",
+    "precision": "Number formats",
+    "loop": "Training loops",
+    "batch_size": "Batch sizes (examples per second) and matrix sizes N",
+}
+
+
+def draw(study: StudyResults) -> Figure:
+    """A panel per kind of comparison, a row per pair of cells."""
+    found = study.speedups
+    if found.empty:
+        return style.empty(study, "No two measured cells differ in one thing only, so there is no ratio.")
+    groups = [(name, group) for name, group in found.groupby("comparison", sort=False)]
+    heights = [min(len(group), MOST_ROWS) + 1.6 for _, group in groups]
+    figure = style.new_figure(9, 0.26 * sum(heights) + 1.2)
+    panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights, sharex=True)[:, 0]
+    colours = style.device_colours(study)
+    for panel, (name, group) in zip(panels, groups, strict=True):
+        shown = group if len(group) <= MOST_ROWS else _telling(group).head(MOST_ROWS)
+        _rows(panel, shown, colours, varied=[axis for axis in LABELLED if axis != name and found[axis].nunique() > 1])
+        more = f" — {len(shown)} of {len(group)}, largest sizes" if len(shown) < len(group) else ""
+        panel.set_title(WORDS.get(str(name), str(name)) + more, parse_math=False)
+    everything = found[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
+    style.log_axis(panels[-1], "x", [*everything[np.isfinite(everything)], 1.0])
+    low, high = panels[-1].get_xlim()
+    panels[-1].set_xlim(min(low, 0.8), max(high, 1.25))
+    panels[-1].set_xlabel("ratio (logarithmic)")
+    single = "" if len(study.devices) > 1 else "one device only: no ratio between devices; "
+    style.footnote(figure, f"{single}bars: 95 % t-interval over n pairs; no bar from one pair")
+    return figure
+
+
+LABELLED = ["device", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
+
+
+def _telling(rows: pd.DataFrame) -> pd.DataFrame:
+    """The largest share of the data and the largest size of each pair: chosen by what was run, never by the result."""
+    kept = rows.sort_values(["fraction", "batch_size"], kind="stable")
+    return rows.loc[kept.drop_duplicates(["workload", "device", "backend", "precision", "loop"], keep="last").index.sort_values()]
+
+
+def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], varied: list[str]) -> None:
+    axes.axvline(1, color=style.GREY, lw=1)
+    for place, (_, row) in enumerate(rows.iterrows()):
+        low, high = row["ratio_low"], row["ratio_high"]
+        colour = colours.get(row["device"], style.BLACK)
+        if low == low:
+            axes.plot([low, high], [place, place], color=colour, lw=2.2, solid_capstyle="butt")
+        axes.plot(row["ratio"], place, "o", color=colour, mfc=colour if low == low else "white")
+        interval = f" [{style.number(low)}, {style.number(high)}]" if low == low else ""
+        text = f"×{style.number(row['ratio'])}{interval}  n = {row['n']}"
+        axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())
+    names = [_name(row, varied) for _, row in rows.iterrows()]
+    axes.set_yticks(range(len(names)), names, fontsize=7.5, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+
+
+def _name(row: pd.Series, varied: list[str]) -> str:
+    """The workload, what else tells this pair from others, and the two values compared."""
+    letter = "N" if row["quantity"] == "tflops" else "b"
+    told = [row["workload"]]
+    for axis in varied:
+        value = row[axis]
+        if axis == "batch_size":
+            told.append(f"{letter}{value}")
+        elif axis == "fraction":
+            told += [f"{value * 100:.3g} % of data"] if value != 1 else []
+        elif pd.notna(value) and axis != "sequence_length":
+            told.append(str(value))
+    return style.shortened(f"{' '.join(told)}: {row['compared']} / {row['baseline']}", 64)

@@ -1,0 +1,166 @@
+"""One look for all figures: colour-blind safe, readable in grey, the same bytes from the same numbers."""
+
+import os
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from whichdevice.figures.results import StudyResults
+
+# Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
+BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#222222"
+CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK]
+KIND_COLOURS = {"cpu": BLUE, "gpu": ORANGE, "tpu": GREEN}
+SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
+HATCHES = ["", "///", "...", "xxx", "\\\\\\", "++"]
+GREY, PALE = "#5f5f5f", "#d9d9d9"
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # Verdana has the widths of DejaVu Sans
+    "font.monospace": ["DejaVu Sans Mono", "Menlo", "Consolas"],
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "hatch.linewidth": 0.6,
+    "hatch.color": "white",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",  # text stays text: small files that can be searched
+    "svg.hashsalt": "whichdevice",
+}
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """Draw and save in this style, whatever the user's own Matplotlib settings are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
+    """An empty figure of so many inches; its parts are laid out so that none overlap."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)  # type: ignore[union-attr]
+    return figure
+
+
+def device_colours(study: StudyResults) -> dict[str, str]:
+    """A colour per device: that of its kind for the first of a kind, spare ones for others."""
+    names = [*study.study.devices, *(name for name in study.devices if name not in study.study.devices)]
+    colours: dict[str, str] = {}
+    for name in names:
+        own = KIND_COLOURS[study.kind(name)]
+        spare = SPARE_COLOURS[sum(colour in SPARE_COLOURS for colour in colours.values()) % len(SPARE_COLOURS)]
+        colours[name] = spare if own in colours.values() else own
+    return colours
+
+
+def device_places(study: StudyResults) -> dict[str, int]:
+    """A number per device, to choose its marker and hatch with."""
+    return {name: place for place, name in enumerate(device_colours(study))}
+
+
+def empty(study: StudyResults, missing: str, command: str = "snakemake --cores 1 all") -> Figure:
+    """A calm panel that says what is missing and which command measures it."""
+    figure = new_figure(8, 2.6)
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    text = "\n".join(textwrap.wrap(missing, 90))
+    axes.text(0.5, 0.6, text, ha="center", va="center", fontsize=10, color=GREY, parse_math=False)
+    axes.text(0.5, 0.25, f"run: {command}", ha="center", va="center", family="monospace", fontsize=9, parse_math=False)
+    return figure
+
+
+def footnote(figure: Figure, text: str) -> None:
+    """Say something below the figure, before the data source."""
+    figure._footnote = text  # type: ignore[attr-defined]
+
+
+def finish(figure: Figure, title: str, study: StudyResults) -> None:
+    """Title above; footnote, data source and absent devices below."""
+    width = figure.get_size_inches()[0]
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
+    parts = [getattr(figure, "_footnote", ""), data_note(study)]
+    if study.absent and study.devices:
+        parts.append(f"not measured: {', '.join(study.absent)}")
+    text = " · ".join(part for part in parts if part)
+    lines = "\n".join(textwrap.wrap(text, int(width * 17.5)))
+    figure.supxlabel(lines, x=0.012, ha="left", fontsize=7.5, color=GREY, parse_math=False)
+
+
+def data_note(study: StudyResults) -> str:
+    """Where the data came from, stand-ins named as such."""
+    names = {"standin": "stand-in (generated)", "files": "original files", "tfds": "TFDS"}
+    told = [names.get(source, source) for source in study.sources]
+    if len(told) > 1:
+        told = [f"{name} ({', '.join(sets)})" for name, sets in zip(told, study.sources.values(), strict=True)]
+    return f"data: {', '.join(told)}" if told else ""
+
+
+def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
+    """Write both files aside and rename them; no date goes into them."""
+    for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{os.getpid()}.{path.name}")
+        try:
+            figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]
+            os.replace(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def number(value: float) -> str:
+    """A number as people write it: three significant digits, thousands apart, no exponent."""
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-7:
+        return f"{value:.2g}"
+    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
+    """A logarithmic axis with plain numbers; few labels where the range is wide, more where it is narrow."""
+    found = [value for value in values if value == value and value > 0]
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    spread = max(found) / min(found) if found else 1
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if spread < 60 else (1,), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
+    if found and spread < 1.3:  # a single point, or nearly: give it room
+        (axes.set_xlim if which == "x" else axes.set_ylim)(min(found) / 2.2, max(found) * 2.2)
+
+
+def runs_note(counts: Iterable[float]) -> str:
+    """How many runs stand behind each point."""
+    found = sorted({int(count) for count in counts if count == count})
+    if not found:
+        return ""
+    n = f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]} to {found[-1]}"
+    return f"{n} processes per point" + ("; bars: 95 % t-interval" if found[-1] > 1 else "; no interval from one process")
+
+
+def shortened(text: str, length: int = 40) -> str:
+    """Text cut to a length."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,0 +1,26 @@
+"""Small multiples: panels in rows, each labelled with the run that it shows."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from whichdevice.figures.results import StudyResults
+
+
+def grid_of(figure: Figure, count: int, columns: int) -> list[Axes]:
+    """So many panels, in rows of at most `columns`; places left over in the last row stay blank."""
+    across = min(columns, count)
+    panels = figure.subplots(-(-count // across), across, squeeze=False).ravel()
+    for panel in panels[count:]:
+        panel.set_axis_off()
+    return list(panels[:count])
+
+
+def run_label(run: pd.Series, study: StudyResults) -> str:
+    """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
+    part = f", {run['fraction'] * 100:.3g} % of data" if run["fraction"] != 1 else ""
+    epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
+    source = f", {run['source']}" if len(study.sources) > 1 else ""
+    return f"{run['workload']} on {run['device']}\nb{run['batch_size']}, {epochs}{part}{source}"
+
+

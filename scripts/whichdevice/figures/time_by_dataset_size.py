@@ -1,0 +1,51 @@
+"""Training time against data-set size."""
+
+from matplotlib.figure import Figure
+
+from whichdevice.figures import style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Epoch time against data-set size"
+CAPTION = (
+    "Time of one training epoch, without validation, by the number of training examples. Filled markers: epochs run in full, mean "
+    "without the first. Hollow markers: computed as steps per epoch times step time. The grey line is proportional to the size."
+)
+CATEGORY = "Speed"
+MOST_PANELS = 6
+
+
+def draw(study: StudyResults) -> Figure:
+    """A panel per workload that was measured on several shares of its data (every workload, where none was)."""
+    cells = study.measured[study.measured["epoch_time"].notna() & study.measured["training_examples"].notna()]
+    if cells.empty:
+        return style.empty(study, "No epoch was measured.")
+    shares = cells.groupby("workload", sort=False)["fraction"].nunique()
+    workloads = (shares[shares > 1] if (shares > 1).any() else shares).index.tolist()[:MOST_PANELS]
+    across = min(3, len(workloads))
+    down = -(-len(workloads) // across)
+    figure = style.new_figure(max(6.2, 3.4 * across), 3.1 * down + 1)
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    colours, places = style.device_colours(study), style.device_places(study)
+    for panel in panels[len(workloads) :]:
+        panel.set_axis_off()
+    for panel, workload in zip(panels, workloads, strict=False):
+        own = cells[cells["workload"] == workload].sort_values("training_examples")
+        own = own[own["batch_size"] == own["batch_size"].max()]
+        for device in own["device"].drop_duplicates():
+            part = own[own["device"] == device].drop_duplicates("training_examples")
+            look = {"color": colours[device], "marker": style.MARKERS[places[device] % 9], "ls": ""}
+            x, computed = part["training_examples"].to_numpy(float), part["epoch_time"].to_numpy(float)
+            panel.plot(x, computed[-1] * x / x[-1], color=style.PALE, lw=1.2, zorder=1)
+            panel.plot(x, computed, mfc="white", markersize=8, label=f"{device}, computed", **look)
+            panel.plot(x, part["learned_epoch_time"], markersize=4.5, label=f"{device}, run in full", **look)
+        style.log_axis(panel, "x", own["training_examples"])
+        style.log_axis(panel, "y", own["epoch_time"])
+        panel.set_title(f"{workload}, b{own['batch_size'].iloc[0]}", parse_math=False)
+        panel.set_xlabel("training examples")
+        panel.legend(loc="upper left")
+    panels[0].set_ylabel("epoch time (s)")
+    only = "" if (shares > 1).any() else "; every workload was measured on one share of its data only"
+    style.footnote(figure, "computed: geometric mean over processes; run in full: mean over learning processes" + only)
+    return figure
+
+

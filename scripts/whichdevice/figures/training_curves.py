@@ -1,0 +1,80 @@
+"""Loss and quality by epoch, training and validation."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Training curves"
+CAPTION = (
+    "Loss and quality after each learned epoch, on training data (dashed, hollow) and validation data (solid, filled). One line "
+    "pair per device and batch size, from the first repeat that learned. Training loss is a mean over the epoch, with dropout on."
+)
+CATEGORY = "Learning"
+MOST_LINES = 4
+
+
+def draw(study: StudyResults) -> Figure:
+    """A column per workload; loss above, metric below. The largest share of the data, one run per cell."""
+    epochs = study.epochs
+    if epochs.empty:
+        return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
+    epochs = series.whole_data(epochs)
+    workloads = epochs["workload"].drop_duplicates().tolist()
+    figure = style.new_figure(max(6.5, 2.55 * len(workloads) + 0.4), 5.2)
+    grid = figure.subplots(2, len(workloads), squeeze=False, sharex="col")
+    colours = style.device_colours(study)
+    for column, workload in enumerate(workloads):
+        own = epochs[epochs["workload"] == workload]
+        for device in own["device"].drop_duplicates():
+            runs = _first_runs(own[own["device"] == device])[: MOST_LINES if own["device"].nunique() == 1 else 1]
+            for place, (size, run) in enumerate(runs):
+                look = {"color": colours.get(device, style.GREY), "marker": style.MARKERS[place], "alpha": 1 - 0.2 * place}
+                _pair(grid[0][column], run, "loss", f"{device} b{size}", look)
+                _pair(grid[1][column], run, "metric", f"{device} b{size}", look)
+        grid[0][column].set_title(workload, parse_math=False)
+        _finish_column(grid[0][column], grid[1][column], own)
+    grid[0][0].set_ylabel("loss")
+    lines = [
+        Line2D([], [], color=style.BLACK, marker="o", label="validation"),
+        Line2D([], [], color=style.BLACK, marker="o", mfc="white", ls="--", lw=1, label="training"),
+    ]
+    figure.legend(handles=lines, loc="outside upper right", ncols=2)
+    style.footnote(figure, "one run per line; several devices: the largest batch of each")
+    return figure
+
+
+def _first_runs(epochs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
+    """The first learning run of each batch size, the largest batch first."""
+    found = {}
+    for run, rows in epochs.groupby("run", sort=False):
+        found.setdefault(int(rows["batch_size"].iloc[0]), rows.sort_values("epoch"))
+    return sorted(found.items(), reverse=True)
+
+
+def _pair(axes: Axes, run: pd.DataFrame, name: str, label: str, look: dict) -> None:
+    x = run["epoch"].to_numpy(float)
+    if run[f"validation_{name}"].notna().any():
+        axes.plot(x, run[f"validation_{name}"], label=label, markersize=4, **look)
+        axes.plot(x, run[name], mfc="white", ls="--", lw=1, markersize=4, **look)
+    elif run[name].notna().any():
+        axes.plot(x, run[name], mfc="white", ls="--", lw=1, markersize=4, label=label, **look)
+
+
+def _finish_column(above: Axes, below: Axes, own: pd.DataFrame) -> None:
+    below.set_xlabel("epoch")
+    below.set_xlim(0.6, own["epoch"].max() + 0.4)
+    below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    metric = own["metric_name"].dropna()
+    below.set_ylabel(str(metric.iloc[0]) if len(metric) else "", parse_math=False)
+    shown = [axes for axes in (above, below) if axes.lines]
+    if shown:
+        shown[-1].legend(loc="best", fontsize=7)
+    if not below.lines:
+        below.text(0.5, 0.5, "no metric:\nthe loss counts", ha="center", va="center", color=style.GREY, transform=below.transAxes)
+        below.set_yticks([])
+        below.grid(False)

@@ -1,0 +1,1 @@
+"""Facts about the machine that a run stands on; nothing here imports a framework."""

@@ -1,0 +1,40 @@
+"""How the workflow's scripts end: one line for a person on stderr and in the log, tracebacks in the log alone."""
+
+import logging
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+
+
+@contextmanager
+def job(log_path: str | Path) -> Iterator[logging.Logger]:
+    """Run a script's work; what is said to the logger goes to stderr and to the log.
+
+    A StudyError becomes SystemExit with its one line (exit status 1). Any other exception leaves its traceback in the
+    log and one line that says so.
+    """
+    path = Path(log_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    logger = logging.getLogger(f"whichdevice.job.{path}")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.handlers = [logging.FileHandler(path, mode="w", encoding="utf-8"), logging.StreamHandler()]
+    to_file = logger.handlers[0]
+    try:
+        yield logger
+    except StudyError as error:
+        _end(to_file, str(error), str(error))
+    except Exception as error:
+        line = f"{type(error).__name__}: {' '.join(str(error).split())} (a fault of the program: see {path})"
+        _end(to_file, traceback.format_exc(), line)
+    finally:
+        to_file.close()
+        logger.handlers = []
+
+
+def _end(to_file: logging.Handler, text: str, line: str) -> None:
+    to_file.emit(logging.makeLogRecord({"msg": text}))
+    raise SystemExit(line) from None

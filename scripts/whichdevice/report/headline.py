@@ -1,0 +1,130 @@
+"""The study in plain words, each made from numbers of the tables."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.figures.style import number
+from whichdevice.report.numbers import interval, seconds, share
+
+BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
+SOURCES = {
+    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies say nothing about the real data",
+    "files": "the original files",
+    "tfds": "downloaded by TensorFlow Datasets",
+}
+RETRY = "snakemake --cores 1 all --config retry=failed"
+
+
+class Statement(NamedTuple):
+    """A sentence, and a command to go with it."""
+
+    text: str
+    command: str | None = None
+    warning: bool = False
+
+
+def statements(study: StudyResults) -> list[Statement]:
+    """What was measured where and on which data, what failed, and what was not measured."""
+    return [*_measured(study), *_data(study), *_broken(study), *_absent(study)]
+
+
+def _measured(study: StudyResults) -> Iterator[Statement]:
+    if study.measured.empty:
+        yield Statement("Nothing was measured yet.", "snakemake --cores 1 all", True)
+    for device in study.devices:
+        cells = study.measured[study.measured["device"] == device]
+        good = study.runs[(study.runs["device"] == device) & (study.runs["status"] == "ok")]
+        names = ", ".join(good["device_name"].dropna().unique()) or "device unnamed"
+        workloads = cells["workload"].nunique()
+        text = f"Measured on {device} ({names}): {len(good)} runs of {len(cells)} cells in {workloads} workloads."
+        yield Statement(text)
+    disturbed = int(study.measured["n_disturbed"].fillna(0).sum())
+    if disturbed:
+        yield Statement(f"{disturbed} of these runs were disturbed by other work on the machine; they are counted.", None, True)
+
+
+def _data(study: StudyResults) -> Iterator[Statement]:
+    for source, datasets in study.sources.items():
+        yield Statement(f"Data: {', '.join(datasets)}: {SOURCES.get(source, source)}.", None, source == "standin")
+
+
+def _broken(study: StudyResults) -> Iterator[Statement]:
+    tried = study.attempted
+    broken = int(tried["status"].isin(BROKEN).sum())
+    refused = int((tried["status"] == "refused").sum())
+    if broken:
+        yield Statement(f"{broken} of {len(tried)} runs failed. Repeat:", RETRY, True)
+    if refused:
+        verb = "was" if refused == 1 else "were"
+        yield Statement(f"{refused} of {len(tried)} runs {verb} refused before the start; the reasons are below.", None, True)
+
+
+def _absent(study: StudyResults) -> Iterator[Statement]:
+    for device, command in study.absent.items():
+        rows = study.runs[study.runs["device"] == device]
+        if (rows["status"] == "not_measured").all() and len(rows):
+            reason = str(rows["reason"].iloc[0]).split("; ")[0]
+            where = ", on a host that has one" if reason.startswith("no ") else ""
+            yield Statement(f"Not measured: {device} ({reason}). To measure it{where}:", command, True)
+    waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(study.devices)]
+    for kind, rows in waiting.groupby("kind", sort=False):
+        yield Statement(f"{len(rows)} runs on {kind} have no record yet.", f"snakemake --cores 1 {kind}", True)
+
+
+def answers(study: StudyResults) -> list[dict[str, Any]]:
+    """Per workload: the cell with the highest measured throughput, and how devices compare where several were measured."""
+    return [
+        _answer(study, str(workload), cells) for workload, cells in study.measured.groupby("workload", sort=False)
+    ]
+
+
+def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str, Any]:
+    cells = cells[cells["fraction"] == cells["fraction"].max()]
+    product = cells["unit"].iloc[0] == "product"
+    column = "tflops" if product else "throughput"
+    if cells[column].isna().all():
+        return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
+    best = cells.loc[cells[column].astype("float64").idxmax()]
+    unit = "TFLOP/s" if product else f"{best['unit']}s/s"
+    bounds = None if product else interval(best["throughput_low"], best["throughput_high"])
+    size = f"N = {best['batch_size']}" if product else f"batch {best['batch_size']}"
+    return {
+        "workload": workload,
+        "speed": f"{number(best[column])} {unit}",
+        "interval": bounds,
+        "n": int(best["n_ok"]),
+        "where": f"{best['device']}, {best['backend']}, {best['precision']}, {size}",
+        "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
+        "quality": _quality(cells),
+        "ratios": list(_ratios(study, workload)),
+        "undecided": len(study.devices) > 1,
+    }
+
+
+def _quality(cells: pd.DataFrame) -> str | None:
+    learned = cells[cells["validation_metric"].notna() & (cells["metric"] == "accuracy")]
+    column, name = ("validation_metric", "validation accuracy") if len(learned) else ("validation_loss", "validation loss")
+    found = cells[cells[column].notna()].sort_values(["fraction", "learned_epochs"], kind="stable")
+    if found.empty:
+        return None
+    last = found.iloc[-1]
+    epochs = int(last["learned_epochs"])
+    part = "" if last["fraction"] == 1 else f", {last['fraction'] * 100:.3g} % of the data"
+    return f"{name} {share(last[column])} after {epochs} epoch{'s' if epochs > 1 else ''}{part}"
+
+
+def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
+    """Device against the first cpu, at the largest batch and the largest share of the data that both ran."""
+    found = study.speedups
+    found = found[(found["comparison"] == "device") & (found["workload"] == workload)]
+    for device, rows in found.groupby("compared", sort=False):
+        row = rows.sort_values(["fraction", "batch_size"], kind="stable").iloc[-1]
+        bounds = interval(row["ratio_low"], row["ratio_high"])
+        surely = "" if bounds and not row["ratio_low"] <= 1 <= row["ratio_high"] else " (undecided)"
+        yield (
+            f"{device} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'} at {'N' if row['quantity'] == 'tflops' else 'batch'} {row['batch_size']}, "
+            f"n = {row['n']}{surely}"
+        )

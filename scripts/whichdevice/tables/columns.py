@@ -1,0 +1,82 @@
+"""What a table's columns hold, and tables as CSV files: typed alike when built and when read back."""
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from whichdevice.errors import StudyError
+
+Kind = Literal["text", "int", "float", "flag"]
+DTYPES: dict[Kind, str] = {"text": "str", "int": "Int64", "float": "float64", "flag": "boolean"}
+
+
+class Column(NamedTuple):
+    """The type of a column, and its meaning with its unit."""
+
+    kind: Kind
+    text: str
+
+
+Columns = Mapping[str, Column]
+
+CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
+CELL_COLUMNS: dict[str, Column] = {
+    "device": Column("text", "device, as the config names it"),
+    "workload": Column("text", "workload, as the config names it"),
+    "backend": Column("text", "Keras backend"),
+    "precision": Column("text", "number format"),
+    "batch_size": Column("int", "examples per step over all replicas; for matmul, N"),
+    "fraction": Column("float", "share of the training data"),
+    "loop": Column("text", "epoch: many steps in one compiled program; fit: plain model.fit"),
+    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+}
+
+
+def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Rows as a frame with exactly these columns, in this order and of these types; what a row lacks is missing."""
+    if isinstance(rows, pd.DataFrame):
+        frame = rows.reindex(columns=list(columns))
+    else:
+        listed = list(rows)
+        frame = pd.DataFrame({name: [row.get(name) for row in listed] for name in columns})
+    return frame.astype({name: DTYPES[column.kind] for name, column in columns.items()})
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV with six significant digits, aside and then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        frame.to_csv(aside, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_table(path: Path, columns: Columns) -> pd.DataFrame:
+    """Read a table written by `write_table`; text such as "NA" stays text. Raises StudyError naming the file."""
+    try:
+        frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
+    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read table {path}: {error}; make it again: snakemake --cores 1 tables") from error
+    if missing := [name for name in columns if name not in frame]:
+        raise StudyError(f"table {path} lacks column {missing[0]}; make it again: snakemake --cores 1 tables")
+    for name, column in columns.items():
+        if column.kind == "flag":
+            frame[name] = frame[name].map({"True": True, "False": False})
+        elif column.kind != "text":
+            frame[name] = pd.to_numeric(frame[name])
+    return table(frame, columns)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """A hand-kept CSV file as rows of text. Raises StudyError naming the file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(f"cannot read {path}: {error}") from error

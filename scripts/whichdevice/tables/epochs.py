@@ -1,0 +1,36 @@
+"""Table `epochs`: one row per epoch that a run learned in full."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from whichdevice.records.schema import Record
+from whichdevice.tables.columns import CELL_COLUMNS, Column
+
+COLUMNS: dict[str, Column] = {
+    "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
+    **CELL_COLUMNS,
+    "repeat": Column("int", "number of the process, from 1"),
+    "epoch": Column("int", "epoch, from 1"),
+    "seconds": Column("float", "s, training only"),
+    "validation_seconds": Column("float", "s, validation"),
+    "loss": Column("float", "training loss"),
+    "metric": Column("float", "training quality, by the metric that `metric_name` names"),
+    "validation_loss": Column("float", "validation loss"),
+    "validation_metric": Column("float", "validation quality"),
+    "learning_rate": Column("float", "learning rate of the epoch"),
+    "metric_name": Column("text", "name of the quality metric"),
+    "source": Column("text", "where the data came from"),
+}
+
+
+def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
+    """The learned epochs of one record, in order."""
+    shared = {
+        "run": record.run,
+        **{axis: getattr(record.asked, axis) for axis in CELL_COLUMNS},
+        "repeat": record.asked.repeat,
+        "metric_name": record.workload.metric if record.workload else None,
+        "source": record.data.source if record.data else record.asked.source,
+    }
+    for epoch in record.epochs:
+        yield shared | dict(epoch)

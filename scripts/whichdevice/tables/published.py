@@ -1,0 +1,184 @@
+"""Table `published`: each published figure beside what this study measured of the same thing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from whichdevice.errors import StudyError
+from whichdevice.tables.columns import CELL_COLUMNS, Column, read_rows, table
+
+DISPUTED = "disputed"
+QUALITY_TEST_IMAGES = 10_000
+
+COLUMNS: dict[str, Column] = {
+    "source": Column("text", "who published it"),
+    "date": Column("text", "when"),
+    "published_device": Column("text", "their device"),
+    "device_class": Column("text", "cpu, gpu or tpu"),
+    "published_workload": Column("text", "workload"),
+    "published_batch_size": Column("int", "their batch size, where stated"),
+    "metric": Column("text", "what they reported"),
+    "value": Column("float", "their number"),
+    "unit": Column("text", "its unit"),
+    "caveat": Column("text", "what to know about their number"),
+    "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
+    "measured": Column("float", "this study's number in the same unit"),
+    "ratio": Column("float", "measured / published; empty where the two are not alike"),
+    "n": Column("int", "runs behind the measured number"),
+    "note": Column("text", "how the measured case differs, or why there is none"),
+    **CELL_COLUMNS,
+    "kind": Column("text", "kind of the measured device"),
+    "device_name": Column("text", "name of the measured device"),
+    "data": Column("text", "where the measured run's data came from"),
+    "evidence": Column("text", "measured, where there is a measured number"),
+}
+
+
+class Matching(NamedTuple):
+    """Where the summary holds what a published metric means."""
+
+    column: str
+    n: str  # column with the number of runs
+    scale: float = 1.0
+    per_epoch: bool = False  # depends on the number of steps in an epoch
+    learned: bool = False  # depends on the number of epochs learned
+    quality: bool = False  # depends on the data
+    higher_is_better: bool = False
+
+
+MATCHING: dict[tuple[str, str], Matching] = {
+    ("epoch_time", "s"): Matching("learned_epoch_time", "n_learned", per_epoch=True),
+    ("first_epoch_time", "s"): Matching("first_epoch_time", "n_ok", per_epoch=True),
+    ("step_time", "ms"): Matching("step_time", "n_ok", 1e3),
+    ("step_time", "us/sample"): Matching("sample_time", "n_ok", 1e6),
+    ("throughput", "TFLOP/s"): Matching("tflops", "n_ok", higher_is_better=True),
+    ("throughput_cold", "TFLOP/s"): Matching("cold_tflops", "n_ok", higher_is_better=True),
+    ("wall_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
+    ("total_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
+    ("tpu_init_time", "s"): Matching("start", "n_ok"),
+    **{
+        (metric, unit): Matching(column, "n_learned", 1.0, True, True, True)
+        for metric, unit, column in [
+            ("validation_accuracy", "fraction", "validation_metric"),
+            ("training_accuracy", "fraction", "training_metric"),
+            ("validation_loss", "", "validation_loss"),
+            ("test_loss", "MSE after 50 warm-up steps", "validation_loss"),
+            ("misclassified", "of 10000", "misclassified"),
+        ]
+    },
+}
+
+
+def read_published(path: Path) -> list[dict[str, str]]:
+    """The published figures. Raises StudyError when the file lacks a column."""
+    rows = read_rows(path)
+    needed = {"source", "date", "device", "device_class", "workload", "batch_size", "metric", "value", "unit", "caveat"}
+    if rows and (missing := sorted(needed - rows[0].keys())):
+        raise StudyError(f"{path}: no column {missing[0]}")
+    return rows
+
+
+def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFrame) -> pd.DataFrame:
+    """Each published figure with every measured cell of the same workload and batch size, or alone."""
+    measured = summary[summary["n_ok"].fillna(0) > 0].copy()
+    measured["sample_time"] = measured["step_time"] / measured["batch_size"].astype("float64")
+    records = [row for entry in published for row in _rows(entry, measured)]
+    return table(records, COLUMNS)
+
+
+def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    theirs = {
+        **{name: entry[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
+        "published_device": entry["device"],
+        "published_workload": entry["workload"],
+        "published_batch_size": _number(entry["batch_size"]),
+        "value": _number(entry["value"]),
+        "standing": entry.get("status") or "as published",
+    }
+    matching = MATCHING.get((entry["metric"], entry["unit"]))
+    if matching is None:
+        yield theirs | {"note": "this study has no such number"}
+        return
+    cells = _cells(entry, matching, measured)
+    if cells.empty:
+        yield theirs | {"note": "not measured here"}
+    for cell in cells.to_dict("records"):
+        yield theirs | _beside(entry, matching, cell)
+
+
+def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
+    """Cells of the same workload, batch size and whole data; where no batch size is stated, the best of each kind."""
+    cells = measured[measured["module"] == entry["workload"]]
+    cells = cells[cells.apply(lambda cell: pd.notna(_value(matching, cell)), axis=1).astype(bool)]
+    if cells.empty:
+        return cells
+    if batch_size := _number(entry["batch_size"]):
+        cells = cells[cells["batch_size"] == batch_size]
+    largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
+    cells = cells[cells["fraction"] == largest]
+    if not batch_size and not cells.empty:
+        values = cells.apply(lambda cell: _value(matching, cell), axis=1).astype("float64")
+        better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
+        cells = cells.loc[better.groupby([cells["device"], cells["backend"], cells["precision"]], sort=False).idxmax()]
+    return cells
+
+
+def _value(matching: Matching, cell: Mapping[str, Any]) -> float | None:
+    """The measured value; an epoch that nobody ran in full is taken from the steps."""
+    value = cell[matching.column]
+    return cell["epoch_time"] if matching.column == "learned_epoch_time" and pd.isna(value) else value
+
+
+def _beside(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> dict[str, Any]:
+    computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
+    measured = float(_value(matching, cell) or float("nan")) * matching.scale
+    unlike = list(_unlike(entry, matching, cell))
+    remarks = [*unlike, *_remarks(entry, matching, cell)]
+    value = _number(entry["value"])
+    if computed:
+        remarks.append("epoch time computed from steps")
+    if entry.get("status") == DISPUTED:
+        remarks.append("no ratio: the published number is doubtful, see its caveat")
+    return {
+        **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
+        "data": cell["source"],
+        "measured": measured,
+        "ratio": measured / value if value and not unlike and entry.get("status") != DISPUTED else None,
+        "n": cell["n_ok" if computed else matching.n],
+        "note": "; ".join(remarks) or None,
+    }
+
+
+def _unlike(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> Iterator[str]:
+    """What makes the measured case another one than the published, so that no ratio may be given."""
+    if entry["metric"] == "tpu_init_time":
+        yield "published: TPU initialisation alone; measured: the whole start of the process"
+    for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
+        wanted = _number(entry.get(name, ""))
+        found = cell["steps_per_sequence" if name == "sequence_length" else name]
+        relevant = name == "sequence_length" or matching.per_epoch
+        if relevant and wanted and wanted != found:
+            yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
+    if matching.per_epoch and cell["fraction"] != 1.0:
+        yield f"measured on {cell['fraction']:g} of the training data"
+    epochs = _number(entry.get("epochs", ""))
+    if matching.learned and epochs and epochs != cell["learned_epochs"]:
+        yield f"learned for {int(cell['learned_epochs'])} epochs, published after {epochs:g}"
+    if matching.quality and "standin" in str(cell["source"]):
+        yield "learned on stand-in data"
+    if entry["metric"] == "misclassified" and cell["test_images"] != QUALITY_TEST_IMAGES:
+        yield "evaluated on another number of images"
+
+
+def _remarks(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> Iterator[str]:
+    if not entry["batch_size"]:
+        size = "N" if cell["module"] == "matmul" else "batch size"
+        yield f"{size} not published; the best measured one is shown"
+    if not matching.quality and "standin" in str(cell["source"]):
+        yield "stand-in data of the same shapes"
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

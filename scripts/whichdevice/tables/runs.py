@@ -1,0 +1,260 @@
+"""Table `runs`: one row per run that the config asks for or that left a record, whatever became of it."""
+
+from collections.abc import Iterator, Set
+from typing import Any
+
+from whichdevice.cells import Cell, Run, workload_cells
+from whichdevice.config.model import Study
+from whichdevice.records.schema import Record
+from whichdevice.tables.columns import CELL_COLUMNS, Column
+
+NOT_MEASURED = "not_measured"
+UNREADABLE = "unreadable"
+
+COLUMNS: dict[str, Column] = {
+    "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
+    **CELL_COLUMNS,
+    "repeat": Column("int", "number of the process, from 1"),
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "replicas": Column("int", "chips or cores that share a batch"),
+    "module": Column("text", "workload file"),
+    "status": Column("text", "ok, out_of_memory, timed_out, failed, refused, unreadable or not_measured"),
+    "reason": Column("text", "why the status is not ok"),
+    "evidence": Column("text", "how the numbers were obtained: measured, compiled, modelled or published"),
+    "seed": Column("int", "seed of weights, batch order and stand-in data"),
+    "unit": Column("text", "what throughput counts"),
+    "parameters": Column("int", "trainable and other weights"),
+    "training_examples": Column("int", "training examples used"),
+    "steps_per_epoch": Column("int", "steps per epoch"),
+    "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
+    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "start": Column("float", "s, process start to framework imported"),
+    "load": Column("float", "s, dataset opened and placed"),
+    "build": Column("float", "s, model built"),
+    "first_step": Column("float", "s, trace, compilation and one step"),
+    "warm_up": Column("float", "s, steps discarded before steady state"),
+    "first_epoch_time": Column("float", "s, computed: first step and the rest of the epoch at steady speed"),
+    "steps": Column("int", "steps timed in steady state"),
+    "seconds": Column("float", "s, time of those steps"),
+    "step_time": Column("float", "s, seconds / steps"),
+    "throughput": Column("float", "units per second in steady state"),
+    "tflops": Column("float", "TFLOP/s in steady state"),
+    "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
+    "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
+    "learned_epochs": Column("int", "epochs learned in full"),
+    "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
+    "learning_time": Column("float", "s, all learned epochs with validation"),
+    "metric": Column("text", "name of the quality metric"),
+    "training_metric": Column("float", "quality on training data at the end"),
+    "validation_metric": Column("float", "quality on validation data at the end"),
+    "loss": Column("float", "training loss at the end"),
+    "validation_loss": Column("float", "validation loss at the end"),
+    "misclassified": Column("int", "test images taken for another class"),
+    "test_images": Column("int", "test images evaluated"),
+    "peak_host": Column("int", "bytes, peak memory of the process"),
+    "peak_device": Column("int", "bytes, peak memory on the device"),
+    "joules": Column("float", "J, energy of the run, where a meter was readable"),
+    "meter": Column("text", "which meter, or why none"),
+    "disturbed": Column("flag", "the machine changed speed or was busy during the run"),
+    "disturbance": Column("text", "what showed it"),
+    "calibration_change": Column("float", "fixed kernel after / before the run"),
+    "load_before": Column("float", "one-minute load average before the run"),
+    "steal": Column("float", "share of processor time stolen by the hypervisor"),
+    "dataset": Column("text", "dataset"),
+    "source": Column("text", "where the data came from: files, tfds or standin"),
+    "device_name": Column("text", "name of the device"),
+    "device_count": Column("int", "devices used"),
+    "cpu": Column("text", "processor of the host"),
+    "threads": Column("int", "threads given to the framework"),
+    "host_memory": Column("int", "bytes, memory of the host"),
+    "operating_system": Column("text", "operating system"),
+    "driver": Column("text", "device driver"),
+    "python": Column("text", "Python version"),
+    "versions": Column("text", "versions of the libraries"),
+    "flags": Column("text", "resolved settings of the framework"),
+    "git_commit": Column("text", "commit of the project"),
+    "code_hash": Column("text", "hash of the code that measured"),
+    "started": Column("text", "start, UTC"),
+    "record": Column("text", "path of the record"),
+}
+
+
+def configured_cells(study: Study) -> Iterator[Cell]:
+    """Every cell of every configured device, in the order of the config."""
+    for device in study.devices:
+        for name, workload in study.workloads.items():
+            yield from workload_cells(device, name, workload, _recipe_batch_size(study, name))
+
+
+def _recipe_batch_size(study: Study, name: str) -> int:
+    workload = study.workloads[name]
+    if workload.batch_size:
+        return workload.batch_size[0]
+    from whichdevice.workloads import workload_class
+
+    return workload_class(workload.module or name).recipe.batch_size
+
+
+def configured_runs(study: Study) -> Iterator[Run]:
+    """Every run of the config, repeats of a cell together."""
+    for cell in configured_cells(study):
+        for repeat in range(1, study.measure.repeats + 1):
+            yield Run(cell, repeat)
+
+
+def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str, Any]:
+    """The row of a configured run without a record, and the command that would measure it."""
+    return asked_row(study, run) | {
+        "status": NOT_MEASURED,
+        "reason": absence(study, run.cell.device, measured_devices),
+        "record": run.record(study),
+    }
+
+
+def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
+    """Why runs of a device have no record, and what to do."""
+    kind = study.devices[device].kind
+    command = f"run: snakemake --cores 1 {kind}"
+    if device in measured_devices or kind == "cpu":  # every host has a cpu
+        return f"not measured yet; {command}"
+    if isinstance(study.run_on, list) and device not in study.run_on:
+        return f"left out by run_on; add {device} to it, then {command}"
+    return f"no {kind} on this host; {command}"
+
+
+def unreadable_row(study: Study, run: Run | None, path: str, reason: str) -> dict[str, Any]:
+    """The row of a record that cannot be read; `run` is None where not even its path names one."""
+    asked = asked_row(study, run) if run else {}
+    return asked | {"run": run.path if run else path, "status": UNREADABLE, "reason": reason, "record": path}
+
+
+def asked_row(study: Study, run: Run) -> dict[str, Any]:
+    """What the path of a run alone tells."""
+    cell = run.cell
+    device = study.devices.get(cell.device)
+    workload = study.workloads.get(cell.workload)
+    return {
+        "run": run.path,
+        **{axis: getattr(cell, axis) for axis in CELL_COLUMNS},
+        "repeat": run.repeat,
+        "kind": device.kind if device else None,
+        "replicas": device.replicas if device else None,
+        "module": (workload.module if workload else None) or cell.workload,
+        "seed": study.seed,
+    }
+
+
+def run_row(record: Record, path: str) -> dict[str, Any]:
+    """The row of one record."""
+    asked, machine, software = record.asked, record.machine, record.software
+    return {
+        "run": record.run,
+        **{axis: getattr(asked, axis) for axis in CELL_COLUMNS},
+        "repeat": asked.repeat,
+        "kind": asked.kind,
+        "replicas": asked.replicas,
+        "module": asked.module,
+        "status": record.status,
+        "reason": record.reason,
+        "evidence": record.evidence,
+        "seed": asked.seed,
+        **_speed(record),
+        **_quality(record),
+        **_circumstances(record),
+        "dataset": record.data.dataset if record.data else asked.dataset,
+        "source": record.data.source if record.data else asked.source,
+        "device_name": machine.device_name,
+        "device_count": machine.device_count,
+        "cpu": machine.cpu,
+        "threads": machine.threads,
+        "host_memory": machine.memory,
+        "operating_system": machine.operating_system,
+        "driver": machine.driver,
+        "python": software.python,
+        "versions": _listed(software.versions, " "),
+        "flags": _listed(software.flags, "="),
+        "git_commit": software.git_commit,
+        "code_hash": software.code_hash,
+        "started": record.started.strftime("%Y-%m-%d %H:%M:%S"),
+        "record": path,
+    }
+
+
+def _speed(record: Record) -> dict[str, Any]:
+    facts, cold, steady = record.workload, record.cold, record.steady
+    step_time = steady.seconds / steady.steps if steady.steps else steady.step_time
+    steps = facts.steps_per_epoch if facts else 0
+    flops = facts.flops_per_step if facts else 0.0
+    first = cold.first_step
+    return {
+        "unit": facts.unit if facts else None,
+        "parameters": (facts.parameters or None) if facts else None,
+        "training_examples": (facts.training_examples or None) if facts else None,
+        "steps_per_epoch": steps or None,
+        "steps_per_sequence": _sequence(record),
+        "flops_per_step": flops or None,
+        "start": cold.start,
+        "load": cold.load,
+        "build": cold.build,
+        "first_step": first,
+        "warm_up": sum(seconds for _, seconds in cold.warm_up) if cold.warm_up else None,
+        "steps": steady.steps or None,
+        "seconds": steady.seconds or None,
+        "step_time": step_time,
+        "throughput": steady.throughput,
+        "tflops": flops / step_time / 1e12 if flops and step_time else None,
+        "cold_tflops": flops / first / 1e12 if flops and first else None,
+        "epoch_time": steps * step_time if steps and step_time else None,
+        "first_epoch_time": first + (steps - 1) * step_time if first and steps and step_time else None,
+    }
+
+
+def _sequence(record: Record) -> int | None:
+    """Length of the sequences: the first axis of the input, unless that is an image or a flat vector of signals."""
+    if record.asked.sequence_length:
+        return record.asked.sequence_length
+    if record.workload and record.workload.unit in ("sequence", "window") and record.workload.input_shape:
+        return record.workload.input_shape[0]
+    return None
+
+
+def _quality(record: Record) -> dict[str, Any]:
+    results = record.results
+    metric = record.workload.metric if record.workload else None
+    last = record.epochs[-1] if record.epochs else None
+    later = [epoch.seconds for epoch in record.epochs[1:]]
+    final = {
+        "training_metric": results.get(f"training_{metric}", last.metric if last else None),
+        "validation_metric": results.get(f"validation_{metric}", last.validation_metric if last else None),
+        "loss": results.get("loss", last.loss if last else None),
+        "validation_loss": results.get("validation_loss", last.validation_loss if last else None),
+    }
+    return {
+        "learned_epochs": len(record.epochs) or None,
+        "learned_epoch_time": sum(later) / len(later) if later else None,
+        "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
+        "metric": metric,
+        **final,
+        "misclassified": results.get("misclassified"),
+        "test_images": results.get("test_images"),
+    }
+
+
+def _circumstances(record: Record) -> dict[str, Any]:
+    noise, energy = record.noise, record.energy
+    before, after = noise.calibration_before, noise.calibration_after
+    return {
+        "peak_host": record.memory.peak_host,
+        "peak_device": record.memory.peak_device,
+        "joules": energy.joules,
+        "meter": energy.meter or energy.reason,
+        "disturbed": noise.disturbed,
+        "disturbance": "; ".join(noise.reasons) or None,
+        "calibration_change": after / before if before and after else None,
+        "load_before": noise.load_before,
+        "steal": noise.steal,
+    }
+
+
+def _listed(values: dict[str, str], between: str) -> str | None:
+    return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None

@@ -1,0 +1,79 @@
+"""Table `speedups`: how much faster one choice is than another, all else equal, from paired repeats."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.intervals import geometric
+
+AXES = ["device", "backend", "precision", "loop", "batch_size"]
+PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
+
+COLUMNS: dict[str, Column] = {
+    "comparison": Column("text", "the axis along which two cells differ"),
+    "baseline": Column("text", "its value in the cell divided by"),
+    "compared": Column("text", "its value in the other cell"),
+    **{name: column for name, column in CELL_COLUMNS.items()},
+    "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
+    "ratio": Column("float", "compared / baseline, above 1 is faster; geometric mean of paired repeats"),
+    "ratio_low": Column("float", "lower end of the 95 % interval"),
+    "ratio_high": Column("float", "upper end of the 95 % interval"),
+    "n": Column("int", "pairs"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters a ratio"),
+}
+
+
+def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Every comparison along one axis; the other cell columns are those of the compared cell."""
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
+    good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
+    good = good[good["value"] > 0]
+    rows = [row for axis in AXES for row in _compared(good, axis, study)]
+    return table(rows, COLUMNS)
+
+
+def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str, Any]]:
+    baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
+    equal = [name for name in CELL if name != axis] + ["repeat"]
+    if axis == "batch_size":  # the smallest of each workload and device, whatever other cells have
+        within = good.groupby([name for name in CELL if name != axis], dropna=False, sort=False)[axis]
+        is_base = good[axis] == within.transform("min")
+    else:
+        is_base = good[axis] == baseline
+    base = good.loc[is_base, [*equal, axis, "value", "source"]]
+    pairs = good[~is_base].merge(base, on=equal, suffixes=("", "_base"))
+    if pairs.empty:
+        return
+    pairs["ratio"] = pairs["value"] / pairs["value_base"]
+    group = pairs.groupby([*CELL], dropna=False, sort=False).ngroup()
+    found = geometric(pairs["ratio"], group)
+    for key, first in pairs.groupby(group, sort=False).first().iterrows():
+        row = found.loc[key]
+        sources = dict.fromkeys(str(first[name]) for name in ("source_base", "source") if pd.notna(first[name]))
+        yield {
+            "comparison": axis,
+            "baseline": str(first[f"{axis}_base"]),
+            "compared": str(first[axis]),
+            **{name: first[name] for name in CELL},
+            "quantity": "tflops" if first["unit"] == "product" else "throughput",
+            "ratio": row["mean"],
+            "ratio_low": row["low"],
+            "ratio_high": row["high"],
+            "n": int(row["n"]),
+            "source": " + ".join(sources) or None,
+            "evidence": "measured",
+        }
+
+
+def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:
+    """What other values are compared with: the first cpu, TensorFlow, float32, plain fit; else the first there is."""
+    if axis == "device":
+        kinds = {name: device.kind for name, device in study.devices.items()}
+        cpus = [name for name in kinds if kinds[name] == "cpu"]
+        return next((name for name in [*cpus, *kinds] if name in values), None)
+    preferred = PREFERRED.get(axis)
+    return preferred if preferred in values else next(iter(values), None)

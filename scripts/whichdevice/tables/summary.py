@@ -1,0 +1,115 @@
+"""Table `summary`: one row per cell, its repeats as one number with an interval."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.intervals import geometric
+from whichdevice.tables.runs import NOT_MEASURED
+
+INTERVALS = ["step_time", "throughput"]
+COLD = ["start", "load", "build", "first_step", "warm_up"]
+GEOMETRIC = [*COLD, "first_epoch_time", "epoch_time", "tflops", "cold_tflops"]
+LEARNED = {
+    "learned_epoch_time": "s, learned epochs without the first, training only, mean",
+    "learning_time": "s, all learned epochs with validation, mean",
+    "training_metric": "training quality at the end, mean over learning repeats",
+    "validation_metric": "validation quality at the end, mean over learning repeats",
+    "loss": "training loss at the end, mean over learning repeats",
+    "validation_loss": "validation loss at the end, mean over learning repeats",
+    "misclassified": "test images taken for another class, mean over learning repeats",
+    "test_images": "test images evaluated",
+}
+FIRST = ["metric", "unit", "kind", "module", "parameters", "training_examples", "steps_per_epoch", "steps_per_sequence"]
+JOINED = ["source", "device_name"]
+
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "module": Column("text", "workload file"),
+    "status": Column("text", "what became of the cell's runs"),
+    "evidence": Column("text", "measured; only such runs enter this table's numbers"),
+    "n_ok": Column("int", "runs that ended well"),
+    "n": Column("int", "runs asked for"),
+    "n_disturbed": Column("int", "runs that the machine disturbed; they count"),
+    "unit": Column("text", "what throughput counts"),
+    "step_time": Column("float", "s, geometric mean over processes"),
+    "step_time_low": Column("float", "s, lower end of the 95 % interval"),
+    "step_time_high": Column("float", "s, upper end of the 95 % interval"),
+    "throughput": Column("float", "units per second, geometric mean over processes"),
+    "throughput_low": Column("float", "units per second, lower end of the 95 % interval"),
+    "throughput_high": Column("float", "units per second, upper end of the 95 % interval"),
+    "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
+    "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
+    "epoch_time": Column("float", "s, computed: steps per epoch x step time, geometric mean"),
+    "first_epoch_time": Column("float", "s, computed: first step and the rest at steady speed, geometric mean"),
+    **{name: Column("float", f"s, {name.replace('_', ' ')}, geometric mean") for name in COLD},
+    "n_learned": Column("int", "runs that learned"),
+    "learned_epochs": Column("int", "epochs that each of them learned"),
+    "metric": Column("text", "name of the quality metric"),
+    **{name: Column("float", text) for name, text in LEARNED.items()},
+    "peak_host": Column("float", "bytes, largest peak memory of the process"),
+    "peak_device": Column("float", "bytes, largest peak memory on the device"),
+    "parameters": Column("int", "weights"),
+    "training_examples": Column("int", "training examples used"),
+    "steps_per_epoch": Column("int", "steps per epoch"),
+    "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
+    "source": Column("text", "where the data came from"),
+    "device_name": Column("text", "name of the device"),
+}
+
+
+def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Summarise `runs` by cell, in its order. Only runs that are ok and measured give numbers."""
+    runs = runs[runs["workload"].notna()]
+    cell = runs.groupby(CELL, sort=False, dropna=False).ngroup()
+    first = runs.groupby(cell, sort=False).first()
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")]
+    of = cell.loc[good.index]
+    frame = first[CELL].copy()
+    frame["n"] = runs.groupby(cell, sort=False).size()
+    frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
+    frame["evidence"] = np.where(frame["n_ok"] > 0, "measured", None)
+    frame["n_disturbed"] = good["disturbed"].fillna(False).astype(int).groupby(of).sum()
+    for name in INTERVALS:
+        found = geometric(good[name], of)
+        frame[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "high"]].reindex(frame.index)
+    for name in GEOMETRIC:
+        frame[name] = geometric(good[name], of)["mean"]
+    learned = good[good["learned_epochs"].notna()]
+    frame["n_learned"] = learned.groupby(of.loc[learned.index]).size()
+    frame["learned_epochs"] = learned["learned_epochs"].groupby(of.loc[learned.index]).max()
+    for name in LEARNED:
+        frame[name] = learned[name].astype("float64").groupby(of.loc[learned.index]).mean()
+    for name in ["peak_host", "peak_device"]:
+        frame[name] = good[name].astype("float64").groupby(of).max()
+    known = runs.groupby(cell, sort=False)[FIRST].first()  # the first that is not missing
+    frame[FIRST] = known
+    for name in JOINED:
+        frame[name] = _joined(good[name], of)
+    frame["status"] = _status(runs, cell)
+    return table(frame.reset_index(drop=True), COLUMNS)
+
+
+def _joined(values: pd.Series, groups: pd.Series) -> pd.Series:
+    present = values.dropna().astype("object")
+    return present.groupby(groups.loc[present.index]).agg(lambda found: " + ".join(dict.fromkeys(found)))
+
+
+def _status(runs: pd.DataFrame, cell: pd.Series) -> pd.Series:
+    """`ok`, or the counts of each other status with the first reason."""
+    text: dict[Any, str] = {}
+    size = cell.value_counts()
+    bad = runs[runs["status"] != "ok"]
+    for key, group in bad.groupby(cell.loc[bad.index], sort=False):
+        counts = group["status"].value_counts(sort=False)
+        told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+        reasons = group["reason"].dropna()
+        reason = f": {reasons.iloc[0]}" if len(reasons) else ""
+        if len(counts) == 1 and counts.index[0] == NOT_MEASURED and len(group) == size[key]:
+            text[key] = f"not measured{reason}"
+        else:
+            text[key] = f"{size[key] - len(group)} of {size[key]} ok, {told}{reason}"
+    return pd.Series(text, dtype="object").reindex(size.index).fillna("ok")

@@ -1,0 +1,67 @@
+"""From records to the five tables."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from whichdevice.cells import Run, parse_run
+from whichdevice.config.load import read_study
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.records.store import read_record
+from whichdevice.tables import epochs, published, runs, speedups, summary
+from whichdevice.tables.columns import Columns, table, write_table
+
+TABLES: dict[str, Columns] = {
+    "runs": runs.COLUMNS,
+    "epochs": epochs.COLUMNS,
+    "summary": summary.COLUMNS,
+    "speedups": speedups.COLUMNS,
+    "published": published.COLUMNS,
+}
+
+
+def write_tables(config_path: Path, record_paths: Iterable[Path], published_csv: Path, out_folder: Path) -> None:
+    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
+    study = read_study(config_path)
+    run_rows, epoch_rows = collect(study, record_paths)
+    run_table = table(run_rows, runs.COLUMNS)
+    summary_frame = summary.summary_table(run_table)
+    frames = {
+        "runs": run_table,
+        "epochs": table(epoch_rows, epochs.COLUMNS),
+        "summary": summary_frame,
+        "speedups": speedups.speedup_table(run_table, study),
+        "published": published.published_table(published.read_published(published_csv), summary_frame),
+    }
+    for name, frame in frames.items():
+        write_table(frame, out_folder / f"{name}.csv")
+
+
+def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of `runs` and `epochs`: configured runs in the order of the config, then other records by path."""
+    run_rows: dict[str, dict[str, Any]] = {}
+    epoch_rows: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted({Path(path) for path in record_paths}):
+        try:
+            record = read_record(path)
+        except StudyError as error:
+            run = _run_of(path)
+            row = runs.unreadable_row(study, run, path.as_posix(), str(error))
+        else:
+            row = runs.run_row(record, path.as_posix())
+            epoch_rows[record.run] = list(epochs.epoch_rows(record))
+        run_rows[row["run"]] = row
+    measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
+    ordered = {}
+    for run in runs.configured_runs(study):
+        ordered[run.path] = run_rows.get(run.path) or runs.missing_row(study, run, measured_devices)
+    ordered |= {name: row for name, row in run_rows.items() if name not in ordered}
+    return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
+
+
+def _run_of(path: Path) -> Run | None:
+    try:
+        return parse_run(path.as_posix())
+    except StudyError:
+        return None

@@ -1,0 +1,59 @@
+"""`python -m whichdevice config`: print, check and write configs."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.__main__ import command_names, main
+from whichdevice.config.schema import generated_files
+
+
+def test_the_default_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == 0
+    assert capsys.readouterr().out == generated_files()["config.yaml"]
+
+
+def test_the_published_study_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--published"]) == 0
+    assert capsys.readouterr().out == generated_files()["published.yaml"]
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert capsys.readouterr().out == generated_files()["study.schema.json"]
+
+
+def test_a_right_file_passes_in_silence(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.yaml").write_text("study: try\n", encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_wrong_file_is_one_line_on_stderr(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.yaml").write_text("sede: 1\n", encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 2
+    assert capsys.readouterr() == ("", "my.yaml: sede is not a key; did you mean seed?\n")
+
+
+def test_writing_leaves_nothing_but_the_files(working_folder: Path) -> None:
+    assert main(["config", "--write", "."]) == 0
+    assert {file.name: file.read_text(encoding="utf-8") for file in Path().iterdir()} == generated_files()
+
+
+def test_an_absent_folder_is_one_line(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--write", "nowhere"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert {"config", "schema"} <= set(command_names())
+    assert all(name in out for name in command_names())
+
+
+def test_an_unknown_command_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["nosuch"])
+    assert "nosuch" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""A right config loads whatever its form; a wrong one is one line that names the place and the mend."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whichdevice.config.load import load_study, read_study, resolved, write_study
+from whichdevice.config.model import Study, Workload
+from whichdevice.errors import StudyError
+from whichdevice.workloads import workload_names
+
+BUILT_IN = ", ".join(workload_names())
+NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
+
+FAULTS = {
+    "measure: {secnds: 3}": "measure.secnds is not a key; did you mean measure.seconds?",
+    "mesure: {seconds: 3}": "mesure is not a key; did you mean measure?",
+    "workloads: {mnist_cnn: {batchsize: 3}}": "workloads.mnist_cnn.batchsize is not a key; "
+    "did you mean workloads.mnist_cnn.batch_size?",
+    "train: {xyz: 3}": "train.xyz is not a key; keys here are epochs, repeats",
+    "workloads: {mnist_cn: {}}": "workloads.mnist_cn is no built-in workload; did you mean mnist_cnn? "
+    "(own ones need `module: path/to/file.py`)",
+    "workloads: {mine: {module: qqq}}": f"workloads.mine.module: qqq is no built-in workload; there are {BUILT_IN} "
+    "(own ones need `module: path/to/file.py`)",
+    "workloads: {mine: {module: a/b.py}}": "workloads.mine.module: no file a/b.py; paths start where Snakemake runs",
+    "run_on: cpus": "run_on: cpus is no device here; did you mean cpu?",
+    "run_on: [cpu, gpuu]": "run_on: gpuu is no device here; did you mean gpu?",
+    "run_on: [cpu, cpu]": "run_on lists cpu twice; once is enough",
+    "run_on: []": "run_on is empty; give at least one value, or leave the key out",
+    "only: {device: [cpuu]}": "only.device: cpuu does not occur in this study; did you mean cpu?",
+    "only: {workload: mnist_cn}": "only.workload: mnist_cn does not occur in this study; did you mean mnist_cnn?",
+    "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; "
+    "there are 16, 64, 256, 512, 1024, 2048, 4096",
+    "only: {workload: matmul, batch_size: 256}": "only selects nothing: no workload has workload matmul, "
+    "batch_size 256 together",
+    "only: {repeat: 4}": "only.repeat: 4 does not occur in this study; there are 1, 2, 3",
+    "workloads: {mnist_cnn: {batch_size: -256}}": "workloads.mnist_cnn.batch_size is -256; it must be more than 0",
+    "workloads: {mnist_cnn: {batch_size: [256, 0]}}": "workloads.mnist_cnn.batch_size is 0; it must be more than 0",
+    "workloads: {mnist_cnn: {batch_size: [8, 8]}}": "workloads.mnist_cnn.batch_size lists 8 twice; once is enough",
+    "workloads: {mnist_cnn: {batch_size: []}}": "workloads.mnist_cnn.batch_size is empty; "
+    "give at least one value, or leave the key out",
+    "workloads: {mnist_cnn: {fraction: 1.5}}": "workloads.mnist_cnn.fraction is 1.5; it must be at most 1",
+    "workloads: {mnist_cnn: {backend: tensorfow}}": "workloads.mnist_cnn.backend: 'tensorfow' is not known; "
+    "did you mean tensorflow?",
+    "data: {source: tdfs}": "data.source: 'tdfs' is not known; did you mean tfds?",
+    "seed: abc": "seed is 'abc'; it needs a whole number",
+    "seed: 1.5": "seed is 1.5; it needs a whole number",
+    "seed: true": "seed is true; it needs a whole number",
+    "measure: 3": "measure is 3; it needs keys with values",
+    "measure: {seconds: .inf}": "measure.seconds is inf; it needs a finite number",
+    "measure: {profile: perhaps}": "measure.profile is 'perhaps'; it needs true or false",
+    "workloads: [matmul]": "workloads is ['matmul']; it needs keys with values",
+    "workloads: {}": "workloads is empty; give at least one value, or leave the key out",
+    "devices: {gpu: {}}": "devices.gpu.kind is missing",
+    "study: a/b": f"study: 'a/b' is no name here; {NAME_RULE}",
+    "workloads: {my-net: {}}": f"workloads.my-net: 'my-net' is no name here; {NAME_RULE}",
+    "retry: faild": "retry: 'faild' is not known; did you mean failed?",
+    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, workloads, only, retry",
+    "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_fault_is_one_line_with_place_and_mend(text: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        load_study(yaml.safe_load(text), "my.yaml")
+    assert str(caught.value) == f"my.yaml: {FAULTS[text]}"
+
+
+def test_missing_keys_come_from_the_code() -> None:
+    assert resolved(load_study({})) == Study()
+    assert load_study({"measure": {"seconds": 5}}).measure.repeats == Study().measure.repeats
+
+
+@pytest.mark.parametrize("nothing", [None, "", "null", "~"])
+def test_a_key_without_value_counts_as_absent_or_as_none(nothing: str | None) -> None:
+    study = load_study({"measure": nothing, "study": nothing, "data": {"dir": nothing}, "train": {"epochs": nothing}})
+    assert (study.measure, study.study, study.data.dir) == (Study().measure, "quick", None)
+    assert study.train.epochs is None, "empty asks for each recipe's epochs, not for the default"
+
+
+def test_a_workload_without_keys_is_its_recipe() -> None:
+    assert load_study({"workloads": {"mnist_cnn": None}}).workloads == {"mnist_cnn": Workload()}
+
+
+def test_given_workloads_replace_the_default_ones() -> None:
+    assert list(load_study({"workloads": {"matmul": {}}}).workloads) == ["matmul"]
+
+
+def test_one_value_stands_for_a_list() -> None:
+    call = load_study({"run_on": "cpu", "workloads": {"matmul": {"batch_size": 1024}}, "only": {"batch_size": 1024}})
+    assert call.run_on == ["cpu"]
+    assert call.workloads["matmul"].batch_size == call.only.batch_size == [1024]
+
+
+def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
+    call = load_study(
+        {
+            "study": 2024,
+            "measure": {"seconds": "5", "repeats": "2", "profile": "True"},
+            "devices": {"gpu": {"kind": "gpu", "resources": {"gpu": "1", "slurm_partition": "fast"}}},
+            "workloads": {"mnist_cnn": {"batch_size": ["256", "512"], "fraction": "0.1", "epochs": "null"}},
+        }
+    )
+    assert (call.study, call.measure.seconds, call.measure.repeats, call.measure.profile) == ("2024", 5.0, 2, True)
+    assert call.devices["gpu"].resources == {"gpu": 1, "slurm_partition": "fast"}
+    assert call.workloads["mnist_cnn"] == Workload(batch_size=[256, 512], fraction=[0.1])
+
+
+def test_only_accepts_a_recipe_batch_size_that_the_study_leaves_out() -> None:
+    assert load_study({"workloads": {"mnist_official": {}}, "only": {"batch_size": "1024"}}).only.batch_size == [1024]
+
+
+def test_own_workload_files_are_found(working_folder: Path) -> None:
+    Path("nets").mkdir()
+    Path("nets/größe.py").write_text("", encoding="utf-8")
+    assert load_study({"workloads": {"mine": {"module": "nets/größe.py"}}}).workloads["mine"].module == "nets/größe.py"
+
+
+def test_home_is_expanded_but_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    data = load_study({"data": {"dir": "~/dätä"}}).data
+    assert data.folder == tmp_path / "dätä"
+    assert data.dir == "~/dätä"
+
+
+def test_a_study_survives_its_file(working_folder: Path) -> None:
+    call = load_study({"study": "try", "data": {"dir": "Ärchive"}, "only": {"device": "cpu"}, "retry": "failed"})
+    path = Path("results/try/config.yaml")
+    write_study(resolved(call), path)
+    assert read_study(path) == resolved(call)
+    assert "only" not in path.read_text(encoding="utf-8")
+    assert [file.name for file in path.parent.iterdir()] == ["config.yaml"]
+
+
+def test_an_unchanged_study_leaves_its_file_untouched(working_folder: Path) -> None:
+    path = Path("config.yaml")
+    write_study(Study(), path)
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    write_study(Study(), path)
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+    write_study(Study(seed=2), path)
+    assert read_study(path).seed == 2
+
+
+def test_a_damaged_study_file_is_named(working_folder: Path) -> None:
+    path = Path("config.yaml")
+    path.write_text("study: quick\nseed: -1\n", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"^config\.yaml: seed is -1; it must be at least 0$"):
+        read_study(path)
+
+
+KEYS = ["study", "seed", "run_on", "devices", "data", "measure", "train", "workloads", "only", "retry", "kind", "dir"]
+KEYS += ["batch_size", "epochs", "module", "fraction", "mnist_cnn", "cpu", "seconds", "source", "resources", "repeats"]
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(KEYS)
+NESTED: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | SCALARS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), NESTED, max_size=5))
+def test_anything_loads_or_is_a_study_error_of_one_line(values: dict[Any, Any]) -> None:
+    try:
+        study = load_study(values)
+    except StudyError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        assert json.loads(study.model_dump_json())

@@ -1,0 +1,27 @@
+"""The published study is each publication's recipe."""
+
+from whichdevice.cells import workload_cells
+from whichdevice.config.published import published
+from whichdevice.workloads import workload_class
+
+
+def test_entries_of_one_module_share_no_settings() -> None:
+    fashion = [published().workloads[name] for name in ("fashion_cnn_2018", "fashion_cnn_lee")]
+    assert [(w.batch_size, w.epochs, w.steps_per_epoch) for w in fashion] == [([1024], 10, 100), ([512], 20, None)]
+    weather = [published().workloads[name] for name in ("weather_gru_tpu", "weather_gru_tutorial")]
+    assert [(w.epochs, w.steps_per_epoch, w.validation) for w in weather] == [(10, 10, False), (20, 100, True)]
+
+
+def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:
+    for name, workload in published().workloads.items():
+        recipe = workload_class(workload.module or name).recipe
+        if name in ("matmul", "mnist_cnn", "fashion_cnn_lee"):
+            continue  # published at several sizes
+        for cell in workload_cells("cpu", name, workload, recipe.batch_size):
+            assert (cell.batch_size, cell.sequence_length) == (recipe.batch_size, recipe.sequence_length), name
+
+
+def test_every_repeat_is_a_process_and_three_learn_to_the_end() -> None:
+    study = published()
+    assert (study.measure.repeats, study.train.repeats, study.train.epochs) == (10, 3, None)
+    assert all(workload.epochs for name, workload in study.workloads.items() if name != "matmul")

@@ -1,0 +1,56 @@
+"""A config file that is no whole YAML is named with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.errors import StudyError
+
+FAULTS = {
+    "study: try\ndata: {source: files\n": "c.yaml, line 2: expected ',' or '}', but got '<stream end>'",
+    "study: try\n  seed: 1\n": "c.yaml, line 2: mapping values are not allowed here",
+    "study: try\ndata:\n\tsource: files\n": "c.yaml, line 3: a tab stands where YAML wants spaces",
+    "study: a\nseed: 1\nstudy: b\n": "c.yaml, line 3: study stands here a second time",
+    "study: 'a\n": "c.yaml, line 2: found unexpected end of stream",
+}
+HINT = "; check indentation, colons and brackets there"
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_broken_yaml_is_one_line_with_file_and_line(text: str, working_folder: Path) -> None:
+    Path("c.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError) as caught:
+        check_yaml(Path("c.yaml"))
+    assert str(caught.value) == FAULTS[text] + HINT
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "c.yaml: holds no keys; it needs lines such as `study: quick`"),
+        (b"- a\n", "c.yaml: holds no keys; it needs lines such as `study: quick`"),
+        (b"study: caf\xe9\n", "c.yaml: is not UTF-8 text (byte 10); save it as UTF-8"),
+        (b"study: 2024-13-45\n", "c.yaml: is not YAML: month must be in 1..12"),
+    ],
+)
+def test_other_damage_is_named_too(content: bytes, message: str, working_folder: Path) -> None:
+    Path("c.yaml").write_bytes(content)
+    with pytest.raises(StudyError) as caught:
+        check_yaml(Path("c.yaml"))
+    assert str(caught.value) == message
+
+
+def test_an_absent_file_is_named(working_folder: Path) -> None:
+    with pytest.raises(StudyError, match=r"^c\.yaml: cannot be read: No such file or directory$"):
+        check_yaml(Path("c.yaml"))
+
+
+def test_json_is_read_as_snakemake_reads_it(working_folder: Path) -> None:
+    Path("c.json").write_text('{\n\t"study": "try"\n}', encoding="utf-8")
+    assert check_yaml(Path("c.json")) == {"study": "try"}
+
+
+def test_a_byte_order_mark_does_no_harm(working_folder: Path) -> None:
+    Path("c.yaml").write_bytes(b"\xef\xbb\xbfstudy: try\n")
+    assert check_yaml(Path("c.yaml")) == {"study": "try"}

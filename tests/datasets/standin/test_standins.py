@@ -1,0 +1,100 @@
+"""Stand-ins come from the seed alone, and can be learnt, but not perfectly by the simplest means."""
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from whichdevice.datasets.base import Arrays
+from whichdevice.datasets.standin.digits import draw_digits
+from whichdevice.datasets.standin.garments import draw_garments
+from whichdevice.datasets.standin.text import write_plays
+from whichdevice.datasets.standin.weather import CITIES, make_weather
+
+FEW = {"train": 3000, "test": 1000}
+MAKERS: dict[str, Callable[[int], Arrays]] = {
+    "digits": lambda seed: draw_digits(seed, FEW),
+    "garments": lambda seed: draw_garments(seed, FEW),
+    "text": lambda seed: {"text": np.frombuffer(write_plays(seed, 20000), np.uint8)},
+    "weather": lambda seed: make_weather(seed, 5000),
+}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Arrays]:
+    return {name: make(1) for name, make in MAKERS.items()}
+
+
+def digest(arrays: Arrays) -> str:
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays.values())).hexdigest()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_seed_decides_everything(made: dict[str, Arrays], name: str) -> None:
+    assert digest(MAKERS[name](1)) == digest(made[name])
+    assert digest(MAKERS[name](2)) != digest(made[name])
+
+
+@pytest.mark.parametrize("name", ["digits", "garments"])
+def test_images_are_learnable_but_not_trivial(made: dict[str, Arrays], name: str) -> None:
+    """The nearest class mean does far better than chance (.1) and leaves room for a network."""
+    data = made[name]
+    images = data["train_images"].reshape(-1, 784).astype(float)
+    means = np.stack([images[data["train_labels"] == label].mean(axis=0) for label in range(10)])
+    tests = data["test_images"].reshape(-1, 784).astype(float)
+    nearest = ((means**2).sum(axis=1) - 2 * tests @ means.T).argmin(axis=1)
+    accuracy = (nearest == data["test_labels"]).mean()
+    assert 0.6 < accuracy < 0.9
+
+
+@pytest.mark.parametrize("name", ["digits", "garments"])
+def test_images_are_varied_and_labels_balanced(made: dict[str, Arrays], name: str) -> None:
+    data = made[name]
+    assert data["train_images"].dtype == data["train_labels"].dtype == np.uint8
+    assert np.bincount(data["train_labels"], minlength=10).min() > 200
+    assert len(np.unique(data["train_images"].reshape(3000, -1), axis=0)) == 3000
+    assert (data["train_images"].max(axis=(1, 2)) > 0).all()
+
+
+def test_text_has_structure(made: dict[str, Arrays]) -> None:
+    text = made["text"]["text"].tobytes().decode("ascii")
+    speeches = text.split("\n\n")
+    assert all(speech.splitlines()[0].endswith(":") for speech in speeches[:-1])
+    assert max(len(line) for line in text.splitlines()) <= 60
+    words = text.split()
+    assert 200 < len(set(words)) < len(words) / 4
+    assert len(write_plays(3, 1)) == 1
+
+
+def test_weather_is_complete_hourly_and_plausible(made: dict[str, Arrays]) -> None:
+    signals, times = made["weather"]["signals"], made["weather"]["times"]
+    assert signals.dtype == np.float32 and not np.isnan(signals).any()
+    assert times[0] == np.datetime64("1980-03-01T11:00", "s").astype(int)
+    assert set(np.diff(times)) == {3600}
+    for low, high, signal in ((-35, 42, 0), (940, 1070, 1), (0, 45, 2), (0, 360, 3)):
+        assert low <= signals[:, signal::4].min() and signals[:, signal::4].max() <= high
+
+
+def test_weather_has_seasons_and_days() -> None:
+    data = make_weather(1, 3 * 8766)
+    odense = data["signals"][:, 12]
+    month = data["times"].astype("datetime64[s]").astype("datetime64[M]").astype(int) % 12
+    hour = data["times"] // 3600 % 24
+    assert odense[month == 6].mean() - odense[month == 0].mean() > 10
+    assert odense[hour == 14].mean() - odense[hour == 4].mean() > 2
+
+
+def test_weather_moves_from_west_to_east() -> None:
+    signals = make_weather(1, 20000)["signals"]
+    order = list(CITIES)
+    west, east = signals[:, 4 * order.index("Esbjerg") + 2], signals[:, 4 * order.index("Roskilde") + 2]
+    alike = [np.corrcoef(west[: len(west) - lag], east[lag:])[0, 1] for lag in range(16)]
+    assert 5 <= int(np.argmax(alike)) <= 11
+
+
+def test_weather_tomorrow_is_predictable_in_part() -> None:
+    odense = make_weather(1, 20000)["signals"][:, 12:15].astype(float)
+    alike = [np.corrcoef(odense[:-24, signal], odense[24:, signal])[0, 1] for signal in range(3)]
+    assert 0.8 < alike[0] < 0.99
+    assert 0.3 < alike[1] < 0.9

@@ -1,0 +1,136 @@
+"""One call prepares a dataset from any source, or says in one line why not and leaves nothing behind."""
+
+import gzip
+import shutil
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whichdevice.datasets import reachable
+from whichdevice.datasets.prepare import prepare_dataset
+from whichdevice.datasets.registry import dataset_names, get_dataset
+from whichdevice.datasets.store import load_dataset
+from whichdevice.errors import StudyError
+
+NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+
+
+def require_real(folder: Path, name: str) -> None:
+    if not (folder / name).is_dir():
+        pytest.skip(f"the original {name} is not in {folder}")
+
+
+def write_idx(path: Path, shape: tuple[int, ...], value: int = 3) -> None:
+    header = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+    path.write_bytes(gzip.compress(header + bytes([value]) * int(np.prod(shape)), compresslevel=1))
+
+
+@pytest.fixture
+def invented(tmp_path: Path) -> Path:
+    """A folder with IDX files of the right shapes whose content is not MNIST's."""
+    folder = tmp_path / "archives" / "mnist"
+    folder.mkdir(parents=True)
+    for name, shape in zip(NAMES, [(60000, 28, 28), (60000,), (10000, 28, 28), (10000,)], strict=True):
+        write_idx(folder / f"{name}.gz", shape)
+    return folder.parent
+
+
+def test_the_real_mnist(real_data: Path, tmp_path: Path) -> None:
+    require_real(real_data, "mnist")
+    info = prepare_dataset("mnist", "files", str(real_data), 1, tmp_path / "mnist/files")
+    arrays = load_dataset(tmp_path / "mnist/files", verify=True).arrays
+    assert info.original is True
+    assert info.seed is None
+    assert info.counts == {"train": 60000, "test": 10000}
+    assert arrays["train_labels"][:5].tolist() == [5, 0, 4, 1, 9]
+    assert arrays["test_labels"][:5].tolist() == [7, 2, 1, 0, 4]
+    assert arrays["train_images"].mean() == pytest.approx(33.318, abs=0.001)
+
+
+def test_the_real_shakespeare(real_data: Path, tmp_path: Path) -> None:
+    require_real(real_data, "tiny_shakespeare")
+    info = prepare_dataset("tiny_shakespeare", "files", str(real_data), 1, tmp_path / "tiny_shakespeare/files")
+    arrays = load_dataset(tmp_path / "tiny_shakespeare/files").arrays
+    assert info.original is True
+    assert info.counts == {"train_characters": 1003854, "test_characters": 111540}
+    assert arrays["train_text"][:14].tobytes() == b"First Citizen:"
+
+
+def test_another_content_of_the_right_shape_is_used_and_marked(invented: Path, tmp_path: Path) -> None:
+    info = prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
+    assert info.original is False
+    assert [archive.original for archive in info.archives] == [False] * 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cut_archive_is_named_and_leaves_nothing(invented: Path, tmp_path: Path, name: str) -> None:
+    path = invented / "mnist" / f"{name}.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StudyError, match=f"{name}.gz is cut or corrupted"):
+        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "out/mnist/files")
+    assert not (tmp_path / "out").exists()
+
+
+def test_swapped_archives_are_named(invented: Path, tmp_path: Path) -> None:
+    folder = invented / "mnist"
+    shutil.copy(folder / f"{NAMES[2]}.gz", folder / f"{NAMES[0]}.gz")
+    with pytest.raises(StudyError, match=r"train-images.*expected \[60000, 28, 28\]"):
+        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
+
+
+def test_a_missing_archive_is_named(invented: Path, tmp_path: Path) -> None:
+    (invented / "mnist" / f"{NAMES[3]}.gz").unlink()
+    with pytest.raises(StudyError, match=r"no t10k-labels-idx1-ubyte\.gz in .*put the original archive there"):
+        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
+
+
+def test_files_need_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"mnist: source is files, but data\.dir is not set"):
+        prepare_dataset("mnist", "files", None, 1, tmp_path / "mnist/files")
+
+
+@pytest.mark.parametrize("text", [b"To be" * 1000, bytes([255]) * 1115394])
+def test_another_text_is_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "tiny_shakespeare").mkdir()
+    (tmp_path / "tiny_shakespeare/input.txt").write_bytes(text)
+    with pytest.raises(StudyError, match=r"input\.txt is (cut|corrupted) or another file"):
+        prepare_dataset("tiny_shakespeare", "files", str(tmp_path), 1, tmp_path / "tiny_shakespeare/files")
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_tfds_without_a_network_fails_at_once(tmp_path: Path, monkeypatch: Any, name: str) -> None:
+    for scheme in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(scheme, "http://127.0.0.1:9")  # nobody listens
+        monkeypatch.delenv("no_proxy", raising=False)
+    start = time.monotonic()
+    with pytest.raises(StudyError, match=f"{name}: no network: cannot reach"):
+        prepare_dataset(name, "tfds", "archives", 1, tmp_path / name / "tfds")
+    assert time.monotonic() - start < 15
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_found_before_any_work(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 90, 10))
+    monkeypatch.setattr(reachable, "reachable", lambda *_: pytest.fail("work was begun"))
+    for source in ("standin", "tfds", "files"):
+        with pytest.raises(StudyError, match=r"mnist: no room on disk: .* needs 55 MB"):
+            prepare_dataset("mnist", source, str(tmp_path), 1, tmp_path / "mnist" / source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_a_standin_has_the_shapes_that_were_promised(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "standin"
+    start = time.monotonic()
+    info = prepare_dataset(name, "standin", None, 7, folder)
+    assert time.monotonic() - start < 15
+    assert (info.source, info.seed, info.original) == ("standin", 7, None)
+    assert info.notes and "generated from the seed" in info.notes[0]
+    recipe = get_dataset(name)
+    arrays = load_dataset(folder).arrays
+    assert {key: (array.shape, array.dtype.name) for key, array in arrays.items()} == {
+        key: (array.shape, array.dtype) for key, array in recipe.arrays.items()
+    }

@@ -1,0 +1,84 @@
+"""Where a dataset comes from: the config's word, else the first source at hand."""
+
+import gzip
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whichdevice.config.model import Data
+from whichdevice.datasets import reachable, sources
+from whichdevice.datasets.registry import dataset_names, get_dataset
+from whichdevice.datasets.sources import decide_source, decide_sources
+from whichdevice.errors import StudyError
+
+
+@pytest.fixture
+def no_network(monkeypatch: Any) -> None:
+    monkeypatch.setattr(reachable, "reachable", lambda *_: False)
+
+
+@pytest.fixture
+def network(monkeypatch: Any) -> None:
+    monkeypatch.setattr(reachable, "reachable", lambda *_: True)
+
+
+def put_archives(root: Path, name: str, packed: bool = True) -> None:
+    (root / name).mkdir(parents=True)
+    for archive in get_dataset(name).archives:
+        file = archive.name if packed else archive.name.removesuffix(".gz")
+        (root / name / file).write_bytes(gzip.compress(b""))
+
+
+def test_a_named_source_wins(tmp_path: Path, no_network: None) -> None:
+    assert decide_source("mnist", Data(source="tfds"), tmp_path) == "tfds"
+    assert decide_source("mnist", Data(source="tfds", sources={"mnist": "files"}), tmp_path) == "files"
+    assert decide_source("mnist", Data(sources={"mnist": "standin"}), tmp_path) == "standin"
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_auto_takes_files_first(tmp_path: Path, network: None, packed: bool) -> None:
+    put_archives(tmp_path, "mnist", packed)
+    assert decide_source("mnist", Data(dir=str(tmp_path)), tmp_path / "datasets") == "files"
+
+
+def test_auto_does_not_take_an_incomplete_folder(tmp_path: Path, no_network: None) -> None:
+    put_archives(tmp_path, "mnist")
+    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
+    assert decide_source("mnist", Data(dir=str(tmp_path)), tmp_path / "datasets") == "standin"
+
+
+def test_auto_takes_tfds_when_it_can_be_reached(tmp_path: Path, network: None) -> None:
+    assert decide_source("mnist", Data(), tmp_path) == "tfds"
+
+
+def test_auto_takes_tfds_when_it_is_prepared(tmp_path: Path, no_network: None) -> None:
+    (tmp_path / ".tfds/mnist/3.0.1").mkdir(parents=True)
+    (tmp_path / ".tfds/mnist/3.0.1/dataset_info.json").write_text("{}", encoding="utf-8")
+    assert decide_source("mnist", Data(), tmp_path) == "tfds"
+
+
+def test_auto_ends_at_the_standin(tmp_path: Path, no_network: None) -> None:
+    assert decide_sources(dataset_names(), Data(), tmp_path) == dict.fromkeys(dataset_names(), "standin")
+
+
+def test_datasets_are_looked_up_side_by_side(tmp_path: Path, monkeypatch: Any) -> None:
+    def slow(*_: Any) -> None:
+        time.sleep(0.5)
+
+    monkeypatch.setattr(sources, "unreachable_host", slow)
+    start = time.monotonic()
+    decide_sources(dataset_names(), Data(), tmp_path)
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_misspelt_dataset_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"data\.sources: no dataset 'minst'; nearest: mnist"):
+        decide_sources(["mnist"], Data(sources={"minst": "files"}), tmp_path)
+    with pytest.raises(StudyError, match="unknown dataset 'fashion_mnst': did you mean fashion_mnist"):
+        decide_sources(["fashion_mnst"], Data(), tmp_path)
+
+
+def test_no_datasets_need_no_look_up(tmp_path: Path) -> None:
+    assert decide_sources([], Data(), tmp_path) == {}

@@ -1,0 +1,171 @@
+"""A prepared dataset is whole or absent, and says so when it is damaged."""
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whichdevice.datasets import store
+from whichdevice.datasets.info import DatasetFacts
+from whichdevice.datasets.store import check_room, load_dataset, write_dataset
+from whichdevice.errors import StudyError
+
+FACTS = DatasetFacts(name="tiny", source="standin", seed=1, description="d", citation="c", licence="l")
+
+
+def arrays(offset: int = 0) -> dict[str, np.ndarray]:
+    return {"images": np.arange(24, dtype=np.uint8).reshape(2, 3, 4) + offset, "times": np.arange(5, dtype=np.int64)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "tiny" / "standin"
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.parent.iterdir() if path.name not in (folder.name, f".{folder.name}.lock")]
+
+
+def test_round_trip_is_memory_mapped_and_complete(folder: Path) -> None:
+    info = write_dataset(folder, arrays(), FACTS)
+    loaded = load_dataset(folder, verify=True)
+    assert loaded.info == info
+    for name, array in arrays().items():
+        assert isinstance(loaded.arrays[name], np.memmap)
+        np.testing.assert_array_equal(loaded.arrays[name], array)
+    assert sorted(path.name for path in folder.iterdir()) == ["dataset.json", "images.npy", "times.npy"]
+    assert leftovers(folder) == []
+
+
+def test_arrays_load_with_numpy_alone(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    assert np.load(folder / "images.npy", allow_pickle=False).shape == (2, 3, 4)
+
+
+def test_same_data_gives_the_same_file_anywhere(folder: Path, tmp_path: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    write_dataset(tmp_path / "elsewhere", arrays(), FACTS)
+    text = (folder / "dataset.json").read_text(encoding="utf-8")
+    assert text == (tmp_path / "elsewhere/dataset.json").read_text(encoding="utf-8")
+    assert str(tmp_path) not in text
+
+
+def test_checksum_covers_content_shape_and_type(folder: Path) -> None:
+    values = arrays()["images"]
+    variants = [values, values + 1, values.reshape(2, 12), values.astype(np.int8)]
+    assert len({write_dataset(folder, {"a": variant}, FACTS).checksum for variant in variants}) == len(variants)
+
+
+def test_writing_again_replaces_the_whole_folder(folder: Path) -> None:
+    write_dataset(folder, arrays() | {"old": np.zeros(3)}, FACTS)
+    write_dataset(folder, arrays(7), FACTS)
+    np.testing.assert_array_equal(load_dataset(folder, verify=True).arrays["images"], arrays(7)["images"])
+    assert not (folder / "old.npy").exists()
+    assert leftovers(folder) == []
+
+
+def test_leftovers_of_a_killed_run_are_cleaned(folder: Path) -> None:
+    for name in (".standin.new", ".standin.old"):
+        (folder.parent / name).mkdir(parents=True)
+        (folder.parent / name / "half.npy").write_bytes(b"half")
+    write_dataset(folder, arrays(), FACTS)
+    assert leftovers(folder) == []
+
+
+def test_a_replacement_that_was_killed_half_way_is_undone(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    folder.rename(folder.with_name(".standin.old"))
+    with store._only_writer(folder):
+        np.testing.assert_array_equal(load_dataset(folder, verify=True).arrays["images"], arrays()["images"])
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_failed_write_leaves_the_old_data_as_it_was(folder: Path, monkeypatch: Any, code: int) -> None:
+    write_dataset(folder, arrays(), FACTS)
+
+    def fail(_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(store.os, "fsync", fail)
+    with pytest.raises(StudyError, match="no room on disk" if code != errno.EIO else "cannot write"):
+        write_dataset(folder, arrays(1), FACTS)
+    np.testing.assert_array_equal(load_dataset(folder, verify=True).arrays["images"], arrays()["images"])
+    assert leftovers(folder) == []
+
+
+def test_a_failed_first_write_leaves_nothing(folder: Path, monkeypatch: Any) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", fail)
+    with pytest.raises(StudyError, match="no room on disk"):
+        write_dataset(folder, arrays(), FACTS)
+    assert not folder.exists()
+    assert leftovers(folder) == []
+
+
+def test_a_full_disk_is_found_before_writing(folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))
+    with pytest.raises(StudyError, match=r"tiny: no room on disk: .* needs 47 MB.*\(0 MB free\)"):
+        check_room(folder, 47_000_000, "tiny")
+    with pytest.raises(StudyError, match="no room on disk"):
+        write_dataset(folder, arrays(), FACTS)
+    assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize("keep", [0, 5, 130, -1])
+def test_a_cut_array_is_named(folder: Path, keep: int) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    path = folder / "images.npy"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(StudyError, match=r"images\.npy.*delete .* and run again"):
+        load_dataset(folder)
+
+
+def test_a_missing_array_is_named(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    (folder / "times.npy").unlink()
+    with pytest.raises(StudyError, match=r"times\.npy: No such file"):
+        load_dataset(folder)
+
+
+def test_a_pickled_array_is_never_opened(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    np.save(folder / "times.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(StudyError, match=r"times\.npy"):
+        load_dataset(folder)
+
+
+def test_another_shape_is_an_error(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    np.save(folder / "times.npy", np.arange(6))
+    with pytest.raises(StudyError, match=r"times\.npy holds int64\[6\]"):
+        load_dataset(folder)
+
+
+def test_verify_finds_one_changed_byte(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    data = bytearray((folder / "images.npy").read_bytes())
+    data[-1] ^= 1
+    (folder / "images.npy").write_bytes(data)
+    load_dataset(folder)
+    with pytest.raises(StudyError, match=r"images\.npy differs from its checksum"):
+        load_dataset(folder, verify=True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"name": "tiny"})])
+def test_garbled_info_is_an_error(folder: Path, text: str) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    (folder / "dataset.json").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=r"dataset\.json is garbled"):
+        load_dataset(folder)
+
+
+def test_missing_info_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"cannot read .*dataset\.json"):
+        load_dataset(tmp_path)

@@ -1,0 +1,132 @@
+"""Which devices of a study this host has, and what is said of those it lacks."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import whichdevice
+from whichdevice import devices
+from whichdevice.config.model import Device, Study
+from whichdevice.errors import StudyError
+
+NO_GPU = "no GPU found on this host (NVML: not installed)"
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """A host with one CPU and these many other devices; a test may change them."""
+    counts = {"cpu": 99, "gpu": 0, "tpu": 0}
+
+    def fake(name: str) -> SimpleNamespace:
+        def reason(replicas: int = 1) -> str | None:
+            if counts[name] >= replicas:
+                return None
+            return NO_GPU if not counts[name] else f"{counts[name]} found, {replicas} asked"
+
+        return SimpleNamespace(absent_reason=reason)
+
+    monkeypatch.setattr(devices, "kind", fake)
+    return counts
+
+
+def study(run_on: object = "auto", **named: Device) -> Study:
+    return Study(run_on=run_on, devices=named or {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")})
+
+
+def test_kinds_are_the_files_of_the_folder() -> None:
+    assert devices.kinds() == ["cpu", "gpu", "tpu"]
+
+
+def test_each_kind_offers_the_whole_interface() -> None:
+    for name in devices.kinds():
+        module = devices.kind(name)
+        assert module.present() >= 0
+        assert (module.absent_reason() is None) == (module.present() > 0)
+        assert isinstance(module.describe(), devices.DeviceFacts)
+
+
+def test_an_unknown_kind_is_named_with_those_that_exist() -> None:
+    with pytest.raises(StudyError, match="no device kind 'npu'; there are cpu, gpu, tpu"):
+        devices.kind("npu")
+
+
+def test_detect_gives_none_for_what_is_here_and_the_reason_for_what_is_not(host: dict[str, int]) -> None:
+    assert devices.detect(study().devices) == {"cpu": None, "gpu": NO_GPU}
+
+
+def test_too_few_for_the_replicas_count_as_absent(host: dict[str, int]) -> None:
+    host["gpu"] = 2
+    found = devices.detect({"one": Device(kind="gpu"), "four": Device(kind="gpu", replicas=4)})
+    assert found == {"one": None, "four": "2 found, 4 asked"}
+
+
+def test_auto_takes_what_this_host_has_and_all_takes_everything(host: dict[str, int]) -> None:
+    assert devices.chosen(study("auto")) == ["cpu"]
+    assert devices.chosen(study("all")) == ["cpu", "gpu"]
+    host["gpu"] = 1
+    assert devices.chosen(study("auto")) == ["cpu", "gpu"]
+
+
+def test_a_list_takes_just_those_in_the_order_of_the_config(host: dict[str, int]) -> None:
+    host["gpu"] = 1
+    assert devices.chosen(study(["cpu"])) == ["cpu"]
+    assert devices.chosen(study(["gpu", "cpu"])) == ["cpu", "gpu"]
+
+
+def test_what_is_left_out_has_its_reason(host: dict[str, int]) -> None:
+    assert devices.absent_devices(study("auto")) == {"gpu": NO_GPU}
+    assert devices.absent_devices(study("all")) == {}
+    assert devices.absent_devices(study(["cpu"])) == {"gpu": "not named in run_on"}
+
+
+def test_a_listed_device_that_is_absent_is_an_error_of_one_line(host: dict[str, int]) -> None:
+    with pytest.raises(StudyError) as error:
+        devices.chosen(study(["cpu", "gpu"]))
+    assert str(error.value) == (
+        f"gpu: {NO_GPU}; run this on a machine with one, or use run_on=all to leave the choice to a scheduler"
+    )
+
+
+def test_all_does_not_even_look(host: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "kind", lambda name: pytest.fail("looked for a device"))
+    assert devices.chosen(study("all")) == ["cpu", "gpu"]
+    assert devices.require_kind(study("all"), "gpu") == ["gpu"]
+
+
+def test_require_names_the_devices_of_a_kind_that_are_here(host: dict[str, int]) -> None:
+    host["gpu"] = 1
+    several = study(one=Device(kind="gpu"), eight=Device(kind="gpu", replicas=8), cpu=Device(kind="cpu"))
+    assert devices.require_kind(several, "gpu") == ["one"]
+    assert devices.require_kind(study(["gpu"]), "gpu") == ["gpu"]
+
+
+def test_require_says_why_a_kind_is_absent(host: dict[str, int]) -> None:
+    with pytest.raises(StudyError, match=r"^gpu: no GPU found on this host \(NVML: not installed\); run this on"):
+        devices.require_kind(study(), "gpu")
+
+
+def test_require_says_when_the_study_has_no_such_device(host: dict[str, int]) -> None:
+    with pytest.raises(StudyError, match="tpu: the study has no device of this kind; add one"):
+        devices.require_kind(study(), "tpu")
+    with pytest.raises(StudyError, match="gpu: run_on lists only cpu; add gpu to it"):
+        devices.require_kind(study(["cpu"]), "gpu")
+
+
+def test_detection_is_quick_and_imports_no_framework() -> None:
+    """In a fresh process: 0.5 s of processor time, so that a busy host does not fail it."""
+    code = (
+        "import sys, time\n"
+        "start = time.process_time()\n"
+        "from whichdevice import devices\n"
+        "for kind in devices.kinds(): devices.kind(kind).absent_reason()\n"
+        "spent = time.process_time() - start\n"
+        "loaded = {'tensorflow', 'jax', 'torch', 'keras', 'numpy', 'pydantic'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+        "assert spent < 0.5, spent\n"
+    )
+    scripts = str(Path(whichdevice.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

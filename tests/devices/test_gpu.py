@@ -1,0 +1,87 @@
+"""GPUs as NVML tells of them, from a fake NVML."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.devices import gpu
+from whichdevice.host.nvml import NvmlError
+
+
+class FakeNvml(SimpleNamespace):
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            nvmlDeviceGetCount=lambda: count,
+            nvmlDeviceGetHandleByIndex=lambda index: index,
+            nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+            nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}aaa",
+            nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
+            nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30),
+            nvmlSystemGetDriverVersion=lambda: "560.35",
+            nvmlSystemGetCudaDriverVersion_v2=lambda: 12060,
+        )
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    fake = FakeNvml(2)
+    monkeypatch.setattr(gpu, "open_nvml", lambda: fake)
+    return fake
+
+
+def test_all_gpus_are_counted_and_the_first_is_described(nvml: FakeNvml) -> None:
+    assert gpu.present() == 2
+    assert gpu.absent_reason(2) is None
+    assert gpu.describe() == gpu.DeviceFacts("NVIDIA H000", 2, 2**30, "NVIDIA 560.35 (CUDA 12.6)")
+
+
+def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
+    assert gpu.absent_reason(4) == "2 GPUs found on this host, 4 replicas asked"
+
+
+@pytest.mark.parametrize(
+    ("visible", "count", "name"),
+    [
+        ("1", 1, "NVIDIA H100"),
+        ("1,0", 2, "NVIDIA H100"),
+        ("GPU-1a", 1, "NVIDIA H100"),  # shortened, as CUDA allows
+        ("0,7,1", 1, "NVIDIA H000"),  # CUDA stops at the first that is wrong
+        ("", 0, None),
+        ("-1", 0, None),
+    ],
+)
+def test_cuda_visible_devices_is_heeded(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str, count: int, name: str | None
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu.present() == count
+    assert gpu.describe().name == name
+
+
+def test_hidden_gpus_are_said_to_be_hidden(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpu.absent_reason() == "no GPU found on this host (CUDA_VISIBLE_DEVICES='-1' hides all 2)"
+
+
+def test_without_nvml_there_is_no_gpu_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise NvmlError("not installed")
+
+    monkeypatch.setattr(gpu, "open_nvml", missing)
+    assert gpu.present() == 0
+    assert gpu.absent_reason() == "no GPU found on this host (NVML: not installed)"
+    assert gpu.describe() == gpu.DeviceFacts()
+
+
+def test_an_nvml_that_fails_later_is_a_reason_too(nvml: FakeNvml) -> None:
+    def lost(*_: object) -> int:
+        raise nvml.NVMLError("GPU is lost")
+
+    nvml.nvmlDeviceGetHandleByIndex = lost
+    assert gpu.describe() == gpu.DeviceFacts(count=2)
+    nvml.nvmlDeviceGetCount = lost
+    assert gpu.absent_reason() == "no GPU found on this host (NVML: GPU is lost)"

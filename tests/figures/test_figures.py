@@ -1,0 +1,116 @@
+"""Every figure draws from nothing, from little and from much, and says what it should."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.errors import StudyError
+from whichdevice.figures import draw, figure_facts, figure_names
+from whichdevice.records.schema import Record
+from whichdevice.tables.write import write_tables
+
+ROOT = Path(__file__).parents[2]
+Drawn = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders with tables: nothing measured, one failed, one cell, one device with stand-in data, three with real data."""
+    root = tmp_path_factory.mktemp("studies")
+    one_cell = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024])},
+        measure=Measure(repeats=1), train=Train(epochs=1),
+    )  # fmt: skip
+
+    def failing(run: Run, record: Record) -> Record | None:
+        return synthetic.failed_record(one_cell, run)
+
+    for name, study, how in [
+        ("empty", synthetic.small_study(), {"change": lambda run, record: None}),
+        ("failed", one_cell, {"change": failing}),
+        ("tiny", one_cell, {}),
+        ("one", synthetic.full_study(("cpu", "gpu")), {"devices": ["cpu"]}),
+        ("three", synthetic.full_study(("cpu", "gpu", "tpu"), epochs=3, repeats=2), {"source": "files"}),
+    ]:
+        config, paths = synthetic.write_study(study, root / name, **how)
+        write_tables(config, paths, ROOT / "config/published.csv", root / name / "tables")
+    return {path.name: path for path in root.iterdir()}
+
+
+def text_of(figure: str, folder: Path, out: Path) -> str:
+    """Draw a figure and return all text of its SVG."""
+    draw(figure, folder / "tables", folder / "config.yaml", out / f"{figure}.svg", out / f"{figure}.png")
+    assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    return " ".join(ElementTree.parse(out / f"{figure}.svg").getroot().itertext())
+
+
+@pytest.mark.parametrize("study", ["empty", "failed", "tiny", "one", "three"])
+@pytest.mark.parametrize("figure", figure_names())
+def test_every_figure_draws_from_every_study(figure: str, study: str, studies: dict[str, Path], tmp_path: Path) -> None:
+    text = text_of(figure, studies[study], tmp_path)
+    assert figure_facts(figure).title in text
+    if study in ("empty", "failed") and figure != "published_against_measured":
+        assert "run: snakemake --cores 1" in text
+    if study == "one":
+        assert "data: stand-in" in text
+        assert "not measured: gpu" in text
+        assert "run: snakemake" not in text
+    if study == "three":
+        assert "data: original files" in text
+
+
+SAYS = {
+    "matmul_tflops": ["float32, warm", "bfloat16, cold", "4096"],
+    "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
+    "training_curves": ["accuracy", "validation", "weather_gru"],
+    "confusion_matrix": ["Ankle boot", "predicted", "wrong"],
+    "error_gallery": ["→", "wrong"],
+    "weather_forecast": ["temperature", "hPa", "warm-up of 50 steps"],
+    "text_samples": ["KING RICHARD II", "$5 & <no>", "discont·ent"],
+    "speedups": ["bfloat16 / float32", "one device only", "n = 3"],
+    "images_per_second": ["images per second", "windows per second", "mnist_cnn b"],
+    "time_by_dataset_size": ["run in full", "computed", "training examples"],
+    "published_against_measured": ["mnist_official b1024", "published, tpu", "doubtful"],
+    "cold_start": ["first step", "warm-up", "seconds"],
+}
+
+
+@pytest.mark.parametrize("figure", figure_names())
+def test_a_figure_says_what_it_shows(figure: str, studies: dict[str, Path], tmp_path: Path) -> None:
+    text = re.sub(r"\s+", " ", text_of(figure, studies["one"], tmp_path))
+    for words in SAYS[figure]:
+        assert words in text
+
+
+def test_the_same_numbers_give_the_same_bytes(studies: dict[str, Path], tmp_path: Path) -> None:
+    for turn in "ab":
+        text_of("speedups", studies["one"], tmp_path / turn)
+    for name in ("speedups.svg", "speedups.png"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_an_unknown_figure_is_named() -> None:
+    with pytest.raises(StudyError, match="no figure 'nonsense'"):
+        figure_facts("nonsense")
+
+
+def test_listing_figures_imports_no_matplotlib_and_drawing_no_framework() -> None:
+    code = (
+        "import sys; from whichdevice.figures import figure_names, figure_facts;"
+        "[figure_facts(name) for name in figure_names()]; assert 'matplotlib' not in sys.modules;"
+        "import importlib, whichdevice.tables, whichdevice.report;"
+        "[importlib.import_module('whichdevice.figures.' + name) for name in figure_names()];"
+        "print([name for name in ('tensorflow', 'keras', 'jax', 'torch', 'matplotlib.pyplot') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT / "scripts")}
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

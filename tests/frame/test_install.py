@@ -1,0 +1,127 @@
+"""envs/install.sh: the oldest fitting Python, an environment that is whole or made anew, and plain words otherwise."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
+    """A project with nothing to install, in a folder with a space and letters beyond ASCII, installed once."""
+    project = tmp_path_factory.mktemp("frame") / "mein Ordner ü"
+    prepare(project, project_root)
+    result = install(project, "cpu", sys.executable)
+    assert result.returncode == 0, result.stderr
+    return project
+
+
+def prepare(project: Path, project_root: Path) -> None:
+    (project / "envs").mkdir(parents=True)
+    shutil.copy(project_root / "envs" / "install.sh", project / "envs")
+    for name in ("cpu", "tpu", "test"):
+        (project / "envs" / f"{name}.lock").touch()
+    package = project / "scripts" / "whichdevice"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("HERE = True\n", encoding="utf-8")
+
+
+def install(project: Path, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    return subprocess.run(
+        ["/bin/sh", str(project / "envs" / "install.sh"), *arguments],
+        env=environment | ({"PATH": path} if path else {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def tools(folder: Path, **pythons: str) -> str:
+    """A PATH that holds the few programs the script calls, and these Pythons as shell scripts."""
+    folder.mkdir()
+    for name in ("cat", "cksum", "dirname", "rm", "touch", "sh"):
+        (folder / name).symlink_to(shutil.which(name) or name)
+    for name, body in pythons.items():
+        program = folder / name.replace("_", ".")
+        program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        program.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_the_package_imports_from_anywhere(made: Path, tmp_path: Path) -> None:
+    command = [made / ".venv" / "bin" / "python", "-c", "import whichdevice; print(whichdevice.HERE)"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == "True\n"
+
+
+@pytest.mark.slow
+def test_a_second_call_does_nothing(made: Path) -> None:
+    before = (made / ".venv" / ".installed-cpu").stat().st_mtime_ns
+    assert install(made, "cpu").stdout == ""
+    assert (made / ".venv" / ".installed-cpu").stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_an_interrupted_installation_is_made_anew(made: Path) -> None:
+    (made / ".venv" / ".installing").touch()
+    assert "Making .venv" in install(made, "cpu", sys.executable).stdout
+    assert not (made / ".venv" / ".installing").exists()
+
+
+@pytest.mark.slow
+def test_a_changed_lock_is_installed_into_the_same_environment(made: Path) -> None:
+    (made / "envs" / "cpu.lock").write_text("# changed\n", encoding="utf-8")
+    assert "Bringing .venv up to envs/cpu.lock" in install(made, "cpu").stdout
+
+
+@pytest.mark.slow
+def test_tensorflow_for_tpus_never_shares_an_environment(made: Path) -> None:
+    assert "Making .venv" in install(made, "tpu", sys.executable).stdout
+    assert not (made / ".venv" / ".installed-cpu").exists()
+
+
+@pytest.mark.slow
+def test_a_moved_folder_gets_a_new_environment(made: Path) -> None:
+    moved = made.with_name("moved")
+    made.rename(moved)
+    assert "Making .venv" in install(moved, "cpu", sys.executable).stdout
+    moved.rename(made)
+
+
+def test_without_a_fitting_python_one_line_says_which(tmp_path: Path, project_root: Path) -> None:
+    prepare(tmp_path / "p", project_root)
+    path = tools(tmp_path / "bin", python3_11="echo 'python3.11: command not found' >&2; exit 127", python3="exit 1")
+    result = install(tmp_path / "p", "cpu", path=path)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "no Python 3.11, 3.12 or 3.13 found: install python3.11, or name one: make PYTHON=/path/to/python3.12\n"
+    )
+    assert not (tmp_path / "p" / ".venv").exists()
+
+
+def test_the_oldest_python_that_runs_is_taken(tmp_path: Path, project_root: Path) -> None:
+    prepare(tmp_path / "p", project_root)
+    answers = 'case "$*" in *venv*) exit 1 ;; esac'
+    path = tools(tmp_path / "bin", python3_11="exit 127", python3_12=answers, python3_13=answers)
+    result = install(tmp_path / "p", "cpu", path=path)
+    assert result.stderr == (
+        "python3.12 cannot make environments: install its venv package (Debian and Ubuntu: python3-venv)\n"
+    )
+
+
+def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, project_root: Path) -> None:
+    prepare(tmp_path / "p", project_root)
+    result = install(tmp_path / "p", "cpu", "/nowhere/python")
+    assert result.stderr == ("PYTHON=/nowhere/python does not run as Python 3.11, 3.12 or 3.13; name one that does\n")
+
+
+def test_an_unknown_environment_is_refused(tmp_path: Path, project_root: Path) -> None:
+    prepare(tmp_path / "p", project_root)
+    assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu or tpu\n"

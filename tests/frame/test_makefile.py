@@ -1,0 +1,42 @@
+"""make names its targets, and what it runs."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def make(project_root: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["make", "--no-print-directory", *arguments], cwd=project_root, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_plain_make_explains_itself(project_root: Path) -> None:
+    text = make(project_root)
+    assert all(f"make {target} " in text for target in ("study", "environment", "check", "test", "config", "lock"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "snakemake --cores 1 all  \n"),
+        (["ARGS=--config study=try"], "snakemake --cores 1 all  --config study=try\n"),
+        (["CONFIG=my own.yaml"], 'snakemake --cores 1 all --configfile "my own.yaml" \n'),
+    ],
+)
+def test_study_makes_the_environment_then_runs_snakemake(
+    arguments: list[str], expected: str, project_root: Path
+) -> None:
+    text = make(project_root, "--dry-run", "study", *arguments)
+    assert expected in text
+    assert text.index("install.sh") < text.index("snakemake")
+
+
+def test_a_config_file_is_checked_before_snakemake_reads_it(project_root: Path) -> None:
+    text = make(project_root, "--dry-run", "study", "CONFIG=my.yaml")
+    assert text.index('config --check "my.yaml"') < text.index("snakemake")
+
+
+def test_the_package_list_follows_the_kind_of_device(project_root: Path) -> None:
+    assert 'install.sh "gpu"' in make(project_root, "--dry-run", "environment", "ENV=gpu")

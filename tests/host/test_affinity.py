@@ -1,0 +1,61 @@
+"""Usable processors under affinity and quotas, from fake control groups."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.host import affinity
+
+
+@pytest.fixture(autouse=True)
+def _sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affinity, "_affinity", lambda: 16)
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def test_without_control_groups_affinity_decides(tmp_path: Path) -> None:
+    assert affinity.cpu_quota(tmp_path) is None
+    assert affinity.usable_cores(tmp_path) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("400000 100000", 4), ("250000 100000", 2), ("50000 100000", 1), ("max 100000", 16), ("6400000 100000", 16)],
+)
+def test_a_version_2_quota_rounds_down_to_at_least_one(tmp_path: Path, text: str, cores: int) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/job")
+    put(tmp_path / "sys/fs/cgroup/job/cpu.max", text)
+    assert affinity.usable_cores(tmp_path) == cores
+
+
+def test_the_tightest_enclosing_group_counts(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/slurm/job/step")
+    put(tmp_path / "sys/fs/cgroup/slurm/job/step/cpu.max", "max 100000")
+    put(tmp_path / "sys/fs/cgroup/slurm/job/cpu.max", "800000 100000")
+    put(tmp_path / "sys/fs/cgroup/slurm/cpu.max", "300000 100000")
+    assert affinity.usable_cores(tmp_path) == 3
+
+
+def test_a_container_whose_group_path_is_the_hosts_finds_its_quota_at_the_mount(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/docker/0123abc")
+    put(tmp_path / "sys/fs/cgroup/cpu.max", "200000 100000")
+    assert affinity.usable_cores(tmp_path) == 2
+
+
+@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
+@pytest.mark.parametrize(("quota", "cores"), [("350000", 3), ("-1", 16)])
+def test_a_version_1_quota(tmp_path: Path, mount: str, quota: str, cores: int) -> None:
+    put(tmp_path / "proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n0::/")
+    put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_quota_us", quota)
+    put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_period_us", "100000")
+    assert affinity.usable_cores(tmp_path) == cores
+
+
+def test_every_library_gets_the_same_number_of_threads() -> None:
+    environment = affinity.thread_environment(3)
+    assert set(environment.values()) == {"3"}
+    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "PJRT_NPROC"} <= environment.keys()

@@ -1,0 +1,53 @@
+"""Memory under control groups."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.host import memory
+
+MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def _host(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = SimpleNamespace(total=8000 * MIB, available=6000 * MIB)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: facts)
+
+
+def put(path: Path, text: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def test_without_limits_the_host_decides(tmp_path: Path) -> None:
+    assert memory.total_memory(tmp_path) == 8000 * MIB
+    assert memory.available_memory(tmp_path) == 6000 * MIB
+
+
+def test_a_version_2_limit_counts_less_what_is_used_but_for_file_cache(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/job")
+    group = tmp_path / "sys/fs/cgroup/job"
+    put(group / "memory.max", 2000 * MIB)
+    put(group / "memory.current", 1500 * MIB)
+    put(group / "memory.stat", f"anon 1\ninactive_file {400 * MIB}")
+    assert memory.total_memory(tmp_path) == 2000 * MIB
+    assert memory.available_memory(tmp_path) == 900 * MIB
+
+
+def test_a_version_1_limit(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/cgroup", "4:memory:/job")
+    group = tmp_path / "sys/fs/cgroup/memory/job"
+    put(group / "memory.limit_in_bytes", 3000 * MIB)
+    put(group / "memory.usage_in_bytes", 1000 * MIB)
+    put(group / "memory.stat", f"total_inactive_file {100 * MIB}")
+    assert memory.total_memory(tmp_path) == 3000 * MIB
+    assert memory.available_memory(tmp_path) == 2100 * MIB
+
+
+@pytest.mark.parametrize("limit", ["max", str(2**63 - 4096)])
+def test_no_limit_is_none(tmp_path: Path, limit: str) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/job")
+    put(tmp_path / "sys/fs/cgroup/job/memory.max", limit)
+    assert memory.total_memory(tmp_path) == 8000 * MIB

@@ -1,0 +1,44 @@
+"""A record can be closed at any point, and its artefacts carry checksums."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+
+from whichdevice.config.model import Study
+from whichdevice.measuring.assemble import RecordDraft
+from whichdevice.measuring.request import build_request, study_runs
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def draft():
+    study = Study()
+    run = study_runs(study)[0]
+    return RecordDraft(study.study, run.path, build_request(study, run), NOW)
+
+
+def test_a_run_that_never_spoke_is_a_whole_record(draft, tmp_path):
+    record = draft.close("failed", "no word", NOW, tmp_path)
+    assert (record.status, record.reason, record.steady.step_time) == ("failed", "no word", None)
+
+
+def test_parts_are_merged_and_epochs_appended(draft, tmp_path):
+    draft.take({"event": "part", "place": "cold", "value": {"start": 1.0}})
+    draft.take({"event": "part", "place": "cold", "value": {"load": 2.0}})
+    for number in (1, 2):
+        draft.take({"event": "append", "place": "epochs", "value": {"epoch": number, "seconds": 3.0}})
+    draft.take({"event": "progress", "phase": "timing", "value": {}})
+    record = draft.close("timed_out", "hung", NOW, tmp_path)
+    assert (record.cold.start, record.cold.load) == (1.0, 2.0)
+    assert [epoch.epoch for epoch in record.epochs] == [1, 2]
+
+
+def test_artefacts_are_named_from_the_record_with_their_checksums_and_missing_ones_left_out(draft, tmp_path):
+    (tmp_path / "samples.json").write_bytes(b"[]")
+    draft.take({"event": "part", "place": "artefacts", "value": {"samples": "samples.json", "weights": "gone.h5"}})
+    record = draft.close("ok", None, NOW, tmp_path)
+    assert list(record.artefacts) == ["samples"]
+    assert record.artefacts["samples"].file == f"{tmp_path.name}/samples.json"
+    assert record.artefacts["samples"].sha256 == hashlib.sha256(b"[]").hexdigest()

@@ -1,0 +1,108 @@
+"""However a measured process ends, its supervisor says so and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from whichdevice.measuring.supervisor import supervise
+
+PRELUDE = """
+import json, os, sys, time
+stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w")
+def say(**message):
+    stream.write(json.dumps(message) + "\\n"); stream.flush()
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def start(body: str, timeout: float = 20.0):
+        messages = []
+        command = [sys.executable, "-c", PRELUDE + textwrap.dedent(body)]
+        return supervise(command, {}, tmp_path / "log", timeout, messages.append), messages
+
+    return start
+
+
+def test_a_run_that_says_ok_is_ok_and_its_messages_arrive_in_order(run):
+    finish, messages = run(
+        "say(event='part', place='cold', value={'start': 1}); say(event='end', status='ok', reason=None)"
+    )
+    assert (finish.status, finish.reason) == ("ok", None)
+    assert [message["event"] for message in messages] == ["part"]
+    assert finish.peak_memory > 1e6
+
+
+def test_a_hung_run_is_killed_and_timed_out(run):
+    finish, messages = run("say(event='part', place='cold', value={}); time.sleep(60)", timeout=1.0)
+    assert finish.status == "timed_out"
+    assert "measure.timeout = 1 s" in finish.reason
+    assert len(messages) == 1  # what was known before is kept
+
+
+def test_a_run_killed_for_memory_is_out_of_memory(run):
+    finish, _ = run("os.kill(os.getpid(), 9)")
+    assert finish.status == "out_of_memory"
+
+
+def test_a_crash_names_its_signal(run):
+    finish, _ = run("os.kill(os.getpid(), 11)")
+    assert (finish.status, finish.reason) == ("failed", "the process crashed: SIGSEGV")
+
+
+def test_an_end_without_a_word_is_a_failure(run, tmp_path):
+    finish, _ = run("print('boom'); sys.exit(3)")
+    assert finish.status == "failed"
+    assert "exit code 3" in finish.reason
+    assert "boom" in (tmp_path / "log").read_text()
+
+
+def test_a_message_cut_by_a_kill_is_not_taken(run):
+    finish, messages = run('stream.write(\'{"event": "par\'); stream.flush(); os.kill(os.getpid(), 9)')
+    assert messages == []
+    assert finish.status == "out_of_memory"
+
+
+def test_children_of_a_run_do_not_outlive_it(run, tmp_path):
+    run(f"""
+        import subprocess
+        child = subprocess.Popen(["sleep", "60"])
+        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+        say(event="end", status="ok", reason=None)
+    """)
+    time.sleep(0.2)
+    pid = int((tmp_path / "pid").read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_measured_process_ends_when_its_supervisor_is_killed(tmp_path):
+    body = (
+        "from whichdevice.measuring.process import _end_with_supervisor; import os, time;"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); _end_with_supervisor(); time.sleep(60)"
+    )
+    owner = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib; from whichdevice.measuring.supervisor import supervise;"
+            f"supervise([sys.executable, '-c', {body!r}], {{}}, pathlib.Path({str(tmp_path / 'log')!r}), 60, print)",
+        ]
+    )
+    deadline = time.monotonic() + 15
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.3)
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    pid = int((tmp_path / "pid").read_text())
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the measured process lives on"
+        time.sleep(0.05)
+    assert os.path.exists(tmp_path / "log")

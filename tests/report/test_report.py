@@ -1,0 +1,125 @@
+"""The page says what the tables say, runs nothing, fetches nothing and shows names as names."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Study, Workload
+from whichdevice.errors import StudyError
+from whichdevice.figures import draw, figure_names
+from whichdevice.records.schema import Record
+from whichdevice.report import write_report
+from whichdevice.tables.write import write_tables
+
+ROOT = Path(__file__).parents[2]
+
+
+class Page(HTMLParser):
+    """What the tests look at: the text, the tags and the numbers that carry their exact value."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.values, self.addresses = "", set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        found = dict(attrs)
+        if "data-value" in found:
+            self.values.append(float(found["data-value"] or "nan"))
+        self.addresses += [found[name] for name in ("src", "href") if name in found]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(study: Study, folder: Path, **how: object) -> Page:
+    """Write a study, its tables and its report, with an empty picture for each figure."""
+    config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    (folder / "figures").mkdir()
+    for name in figure_names():
+        (folder / f"figures/{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
+    write_report(config, folder / "tables", folder / "figures", folder / "report.html")
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_every_number_of_the_table_of_cells_is_in_the_summary(tmp_path: Path) -> None:
+    page = page_of(synthetic.full_study(), tmp_path)
+    summary = pd.read_csv(tmp_path / "tables/summary.csv")
+    known = set(summary.select_dtypes("number").to_numpy().ravel())
+    assert len(page.values) > 100
+    assert [value for value in page.values if value not in known] == []
+
+
+def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path) -> None:
+    study = synthetic.small_study()
+
+    def change(run: Run, record: Record) -> Record:
+        bad = run.cell.batch_size == 256 and run.repeat == 1
+        return synthetic.failed_record(study, run, reason="killed <now> & then") if bad else record
+
+    page = page_of(study, tmp_path, devices=["cpu"], change=change)
+    text = re.sub(r"\s+", " ", page.text)
+    assert "1 of 4 runs failed. Repeat: snakemake --cores 1 all --config retry=failed" in text
+    assert "Not measured: gpu (no gpu on this host)" in text
+    assert "snakemake --cores 1 gpu" in text
+    assert "Measured on cpu (Example CPU 3.6 GHz): 3 runs of 2 cells" in text
+    assert "stand-ins" in text
+    assert "killed <now> & then" in text
+    assert "0.53 TFLOP/s" in text  # a published figure, with its caveat
+    assert "physically impossible" in text
+
+
+def test_names_from_outside_stay_text(tmp_path: Path) -> None:
+    nasty = "<script>alert(1)</script>"
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu", hardware=nasty)})
+
+    def change(run: Run, record: Record) -> Record:
+        record.machine.device_name = nasty
+        record.software.versions["<img src=x>"] = "1"
+        return record
+
+    page = page_of(study, tmp_path, change=change)
+    assert "script" not in page.tags
+    assert nasty in page.text
+
+
+def test_the_page_fetches_nothing(tmp_path: Path) -> None:
+    page = page_of(synthetic.small_study(), tmp_path, devices=["cpu"])
+    assert page.addresses
+    assert all(str(address).startswith(("data:", "#")) for address in page.addresses)
+    assert "@import" not in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_devices_are_compared_with_interval_and_n(tmp_path: Path) -> None:
+    text = re.sub(r"\s+", " ", page_of(synthetic.small_study(), tmp_path).text)
+    assert re.search(r"gpu / cpu = [\d.]+ \[[\d.]+ – [\d.]+\] at batch 1024, n = 2", text)
+
+
+def test_a_study_without_any_record_has_a_page(tmp_path: Path) -> None:
+    text = page_of(synthetic.small_study(), tmp_path, change=lambda run, record: None).text
+    assert "Nothing was measured yet." in text
+
+
+def test_a_missing_figure_is_named_with_its_command(tmp_path: Path) -> None:
+    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    with pytest.raises(StudyError, match="snakemake --cores 1 figures"):
+        write_report(config, tmp_path / "tables", tmp_path / "figures", tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_real_figures_go_in(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])})
+    config, paths = synthetic.write_study(study, tmp_path)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    for name in figure_names():
+        draw(name, tmp_path / "tables", config, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
+    write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8").count("data:image/svg+xml;base64,") == len(figure_names())

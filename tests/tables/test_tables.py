@@ -1,0 +1,226 @@
+"""Known records in, exact tables out; bad records are rows and block nothing."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.records.schema import Record, Steady
+from whichdevice.tables.columns import Column, read_table, table, write_table
+from whichdevice.tables.published import published_table
+from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.speedups import speedup_table
+from whichdevice.tables.summary import summary_table
+from whichdevice.tables.write import TABLES, collect, write_tables
+
+PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
+
+
+def with_step_time(record: Record, step_time: float) -> Record:
+    """The same record with ten steps of exactly this time."""
+    throughput = record.asked.batch_size / step_time
+    steady = Steady(windows=[(10, 10 * step_time)], steps=10, seconds=10 * step_time, throughput=throughput)
+    return record.model_copy(update={"steady": steady})
+
+
+def tables_of(study: Study, folder: Path, **how: object) -> dict[str, pd.DataFrame]:
+    """Write a study and its tables, and read them back."""
+    config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
+    write_tables(config, paths, PUBLISHED, folder / "tables")
+    return {name: read_table(folder / "tables" / f"{name}.csv", columns) for name, columns in TABLES.items()}
+
+
+def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) -> None:
+    study = synthetic.small_study()
+
+    def change(run: Run, record: Record) -> Record | None:
+        if run.cell.batch_size == 256 and run.repeat == 2:
+            return synthetic.failed_record(study, run, reason="killed by signal 9")
+        return record
+
+    runs = tables_of(study, tmp_path, devices=["cpu"], change=change)["runs"]
+    assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
+    assert runs["status"].tolist() == ["ok", "failed", "ok", "ok"] + ["not_measured"] * 4
+    assert runs["reason"][1] == "killed by signal 9"
+    assert set(runs["reason"][4:]) == {"no gpu on this host; run: snakemake --cores 1 gpu"}
+
+
+def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+    config, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    paths[1].write_bytes(paths[1].read_bytes()[:200])
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
+    assert runs["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
+    assert "delete it to measure anew" in runs["reason"][1]
+    assert runs["batch_size"][1] == 256  # its path still tells which run it was
+
+
+def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> None:
+    wide, narrow = synthetic.small_study(), synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
+    _, paths = synthetic.write_study(wide, tmp_path, devices=["cpu"], artefacts=False)
+    rows, _ = collect(narrow, paths)
+    assert [row["batch_size"] for row in rows] == [256, 256, 256, 256, 1024, 1024]
+
+
+def test_cold_parts_and_computed_epochs() -> None:
+    study = synthetic.small_study()
+    run = next(configured_runs(study))
+    record = with_step_time(synthetic.record_of(study, run), 0.5)
+    record.cold.first_step = 3.0
+    record.cold.warm_up = [(2, 1.0), (3, 1.5)]
+    row = synthetic.runs_row(record)
+    assert row["step_time"] == 0.5
+    assert row["epoch_time"] == 0.5 * 234
+    assert row["first_epoch_time"] == 3.0 + 0.5 * 233
+    assert row["warm_up"] == 2.5
+    assert row["cold_tflops"] == pytest.approx(row["flops_per_step"] / 3.0 / 1e12)
+
+
+def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])})
+    summary = tables_of(
+        study, tmp_path, change=lambda run, record: with_step_time(record, {1: 0.1, 2: 0.4}[run.repeat])
+    )["summary"]
+    row = summary.iloc[0]
+    assert len(summary) == 1
+    assert row["step_time"] == pytest.approx(0.2)
+    assert row["throughput"] == pytest.approx(256 / 0.2)
+    assert row["step_time_low"] == pytest.approx(0.2 * math.exp(-12.7062 * math.log(2)), rel=1e-4)
+    assert (row["n_ok"], row["n"], row["n_learned"], row["status"], row["evidence"]) == (2, 2, 1, "ok", "measured")
+
+
+def test_failed_runs_give_no_numbers_and_are_told() -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+    rows = []
+    for run in configured_runs(study):
+        bad = run.cell.batch_size == 256 or run.repeat == 2
+        rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
+    summary = summary_table(table(rows, TABLES["runs"]))
+    assert summary["status"].tolist() == [
+        "0 of 2 ok, 2 failed: killed by signal 9",
+        "1 of 2 ok, 1 failed: killed by signal 9",
+    ]
+    assert summary["step_time"].isna().tolist() == [True, False]
+    assert summary["step_time_low"].isna().all()
+
+
+def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
+    study = synthetic.small_study()
+    records = [synthetic.record_of(study, run) for run in configured_runs(study)]
+    for record in records:
+        if record.asked.device == "gpu":
+            record.evidence = "modelled"
+    runs = table([synthetic.runs_row(record) for record in records], TABLES["runs"])
+    assert summary_table(runs)["n_ok"].tolist() == [2, 2, 0, 0]
+    assert set(speedup_table(runs, study)["comparison"]) == {"batch_size"}
+
+
+def test_ratios_are_paired_by_repeat() -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
+    times = {("cpu", 1): 1.0, ("cpu", 2): 2.0, ("gpu", 1): 0.1, ("gpu", 2): 0.2}  # drift hits both alike
+    rows = [
+        synthetic.runs_row(with_step_time(synthetic.record_of(study, run), times[run.cell.device, run.repeat]))
+        for run in configured_runs(study)
+    ]
+    row = speedup_table(table(rows, TABLES["runs"]), study).iloc[0]
+    assert (row["comparison"], row["baseline"], row["compared"], row["n"]) == ("device", "cpu", "gpu", 2)
+    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([10, 10, 10])
+
+
+def test_every_axis_is_compared_with_its_baseline() -> None:
+    workload = Workload(
+        batch_size=[256, 1024], backend=["jax", "tensorflow"], precision=["mixed_bfloat16", "float32"], loop=["epoch", "fit"]
+    )
+    study = synthetic.small_study(workloads={"mnist_cnn": workload})
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    found = speedup_table(table(rows, TABLES["runs"]), study)
+    pairs = found.groupby("comparison", sort=False)[["baseline", "compared"]].first()
+    assert pairs.apply(tuple, axis=1).to_dict() == {
+        "device": ("cpu", "gpu"),
+        "backend": ("tensorflow", "jax"),
+        "precision": ("float32", "mixed_bfloat16"),
+        "loop": ("fit", "epoch"),
+        "batch_size": ("256", "1024"),
+    }
+    assert (found["n"] == 2).all()
+
+
+def claim(**changes: str) -> dict[str, str]:
+    """A published figure."""
+    entry = {
+        "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
+        "batch_size": "256", "metric": "step_time", "value": "50", "unit": "us/sample", "caveat": "", "epochs": "",
+        "steps_per_epoch": "", "sequence_length": "", "status": "as published",
+    }  # fmt: skip
+    return entry | changes
+
+
+def summary_of(**workload: object) -> pd.DataFrame:
+    """The summary of one CPU cell with a step time of 25.6 ms, learned for three epochs from files."""
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")},
+        workloads={"own_name": Workload(module="mnist_cnn", batch_size=[256], **workload)},  # type: ignore[arg-type]
+        measure=Measure(repeats=1),
+        train=Train(epochs=3),
+    )
+    record = with_step_time(synthetic.record_of(study, next(configured_runs(study)), source="files"), 0.0256)
+    return summary_table(table([synthetic.runs_row(record)], TABLES["runs"]))
+
+
+def test_published_units_are_converted() -> None:
+    found = published_table([claim(), claim(unit="ms", value="12.8")], summary_of())
+    assert found["measured"].tolist() == pytest.approx([100.0, 25.6])
+    assert found["ratio"].tolist() == pytest.approx([2.0, 2.0])
+    assert found["device"].tolist() == ["cpu", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "workload", "why"),
+    [
+        (claim(metric="validation_accuracy", unit="fraction", value=".99", epochs="10"), {}, "learned for 3 epochs"),
+        (claim(metric="epoch_time", unit="s", value="5"), {"fraction": [0.1]}, "10 %|0.1 of the training data"),
+        (claim(metric="epoch_time", unit="s", value="5", steps_per_epoch="100"), {}, "234 steps per epoch"),
+        (claim(status="disputed"), {}, "doubtful"),
+    ],
+)
+def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, object], why: str) -> None:
+    row = published_table([entry], summary_of(**workload)).iloc[0]
+    assert pd.isna(row["ratio"])
+    assert pd.notna(row["measured"])
+    assert any(part in row["note"] for part in why.split("|"))
+
+
+def test_another_batch_size_is_not_the_same_thing() -> None:
+    row = published_table([claim(batch_size="512")], summary_of()).iloc[0]
+    assert (row["note"], pd.isna(row["measured"])) == ("not measured here", True)
+
+
+def test_every_published_figure_is_shown(tmp_path: Path) -> None:
+    found = tables_of(synthetic.full_study(), tmp_path)["published"]
+    claims = pd.read_csv(PUBLISHED)
+    assert len(found.drop_duplicates(["source", "published_device", "published_workload", "published_batch_size", "metric"])) >= 40
+    assert set(claims["source"]) == set(found["source"])
+    assert not found["note"].fillna("").str.contains("no such number").any()
+
+
+def test_tables_are_the_same_bytes_every_time(tmp_path: Path) -> None:
+    for turn in ("a", "b"):
+        tables_of(synthetic.small_study(), tmp_path / turn, devices=["cpu"])
+    for name in TABLES:
+        texts = [(tmp_path / turn / f"tables/{name}.csv").read_text("utf-8").replace(f"{tmp_path}/{turn}", "") for turn in "ab"]
+        assert texts[0] == texts[1]
+
+
+def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
+    columns = {"device": Column("text", ""), "n": Column("int", ""), "x": Column("float", ""), "flag": Column("flag", "")}
+    frame = table([{"device": "NA", "n": 3, "x": 1 / 3, "flag": True}, {"device": "01"}], columns)
+    write_table(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text("utf-8").splitlines()[1] == "NA,3,0.333333,True"
+    back = read_table(tmp_path / "t.csv", columns)
+    assert back["device"].tolist() == ["NA", "01"]
+    assert (back["n"].isna().tolist(), back["flag"].isna().tolist()) == ([False, True], [False, True])

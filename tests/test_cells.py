@@ -1,0 +1,56 @@
+"""A run's path names it, and reads back as the same run."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whichdevice.cells import Cell, Run, parse_run, selected
+from whichdevice.config.model import Only
+from whichdevice.errors import StudyError
+
+names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_.]{0,20}\Z")
+cells = st.builds(
+    Cell,
+    device=names,
+    workload=names,
+    backend=st.sampled_from(["tensorflow", "jax", "torch"]),
+    precision=st.sampled_from(["float32", "mixed_bfloat16"]),
+    batch_size=st.integers(1, 10**6),
+    fraction=st.floats(0.001, 1.0),
+    loop=st.sampled_from(["epoch", "fit"]),
+    sequence_length=st.none() | st.integers(1, 10**5),
+)
+
+
+@given(cells, st.integers(1, 99))
+def test_every_run_reads_back_from_its_path(cell, repeat):
+    assert parse_run(Run(cell, repeat).path) == Run(cell, repeat)
+
+
+def test_defaults_are_left_out_of_the_name():
+    assert Cell("cpu", "mnist_cnn", "tensorflow", "float32", 1024).name == "tensorflow-float32-b1024"
+    cell = Cell("cpu", "weather_gru", "jax", "float32", 16, fraction=0.1, sequence_length=168)
+    assert cell.name == "jax-float32-b16-fraction=0.1-sequence_length=168"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "r1",
+        "cpu/x/tensorflow-float32-b0x/r1",
+        "cpu/x/tensorflow-float32-b8/r0",
+        "cpu/x/tf-float32-b8-colour=red/r1",
+    ],
+)
+def test_anything_else_is_one_line(path):
+    with pytest.raises(StudyError, match="not a run"):
+        parse_run(path)
+
+
+def test_only_narrows_by_every_axis_it_names():
+    run = Run(Cell("cpu", "mnist_cnn", "tensorflow", "float32", 512), 2)
+    assert selected(run, Only())
+    assert selected(run, Only(workload=["mnist_cnn", "matmul"], batch_size=512))
+    assert not selected(run, Only(workload="mnist_cnn", batch_size=256))
+    assert not selected(run, Only(repeat=1))

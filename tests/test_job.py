@@ -1,0 +1,80 @@
+"""A workflow script ends with one line for a person; tracebacks stay in the log."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.job import job
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def test_messages_go_to_stderr_and_to_the_log(tmp_path: Path, capsys: Any) -> None:
+    with job(tmp_path / "logs/a.log") as log:
+        log.info("read %s", "100%")
+    assert capsys.readouterr().err == "read 100%\n"
+    assert (tmp_path / "logs/a.log").read_text(encoding="utf-8") == "read 100%\n"
+
+
+def test_a_study_error_is_its_own_line(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as end, job(tmp_path / "a.log"):
+        raise StudyError("disk is 100% full: free some")
+    assert end.value.code == "disk is 100% full: free some"
+    assert (tmp_path / "a.log").read_text(encoding="utf-8") == "disk is 100% full: free some\n"
+
+
+def test_any_other_fault_leaves_its_traceback_in_the_log_only(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemExit, match=r"^KeyError: 'x' \(a fault of the program: see .*a\.log\)$"),
+        job(tmp_path / "a.log"),
+    ):
+        raise KeyError("x")
+    assert "Traceback" in (tmp_path / "a.log").read_text(encoding="utf-8")
+
+
+def test_an_interrupt_passes_through(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), job(tmp_path / "a.log"):
+        raise KeyboardInterrupt
+
+
+def test_seen_from_outside_it_is_one_line_and_status_1(tmp_path: Path) -> None:
+    code = f"from whichdevice.job import job\nwith job({str(tmp_path / 'a.log')!r}):\n    1 / 0"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(SCRIPTS)}
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and "ZeroDivisionError" in done.stderr
+
+
+def test_the_dataset_script_imports_without_snakemake() -> None:
+    done = subprocess.run([sys.executable, str(SCRIPTS / "dataset.py")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_dataset_script_does_what_snakemake_asks(tmp_path: Path) -> None:
+    code = """
+import runpy, sys
+from pathlib import Path
+from types import SimpleNamespace as Names
+root = Path(sys.argv[1])
+asked = Names(
+    params=Names(name="tiny_shakespeare", source=sys.argv[2], data_dir=None, seed=3),
+    output=Names(info=str(root / "tiny_shakespeare" / sys.argv[2] / "dataset.json")),
+    log=[str(root / "log.txt")],
+)
+runpy.run_path(sys.argv[3], {"snakemake": asked})
+"""
+    for source, status in (("standin", 0), ("files", 1)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path), source, str(SCRIPTS / "dataset.py")],
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(SCRIPTS)},
+        )
+        assert done.returncode == status, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert (tmp_path / "tiny_shakespeare" / source / "dataset.json").exists() == (status == 0)
