@@ -3,8 +3,12 @@
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
 
-Stages: datasets, runs, tables, figures, report.
+Stages: datasets, runs, tables, figures, report. The config's keys: docs/configuration.md.
 """
+
+
+include: "rules/start.smk"
+
 
 if not workflow.overwrite_configfiles:
 

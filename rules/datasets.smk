@@ -1,13 +1,8 @@
 # Each dataset once: prepared from its source into arrays that load memory-mapped and without TensorFlow.
-from whichdevice.study_plan import DATASETS
+from whichdevice.measuring.request import DATASETS
 
 # Of the stand-in data alone: one fixed number, so that studies of any seed share them.
 STANDIN_SEED = 1
-
-
-def dataset_json(name):
-    """Path of a prepared dataset's description; its source is the study's."""
-    return f"{DATASETS}/{name}/{PLAN.study.data.sources[name]}/dataset.json"
 
 
 rule dataset:
@@ -28,7 +23,7 @@ rule dataset:
         name=lambda wildcards: wildcards.name,
         source=lambda wildcards: wildcards.source,
         seed=STANDIN_SEED,
-        data_dir=lambda wildcards: PLAN.study.data.dir if wildcards.source == "files" else None,
+        data_dir=lambda wildcards: PLAN.study.data.folder if wildcards.source == "files" else None,
         code=lambda wildcards: code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{wildcards.name}"),
     script:
         "../scripts/dataset.py"
@@ -36,4 +31,4 @@ rule dataset:
 
 rule datasets:
     input:
-        [dataset_json(name) for name in PLAN.datasets()],
+        [PLAN.dataset_json(name) for name in PLAN.datasets()],

@@ -11,7 +11,7 @@ rule figure:
     output:
         svg=report(
             f"{ROOT}/figures/{{figure}}.svg",
-            caption=f"{CAPTIONS}/{{figure}}.rst",
+            caption=f"{CAPTIONS}/figure.rst",
             category=lambda wildcards: figure_facts(wildcards.figure).category,
             labels=lambda wildcards: {"figure": figure_facts(wildcards.figure).title},
         ),
@@ -26,6 +26,7 @@ rule figure:
     resources:
         mem_mb=2000,
     params:
+        caption=lambda wildcards: figure_facts(wildcards.figure).caption,
         code=lambda wildcards: code_hash("whichdevice.figures.registry", f"whichdevice.figures.{wildcards.figure}"),
     script:
         "../scripts/figure.py"

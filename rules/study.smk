@@ -1,25 +1,7 @@
 # The study that this call is about: config checked, devices found, data sources decided, folder locked.
-import os
-import sys
-from pathlib import Path
-
-sys.path.insert(0, f"{workflow.basedir}/scripts")
-# `python` in shell commands is the interpreter that runs Snakemake, unless --sdm conda puts its own in front.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-
 from whichdevice.code_hash import code_hash
-from whichdevice.errors import StudyError
 from whichdevice.locks import study_lock
-from whichdevice.study_plan import plan_study
-
-
-def or_exit(function, *arguments):
-    """Call a function of the package; an error that a person can mend becomes the one line they read."""
-    try:
-        return function(*arguments)
-    except StudyError as error:
-        sys.exit(f"error: {error}")
-
+from whichdevice.planning.study_plan import plan_study
 
 PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root

@@ -20,7 +20,7 @@ rule tables:
         mem_mb=2000,
     params:
         records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
-        other_times=[os.stat(path).st_mtime_ns for path in PLAN.other_records()],
+        other_times=PLAN.other_times(),
         code=code_hash("whichdevice.tables.write"),
     script:
         "../scripts/tables.py"

@@ -1,4 +1,4 @@
-"""Made-up but plausible records, for tests and benchmarks of everything below the records. Seeded, so always the same."""
+"""Made-up but plausible records, always the same, for tests and benchmarks of everything below the records."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records import schema
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
-from whichdevice.tables.runs import configured_runs, run_row
+from whichdevice.tables.run_row import run_row
+from whichdevice.tables.runs import configured_runs
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor
@@ -64,7 +65,9 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     module = workload.module or cell.workload
     random = np.random.default_rng(int(hashlib.sha256(run.path.encode()).hexdigest()[:8], 16))
     facts = _facts(cell, module, workload)
-    rate = 1.6e11 * SPEED[device.kind] * (1.9 if "16" in cell.precision else 1.0) * (0.85 if cell.loop == "fit" else 1.0)
+    rate = (
+        1.6e11 * SPEED[device.kind] * (1.9 if "16" in cell.precision else 1.0) * (0.85 if cell.loop == "fit" else 1.0)
+    )
     overhead = {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[device.kind]
     step_time = float((facts.flops_per_step / rate + overhead) * np.exp(random.normal(0, noise)))
     windows = [(5, 5 * step_time * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
@@ -90,7 +93,8 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         if module in FACTS
         else None,
         cold=schema.Cold(
-            start=float(random.uniform(4, 6)), load=float(random.uniform(0.1, 0.4)), build=float(random.uniform(0.2, 0.5)),
+            start=float(random.uniform(4, 6)),
+            load=float(random.uniform(0.1, 0.4)), build=float(random.uniform(0.2, 0.5)),
             first_step=float(random.uniform(1, 3)) + step_time, warm_up=[(5, 6 * step_time)],
         ),
         steady=schema.Steady(
@@ -253,7 +257,8 @@ def _epochs(
         quality = None if facts.metric is None else 0.985 - 0.35 * float(np.exp(-0.6 * epoch))
         found.append(
             schema.Epoch(
-                epoch=epoch, seconds=steps * step_time * float(np.exp(random.normal(0, 0.02))) + (2 if epoch == 1 else 0),
+                epoch=epoch,
+                seconds=steps * step_time * float(np.exp(random.normal(0, 0.02))) + (2 if epoch == 1 else 0),
                 validation_seconds=0.1 * steps * step_time, loss=loss, metric=quality, validation_loss=loss * 1.1,
                 validation_metric=quality and quality - 0.004, learning_rate=1e-3,
             )

@@ -1,7 +1,7 @@
 """Cells and runs: every combination that a study measures, and the path that names each one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import PurePosixPath
@@ -82,7 +82,7 @@ def parse_run(path: str) -> Run:
 
 def workload_cells(device: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
     """Every combination of one workload's axes on one device."""
-    lengths: list[int | None] = [*(workload.sequence_length or [None])]
+    lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
     for backend, precision, batch_size, fraction, loop, sequence_length in product(
         workload.backend,
         workload.precision,

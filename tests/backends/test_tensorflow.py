@@ -95,7 +95,7 @@ def test_reset_brings_back_weights_and_optimiser(training):
 
 
 def test_evaluation_counts_the_tail_for_what_it_is(training):
-    workload, model, _, validation, loop = training
+    _, model, _, validation, loop = training
     tail = Split(validation.arrays, validation.examples, batch_size=10)  # 10 + 10 + 3
     whole = loop.evaluate()
     loop._validation = tail

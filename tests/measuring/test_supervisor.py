@@ -1,6 +1,5 @@
 """However a measured process ends, its supervisor says so and leaves nothing behind."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -105,4 +104,4 @@ def test_a_measured_process_ends_when_its_supervisor_is_killed(tmp_path):
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the measured process lives on"
         time.sleep(0.05)
-    assert os.path.exists(tmp_path / "log")
+    assert (tmp_path / "log").exists()

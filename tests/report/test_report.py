@@ -115,8 +115,11 @@ def test_a_missing_figure_is_named_with_its_command(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_real_figures_go_in(tmp_path: Path) -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])})
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}
+    )
     config, paths = synthetic.write_study(study, tmp_path)
     write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
     for name in figure_names():

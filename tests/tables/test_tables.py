@@ -82,7 +82,9 @@ def test_cold_parts_and_computed_epochs() -> None:
 
 
 def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])})
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}
+    )
     summary = tables_of(
         study, tmp_path, change=lambda run, record: with_step_time(record, {1: 0.1, 2: 0.4}[run.repeat])
     )["summary"]
@@ -134,7 +136,10 @@ def test_ratios_are_paired_by_repeat() -> None:
 
 def test_every_axis_is_compared_with_its_baseline() -> None:
     workload = Workload(
-        batch_size=[256, 1024], backend=["jax", "tensorflow"], precision=["mixed_bfloat16", "float32"], loop=["epoch", "fit"]
+        batch_size=[256, 1024],
+        backend=["jax", "tensorflow"],
+        precision=["mixed_bfloat16", "float32"],
+        loop=["epoch", "fit"],
     )
     study = synthetic.small_study(workloads={"mnist_cnn": workload})
     rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
@@ -203,7 +208,14 @@ def test_another_batch_size_is_not_the_same_thing() -> None:
 def test_every_published_figure_is_shown(tmp_path: Path) -> None:
     found = tables_of(synthetic.full_study(), tmp_path)["published"]
     claims = pd.read_csv(PUBLISHED)
-    assert len(found.drop_duplicates(["source", "published_device", "published_workload", "published_batch_size", "metric"])) >= 40
+    assert (
+        len(
+            found.drop_duplicates(
+                ["source", "published_device", "published_workload", "published_batch_size", "metric"]
+            )
+        )
+        >= 40
+    )
     assert set(claims["source"]) == set(found["source"])
     assert not found["note"].fillna("").str.contains("no such number").any()
 
@@ -212,12 +224,20 @@ def test_tables_are_the_same_bytes_every_time(tmp_path: Path) -> None:
     for turn in ("a", "b"):
         tables_of(synthetic.small_study(), tmp_path / turn, devices=["cpu"])
     for name in TABLES:
-        texts = [(tmp_path / turn / f"tables/{name}.csv").read_text("utf-8").replace(f"{tmp_path}/{turn}", "") for turn in "ab"]
+        texts = [
+            (tmp_path / turn / f"tables/{name}.csv").read_text("utf-8").replace(f"{tmp_path}/{turn}", "")
+            for turn in "ab"
+        ]
         assert texts[0] == texts[1]
 
 
 def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
-    columns = {"device": Column("text", ""), "n": Column("int", ""), "x": Column("float", ""), "flag": Column("flag", "")}
+    columns = {
+        "device": Column("text", ""),
+        "n": Column("int", ""),
+        "x": Column("float", ""),
+        "flag": Column("flag", ""),
+    }
     frame = table([{"device": "NA", "n": 3, "x": 1 / 3, "flag": True}, {"device": "01"}], columns)
     write_table(frame, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text("utf-8").splitlines()[1] == "NA,3,0.333333,True"

@@ -1,8 +1,8 @@
 """The content of dataset.json: what is known of a prepared dataset. It holds no times and no paths."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal
 
-from whichdevice.config.model import Source
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Part(BaseModel):
@@ -32,7 +32,7 @@ class DatasetFacts(Part):
     """What is known of a dataset before its arrays are written."""
 
     name: str
-    source: Source
+    source: Literal["tfds", "files", "standin"]
     seed: int | None = None  # of a stand-in
     description: str
     citation: str

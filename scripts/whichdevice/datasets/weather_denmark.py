@@ -40,7 +40,7 @@ RECIPE = Recipe(
     "cities, missing values interpolated in time",
     citation="Pedersen, M. E. H.: weather-denmark, from the National Climatic Data Center (NCDC). 2018. "
     "https://github.com/Hvass-Labs/weather-denmark",
-    licence="non-commercial use only (NCDC, WMO Resolution 40)",
+    licence="non-commercial use only",
     archives=(ARCHIVE,),
     arrays={"signals": Array((HOURS, 20), "float32"), "times": Array((HOURS,), "int64")},
     counted={"hours": "times"},

@@ -8,13 +8,19 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Cold start, part by part"
 CAPTION = (
-    "Seconds from the start of a process to steady state: importing the framework, opening the data, building the model, the first "
-    "step with tracing and compilation, and the steps discarded as warm-up. Geometric means over processes; no average of steps or "
-    "epochs holds any of it."
+    "Seconds from the start of a process to steady state: importing the framework, opening the data, building the "
+    "model, the first step with tracing and compilation, and the steps discarded as warm-up. Geometric means over "
+    "processes; no average of steps or epochs holds any of it."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 24
-PARTS = {"start": "start", "load": "load data", "build": "build model", "first_step": "first step", "warm_up": "warm-up"}
+PARTS = {
+    "start": "start",
+    "load": "load data",
+    "build": "build model",
+    "first_step": "first step",
+    "warm_up": "warm-up",
+}
 SHADES = [style.BLUE, style.SKY, style.GREEN, style.ORANGE, "#cccccc"]
 
 
@@ -25,7 +31,8 @@ def draw(study: StudyResults) -> Figure:
     if cells.empty:
         return style.empty(study, "No cold start was measured.")
     shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
-    names = series.labels(shown, ["workload", "device", "backend", "precision", "batch_size", "loop", "sequence_length"])
+    axes_named = ["workload", "device", "backend", "precision", "batch_size", "loop", "sequence_length"]
+    names = series.labels(shown, axes_named)
     names = [" ".join(name.split()) for name in names]
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
@@ -35,7 +42,8 @@ def draw(study: StudyResults) -> Figure:
         axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=text)
         left = left + width
     for place, total in enumerate(left):
-        axes.annotate(f"{style.number(total)} s", (total, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
+        text = f"{style.number(total)} s"
+        axes.annotate(text, (total, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
     axes.set_yticks(range(len(names)), names, fontsize=8, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.1)
@@ -51,5 +59,6 @@ def draw(study: StudyResults) -> Figure:
 
 def _one_each(cells: pd.DataFrame) -> pd.DataFrame:
     """The largest batch of each workload, device, backend and loop, in the order of the table."""
-    kept = cells.sort_values("batch_size", kind="stable").drop_duplicates(["workload", "device", "backend", "loop"], keep="last")
+    ordered = cells.sort_values("batch_size", kind="stable")
+    kept = ordered.drop_duplicates(["workload", "device", "backend", "loop"], keep="last")
     return cells.loc[cells.index.isin(kept.index)].sort_values("workload", kind="stable")

@@ -10,9 +10,9 @@ from whichdevice.figures.tiles import grid_of, run_label
 
 TITLE = "Confusion matrices"
 CAPTION = (
-    "Test images by true class (rows) and predicted class (columns), for each classifier and device: the learning run with the "
-    "most data and epochs. Shades show the share of a row on a logarithmic scale, so that rare mistakes are seen; numbers are "
-    "counts."
+    "Test images by true class (rows) and predicted class (columns), for each classifier and device: the learning "
+    "run with the most data and epochs. Shades show the share of a row on a logarithmic scale, so that rare "
+    "mistakes are seen; numbers are counts."
 )
 CATEGORY = "Learning"
 

@@ -10,8 +10,8 @@ from whichdevice.figures.tiles import grid_of, run_label
 
 TITLE = "What the classifiers get wrong"
 CAPTION = (
-    "Test images of each classifier: misclassified ones first, framed and labelled in red, the most confident mistakes leading; "
-    "then images classified rightly. Labels read predicted → true."
+    "Test images of each classifier: misclassified ones first, framed and labelled in red, the most confident "
+    "mistakes leading; then images classified rightly. Labels read predicted → true."
 )
 CATEGORY = "Learning"
 ACROSS, DOWN, SIDE, LABEL_ROWS = 6, 5, 34, 12

@@ -11,19 +11,22 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Training throughput by model"
 CAPTION = (
-    "Examples per second in steady state for each model and device, at the batch size that gave the most. Units differ between "
-    "panels: a sequence or a window holds many time steps. Bars are geometric means over processes, whiskers 95 % t-intervals."
+    "Examples per second in steady state for each model and device, at the batch size that gave the most. Units "
+    "differ between panels: a sequence or a window holds many time steps. Bars are geometric means over "
+    "processes, whiskers 95 % t-intervals."
 )
 CATEGORY = "Speed"
 
 
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
-    cells = series.whole_data(study.measured[study.measured["throughput"].notna() & (study.measured["unit"] != "product")])
+    trained = study.measured["throughput"].notna() & (study.measured["unit"] != "product")
+    cells = series.whole_data(study.measured[trained])
     if cells.empty:
         return style.empty(study, "No training throughput was measured.")
     best = cells.loc[cells.groupby(["workload", "device"], sort=False)["throughput"].idxmax()]
-    best = best.sort_values("workload", key=lambda names: names.map({name: place for place, name in enumerate(names.unique())}))
+    order = {name: place for place, name in enumerate(best["workload"].unique())}
+    best = best.sort_values("workload", key=lambda names: names.map(order), kind="stable")
     groups = [(unit, group) for unit, group in best.groupby("unit", sort=False)]
     heights = [len(group) + 1.4 for _, group in groups]
     figure = style.new_figure(9, 0.34 * sum(heights) + 1.3)

@@ -7,8 +7,8 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Matrix products: TFLOP/s by size, cold and warm"
 CAPTION = (
-    "Products of two N×N matrices, counted as 2·N³ operations each. Filled markers: steady state. Hollow markers: the first "
-    "product, which includes tracing and compilation. One panel per device."
+    "Products of two N×N matrices, counted as 2·N³ operations each. Filled markers: steady state. Hollow markers: "
+    "the first product, which includes tracing and compilation. One panel per device."
 )
 CATEGORY = "Speed"
 

@@ -1,5 +1,7 @@
 """Published figures beside the measured ones."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,9 +12,10 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Published and measured"
 CAPTION = (
-    "Hollow diamonds: published figures, by the kind of device they were got on. Filled circles: what this study measured of the "
-    "same workload and batch size. Small crosses: measured, but not alike (other length, epochs or data), so no ratio is given. "
-    "Struck diamonds: published numbers that are physically doubtful. Sources and caveats stand in the table."
+    "Hollow diamonds: published figures, by the kind of device they were got on. Filled circles: what this study "
+    "measured of the same workload and batch size. Small crosses: measured, but not alike (other length, epochs "
+    "or data), so no ratio is given. Struck diamonds: published numbers that are physically doubtful. Sources and "
+    "caveats stand in the table."
 )
 CATEGORY = "Published"
 TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
@@ -62,7 +65,9 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
         if entry["measured"] == entry["measured"]:
             alike = entry["ratio"] == entry["ratio"] or entry["standing"] == "disputed"
             colour = colours.get(entry["device"], style.GREY)
-            look = {"marker": "o", "markersize": 5.5} if alike else {"marker": "x", "markersize": 4, "alpha": 0.8}
+            look: dict[str, Any] = (
+                {"marker": "o", "markersize": 5.5} if alike else {"marker": "x", "markersize": 4, "alpha": 0.8}
+            )
             axes.plot(entry["measured"] * entry["scale"], place + 0.14, color=colour, ls="", **look)
     axes.set_yticks(range(len(names)), names, fontsize=7.5, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -74,7 +79,9 @@ def _legend(study: StudyResults) -> list[Line2D]:
         for kind, colour in style.KIND_COLOURS.items()
     ]
     colours = style.device_colours(study)
-    measured = [Line2D([], [], ls="", marker="o", color=colours[name], label=f"measured, {name}") for name in study.devices]
+    measured = [
+        Line2D([], [], ls="", marker="o", color=colours[name], label=f"measured, {name}") for name in study.devices
+    ]
     marks = [
         Line2D([], [], ls="", marker="x", markersize=4, color=style.GREY, label="measured, not alike"),
         Line2D([], [], ls="", marker="_", markersize=11, color=style.BLACK, label="published, doubtful"),

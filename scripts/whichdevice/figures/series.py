@@ -21,12 +21,12 @@ def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
 def labels(cells: pd.DataFrame, axes: list[str]) -> list[str]:
     """A label per cell from the first axis and those whose values differ between the cells."""
     shown = [axis for axis in axes if axis == axes[0] or cells[axis].nunique(dropna=False) > 1]
-    return [" ".join(_written(axis, row[axis]) for axis in shown) for _, row in cells.iterrows()]
+    return [" ".join(_written(axis, row[axis], row.get("unit")) for axis in shown) for _, row in cells.iterrows()]
 
 
-def _written(axis: str, value: Any) -> str:
+def _written(axis: str, value: Any, unit: Any) -> str:
     if axis == "batch_size":
-        return f"b{value}"
+        return f"N{value}" if unit == "product" else f"b{value}"
     if axis == "fraction":
         return f"{value * 100:.3g} % of data"
     if axis == "sequence_length":
@@ -43,7 +43,7 @@ def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, 
         device = group["device"].iloc[0]
         turn = seen[device] = seen.get(device, -1) + 1
         dashes = ["-", "--", ":", "-."][turn % 4]
-        marker = style.MARKERS[(places[device] + 3 * turn) % len(style.MARKERS)]
+        marker = style.MARKERS[(places[device] + 2 * turn) % len(style.MARKERS)]
         yield str(label), group, {"color": colours[device], "linestyle": dashes, "marker": marker}
 
 

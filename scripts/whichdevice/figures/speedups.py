@@ -10,9 +10,9 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Speed-ups, all else equal"
 CAPTION = (
-    "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from repeats paired within "
-    "the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the compared choice is faster. One machine, "
-    "one sitting."
+    "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from "
+    "repeats paired within the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the "
+    "compared choice is faster. One machine, one sitting."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 16
@@ -55,8 +55,9 @@ LABELLED = ["device", "backend", "precision", "batch_size", "fraction", "loop", 
 
 def _telling(rows: pd.DataFrame) -> pd.DataFrame:
     """The largest share of the data and the largest size of each pair: chosen by what was run, never by the result."""
-    kept = rows.sort_values(["fraction", "batch_size"], kind="stable")
-    return rows.loc[kept.drop_duplicates(["workload", "device", "backend", "precision", "loop"], keep="last").index.sort_values()]
+    ordered = rows.sort_values(["fraction", "batch_size"], kind="stable")
+    kept = ordered.drop_duplicates(["workload", "device", "backend", "precision", "loop"], keep="last")
+    return rows.loc[kept.index.sort_values()]
 
 
 def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], varied: list[str]) -> None:

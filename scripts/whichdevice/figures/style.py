@@ -5,23 +5,26 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from whichdevice.figures.results import StudyResults
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
-BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#222222"
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+RED, SKY, BLACK = "#D55E00", "#56B4E9", "#222222"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK]
 KIND_COLOURS = {"cpu": BLUE, "gpu": ORANGE, "tpu": GREEN}
 SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "++"]
 GREY, PALE = "#5f5f5f", "#d9d9d9"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # Verdana has the widths of DejaVu Sans
     "font.monospace": ["DejaVu Sans Mono", "Menlo", "Consolas"],
@@ -60,9 +63,9 @@ def applied() -> Iterator[None]:
 
 def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
     """An empty figure of so many inches; its parts are laid out so that none overlap."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)  # type: ignore[union-attr]
-    return figure
+    return Figure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
+    )
 
 
 def device_colours(study: StudyResults) -> dict[str, str]:
@@ -158,7 +161,7 @@ def runs_note(counts: Iterable[float]) -> str:
     if not found:
         return ""
     n = f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]} to {found[-1]}"
-    return f"{n} processes per point" + ("; bars: 95 % t-interval" if found[-1] > 1 else "; no interval from one process")
+    return f"{n} processes per point" + ("; bars: 95 % t-interval" if found[-1] > 1 else "; no interval from one")
 
 
 def shortened(text: str, length: int = 40) -> str:

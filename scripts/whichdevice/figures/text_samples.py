@@ -9,7 +9,8 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Text samples"
 CAPTION = (
-    "What the character network writes after its first, middle and last learned epoch. A dot stands for a character that cannot be printed."
+    "What the character network writes after its first, middle and last learned epoch. A dot stands for a "
+    "character that cannot be printed."
 )
 CATEGORY = "Learning"
 WIDTH, MOST_LINES = 46, 12
@@ -31,7 +32,8 @@ def draw(study: StudyResults) -> Figure:
             sample = content[place]
             panel.set_title(f"{run['workload']} on {run['device']}, epoch {sample['epoch']}", parse_math=False)
             text = printable(str(sample["texts"][0])) if sample["texts"] else "(empty)"
-            panel.text(0, 1, text, va="top", family="monospace", fontsize=7.2, parse_math=False, transform=panel.transAxes)
+            look = {"va": "top", "family": "monospace", "fontsize": 7.2, "parse_math": False}
+            panel.text(0, 1, text, transform=panel.transAxes, **look)
     return figure
 
 

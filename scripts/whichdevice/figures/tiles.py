@@ -22,5 +22,3 @@ def run_label(run: pd.Series, study: StudyResults) -> str:
     epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
     source = f", {run['source']}" if len(study.sources) > 1 else ""
     return f"{run['workload']} on {run['device']}\nb{run['batch_size']}, {epochs}{part}{source}"
-
-

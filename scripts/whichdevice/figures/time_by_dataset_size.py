@@ -7,8 +7,9 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Epoch time against data-set size"
 CAPTION = (
-    "Time of one training epoch, without validation, by the number of training examples. Filled markers: epochs run in full, mean "
-    "without the first. Hollow markers: computed as steps per epoch times step time. The grey line is proportional to the size."
+    "Time of one training epoch, without validation, by the number of training examples. Filled markers: epochs "
+    "run in full, mean without the first. Hollow markers: computed as steps per epoch times step time. The grey "
+    "line is proportional to the size."
 )
 CATEGORY = "Speed"
 MOST_PANELS = 6
@@ -47,5 +48,3 @@ def draw(study: StudyResults) -> Figure:
     only = "" if (shares > 1).any() else "; every workload was measured on one share of its data only"
     style.footnote(figure, "computed: geometric mean over processes; run in full: mean over learning processes" + only)
     return figure
-
-

@@ -11,8 +11,9 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Training curves"
 CAPTION = (
-    "Loss and quality after each learned epoch, on training data (dashed, hollow) and validation data (solid, filled). One line "
-    "pair per device and batch size, from the first repeat that learned. Training loss is a mean over the epoch, with dropout on."
+    "Loss and quality after each learned epoch, on training data (dashed, hollow) and validation data (solid, "
+    "filled). One line pair per device and batch size, from the first repeat that learned. Training loss is a "
+    "mean over the epoch, with dropout on."
 )
 CATEGORY = "Learning"
 MOST_LINES = 4
@@ -33,7 +34,11 @@ def draw(study: StudyResults) -> Figure:
         for device in own["device"].drop_duplicates():
             runs = _first_runs(own[own["device"] == device])[: MOST_LINES if own["device"].nunique() == 1 else 1]
             for place, (size, run) in enumerate(runs):
-                look = {"color": colours.get(device, style.GREY), "marker": style.MARKERS[place], "alpha": 1 - 0.2 * place}
+                look = {
+                    "color": colours.get(device, style.GREY),
+                    "marker": style.MARKERS[place],
+                    "alpha": 1 - 0.2 * place,
+                }
                 _pair(grid[0][column], run, "loss", f"{device} b{size}", look)
                 _pair(grid[1][column], run, "metric", f"{device} b{size}", look)
         grid[0][column].set_title(workload, parse_math=False)
@@ -50,8 +55,8 @@ def draw(study: StudyResults) -> Figure:
 
 def _first_runs(epochs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
     """The first learning run of each batch size, the largest batch first."""
-    found = {}
-    for run, rows in epochs.groupby("run", sort=False):
+    found: dict[int, pd.DataFrame] = {}
+    for _, rows in epochs.groupby("run", sort=False):
         found.setdefault(int(rows["batch_size"].iloc[0]), rows.sort_values("epoch"))
     return sorted(found.items(), reverse=True)
 
@@ -75,6 +80,14 @@ def _finish_column(above: Axes, below: Axes, own: pd.DataFrame) -> None:
     if shown:
         shown[-1].legend(loc="best", fontsize=7)
     if not below.lines:
-        below.text(0.5, 0.5, "no metric:\nthe loss counts", ha="center", va="center", color=style.GREY, transform=below.transAxes)
+        below.text(
+            0.5,
+            0.5,
+            "no metric:\nthe loss counts",
+            ha="center",
+            va="center",
+            color=style.GREY,
+            transform=below.transAxes,
+        )
         below.set_yticks([])
         below.grid(False)

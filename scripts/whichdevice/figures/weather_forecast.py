@@ -11,8 +11,8 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Weather: predicted and true"
 CAPTION = (
-    "A day-ahead forecast by the recurrent network beside what happened, on data that it was not trained on. In the greyed steps "
-    "the network has seen too little to predict; neither the loss nor the eye should count them."
+    "A day-ahead forecast by the recurrent network beside what happened, on data that it was not trained on. In "
+    "the greyed steps the network has seen too little to predict; neither the loss nor the eye should count them."
 )
 CATEGORY = "Learning"
 MOST_STEPS = 600
@@ -52,7 +52,8 @@ def draw(study: StudyResults) -> Figure:
     run = shown[0].run
     style.footnote(
         figure,
-        f"grey: warm-up of {int(first['warm_up'])} steps; {first['split']} data; first {steps} of {len(first['times'])} hours; "
+        f"grey: warm-up of {int(first['warm_up'])} steps; {first['split']} data; "
+        f"first {steps} of {len(first['times'])} hours; "
         f"{run['learned_epochs']} epochs of {run['steps_per_epoch']} steps, b{run['batch_size']}",
     )
     return figure

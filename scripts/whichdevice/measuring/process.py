@@ -20,7 +20,7 @@ from whichdevice.measuring.refusal import RefusedError
 from whichdevice.measuring.training_run import run_training
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
     folder = Path(job["folder"])
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, emit)
-    else:
+    elif isinstance(workload, TrainingWorkload):
         run_training(backend, workload, request, Path(job["dataset"]), folder, job["memory_limit"], emit)
     emit.part("memory", {"peak_device": backend.peak_device_memory()})
 

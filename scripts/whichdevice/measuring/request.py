@@ -25,9 +25,12 @@ def dataset_of(study: Study, workload: str) -> str | None:
     return workload_class(study.workloads[workload].module or workload).dataset
 
 
+DATASETS = Path("results/datasets")
+
+
 def dataset_folder(study: Study, dataset: str) -> Path:
     """Where the prepared dataset lives, relative to the working directory; its source must be decided."""
-    return Path("results/datasets") / dataset / study.data.sources[dataset]
+    return DATASETS / dataset / study.data.sources[dataset]
 
 
 def build_request(study: Study, run: Run) -> Request:

@@ -33,5 +33,6 @@ def read_record(path: Path) -> Record:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise StudyError(
-            f"record {path} is not readable as schema {SCHEMA_VERSION}: {place}: {first['msg']}; delete it to measure anew"
+            f"record {path} is not readable as schema {SCHEMA_VERSION}: {place}: {first['msg']}; "
+            "delete it to measure anew"
         ) from error

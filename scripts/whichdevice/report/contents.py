@@ -18,10 +18,21 @@ from whichdevice.tables.write import TABLES
 CATEGORIES = ["Speed", "Learning"]  # figures of "Published" stand above the table of published figures
 MOST_LISTED = 200
 CARD = {
-    "device": "Device", "device_name": "Device name", "device_count": "Devices used", "cpu": "Processor", "threads": "Threads",
-    "host_memory": "Memory", "operating_system": "Operating system", "driver": "Driver", "python": "Python",
-    "versions": "Libraries", "flags": "Settings", "meter": "Energy meter", "git_commit": "Commit", "code_hash": "Measuring code",
-}  # fmt: skip
+    "device": "Device",
+    "device_name": "Device name",
+    "device_count": "Devices used",
+    "cpu": "Processor",
+    "threads": "Threads",
+    "host_memory": "Memory",
+    "operating_system": "Operating system",
+    "driver": "Driver",
+    "python": "Python",
+    "versions": "Libraries",
+    "flags": "Settings",
+    "meter": "Energy meter",
+    "git_commit": "Commit",
+    "code_hash": "Measuring code",
+}
 
 
 def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
@@ -110,8 +121,9 @@ def _published(row: pd.Series) -> dict[str, Any]:
 def _cards(runs: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
     """One card for each distinct set of machine and software that ran."""
     ran = runs[(runs["status"] != "not_measured") & runs["started"].notna()]
-    for key, rows in ran.groupby(list(CARD), sort=False, dropna=False):
-        card = [(CARD[name], _written(name, value)) for name, value in zip(CARD, key, strict=True) if pd.notna(value)]
+    for _, rows in ran.groupby(list(CARD), sort=False, dropna=False):
+        first = rows.iloc[0]
+        card = [(title, _written(name, first[name])) for name, title in CARD.items() if pd.notna(first[name])]
         yield [*card, ("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC")]
 
 
@@ -121,5 +133,7 @@ def _written(name: str, value: Any) -> str:
 
 def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     bad = runs[runs["status"].isin([*BROKEN, "refused"])]
-    rows = [(row["run"], str(row["status"]).replace("_", " "), row["reason"]) for _, row in bad.head(MOST_LISTED).iterrows()]
+    rows = [
+        (row["run"], str(row["status"]).replace("_", " "), row["reason"]) for _, row in bad.head(MOST_LISTED).iterrows()
+    ]
     return {"rows": rows, "count": len(bad), "tried": int((runs["status"] != "not_measured").sum())}

@@ -11,7 +11,7 @@ from whichdevice.report.numbers import interval, seconds, share
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
-    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies say nothing about the real data",
+    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies tell nothing of real data",
     "files": "the original files",
     "tfds": "downloaded by TensorFlow Datasets",
 }
@@ -43,7 +43,9 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
         yield Statement(text)
     disturbed = int(study.measured["n_disturbed"].fillna(0).sum())
     if disturbed:
-        yield Statement(f"{disturbed} of these runs were disturbed by other work on the machine; they are counted.", None, True)
+        yield Statement(
+            f"{disturbed} of these runs were disturbed by other work on the machine; they are counted.", None, True
+        )
 
 
 def _data(study: StudyResults) -> Iterator[Statement]:
@@ -59,7 +61,9 @@ def _broken(study: StudyResults) -> Iterator[Statement]:
         yield Statement(f"{broken} of {len(tried)} runs failed. Repeat:", RETRY, True)
     if refused:
         verb = "was" if refused == 1 else "were"
-        yield Statement(f"{refused} of {len(tried)} runs {verb} refused before the start; the reasons are below.", None, True)
+        yield Statement(
+            f"{refused} of {len(tried)} runs {verb} refused before the start; the reasons are below.", None, True
+        )
 
 
 def _absent(study: StudyResults) -> Iterator[Statement]:
@@ -75,10 +79,8 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
 
 
 def answers(study: StudyResults) -> list[dict[str, Any]]:
-    """Per workload: the cell with the highest measured throughput, and how devices compare where several were measured."""
-    return [
-        _answer(study, str(workload), cells) for workload, cells in study.measured.groupby("workload", sort=False)
-    ]
+    """Per workload: the cell with the highest measured throughput, and how the devices compare."""
+    return [_answer(study, str(workload), cells) for workload, cells in study.measured.groupby("workload", sort=False)]
 
 
 def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     column = "tflops" if product else "throughput"
     if cells[column].isna().all():
         return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
-    best = cells.loc[cells[column].astype("float64").idxmax()]
+    best = cells.iloc[int(cells[column].astype("float64").fillna(-1).argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     bounds = None if product else interval(best["throughput_low"], best["throughput_high"])
     size = f"N = {best['batch_size']}" if product else f"batch {best['batch_size']}"
@@ -106,7 +108,9 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
 
 def _quality(cells: pd.DataFrame) -> str | None:
     learned = cells[cells["validation_metric"].notna() & (cells["metric"] == "accuracy")]
-    column, name = ("validation_metric", "validation accuracy") if len(learned) else ("validation_loss", "validation loss")
+    column, name = (
+        ("validation_metric", "validation accuracy") if len(learned) else ("validation_loss", "validation loss")
+    )
     found = cells[cells[column].notna()].sort_values(["fraction", "learned_epochs"], kind="stable")
     if found.empty:
         return None
@@ -124,7 +128,6 @@ def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
         row = rows.sort_values(["fraction", "batch_size"], kind="stable").iloc[-1]
         bounds = interval(row["ratio_low"], row["ratio_high"])
         surely = "" if bounds and not row["ratio_low"] <= 1 <= row["ratio_high"] else " (undecided)"
-        yield (
-            f"{device} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'} at {'N' if row['quantity'] == 'tflops' else 'batch'} {row['batch_size']}, "
-            f"n = {row['n']}{surely}"
-        )
+        ratio = f"{device} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'}"
+        size = "N" if row["quantity"] == "tflops" else "batch"
+        yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']}{surely}"

@@ -21,7 +21,7 @@ def geometric(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
     Returns columns `mean`, `low`, `high`, `n`, indexed by group. One value has a mean and no interval.
     """
     numbers = values.astype("float64")
-    logs = np.log(numbers.where(numbers > 0))
+    logs = pd.Series(np.log(numbers.where(numbers > 0)), numbers.index)
     found = logs.groupby(groups, sort=False).agg(["mean", "std", "count"])
     half = found["count"].map(t_quantile) * found["std"] / np.sqrt(found["count"].where(found["count"] > 0))
     return pd.DataFrame(

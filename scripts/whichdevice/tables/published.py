@@ -104,14 +104,14 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
     cells = _cells(entry, matching, measured)
     if cells.empty:
         yield theirs | {"note": "not measured here"}
-    for cell in cells.to_dict("records"):
+    for _, cell in cells.iterrows():
         yield theirs | _beside(entry, matching, cell)
 
 
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; where no batch size is stated, the best of each kind."""
     cells = measured[measured["module"] == entry["workload"]]
-    cells = cells[cells.apply(lambda cell: pd.notna(_value(matching, cell)), axis=1).astype(bool)]
+    cells = cells[[pd.notna(_value(matching, cell)) for _, cell in cells.iterrows()]]
     if cells.empty:
         return cells
     if batch_size := _number(entry["batch_size"]):
@@ -119,19 +119,19 @@ def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame)
     largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
     cells = cells[cells["fraction"] == largest]
     if not batch_size and not cells.empty:
-        values = cells.apply(lambda cell: _value(matching, cell), axis=1).astype("float64")
+        values = pd.Series([_value(matching, cell) for _, cell in cells.iterrows()], cells.index, "float64")
         better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
         cells = cells.loc[better.groupby([cells["device"], cells["backend"], cells["precision"]], sort=False).idxmax()]
     return cells
 
 
-def _value(matching: Matching, cell: Mapping[str, Any]) -> float | None:
+def _value(matching: Matching, cell: pd.Series) -> float | None:
     """The measured value; an epoch that nobody ran in full is taken from the steps."""
     value = cell[matching.column]
     return cell["epoch_time"] if matching.column == "learned_epoch_time" and pd.isna(value) else value
 
 
-def _beside(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> dict[str, Any]:
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
     measured = float(_value(matching, cell) or float("nan")) * matching.scale
     unlike = list(_unlike(entry, matching, cell))
@@ -151,7 +151,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any
     }
 
 
-def _unlike(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> Iterator[str]:
+def _unlike(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
     """What makes the measured case another one than the published, so that no ratio may be given."""
     if entry["metric"] == "tpu_init_time":
         yield "published: TPU initialisation alone; measured: the whole start of the process"
@@ -159,20 +159,24 @@ def _unlike(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any
         wanted = _number(entry.get(name, ""))
         found = cell["steps_per_sequence" if name == "sequence_length" else name]
         relevant = name == "sequence_length" or matching.per_epoch
-        if relevant and wanted and wanted != found:
+        if relevant and wanted and (pd.isna(found) or wanted != found):
             yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
     if matching.per_epoch and cell["fraction"] != 1.0:
         yield f"measured on {cell['fraction']:g} of the training data"
     epochs = _number(entry.get("epochs", ""))
-    if matching.learned and epochs and epochs != cell["learned_epochs"]:
+    if matching.learned and epochs and pd.notna(cell["learned_epochs"]) and epochs != cell["learned_epochs"]:
         yield f"learned for {int(cell['learned_epochs'])} epochs, published after {epochs:g}"
     if matching.quality and "standin" in str(cell["source"]):
         yield "learned on stand-in data"
-    if entry["metric"] == "misclassified" and cell["test_images"] != QUALITY_TEST_IMAGES:
+    if (
+        entry["metric"] == "misclassified"
+        and pd.notna(cell["test_images"])
+        and cell["test_images"] != QUALITY_TEST_IMAGES
+    ):
         yield "evaluated on another number of images"
 
 
-def _remarks(entry: Mapping[str, str], matching: Matching, cell: Mapping[str, Any]) -> Iterator[str]:
+def _remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
     if not entry["batch_size"]:
         size = "N" if cell["module"] == "matmul" else "batch size"
         yield f"{size} not published; the best measured one is shown"

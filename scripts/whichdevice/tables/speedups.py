@@ -51,8 +51,8 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str,
     pairs["ratio"] = pairs["value"] / pairs["value_base"]
     group = pairs.groupby([*CELL], dropna=False, sort=False).ngroup()
     found = geometric(pairs["ratio"], group)
-    for key, first in pairs.groupby(group, sort=False).first().iterrows():
-        row = found.loc[key]
+    firsts = pairs.groupby(group, sort=False).first()
+    for (_, first), (_, row) in zip(firsts.iterrows(), found.iterrows(), strict=True):
         sources = dict.fromkeys(str(first[name]) for name in ("source_base", "source") if pd.notna(first[name]))
         yield {
             "comparison": axis,

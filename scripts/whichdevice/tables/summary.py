@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
@@ -71,7 +70,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame = first[CELL].copy()
     frame["n"] = runs.groupby(cell, sort=False).size()
     frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
-    frame["evidence"] = np.where(frame["n_ok"] > 0, "measured", None)
+    frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
     frame["n_disturbed"] = good["disturbed"].fillna(False).astype(int).groupby(of).sum()
     for name in INTERVALS:
         found = geometric(good[name], of)
@@ -105,7 +104,7 @@ def _status(runs: pd.DataFrame, cell: pd.Series) -> pd.Series:
     bad = runs[runs["status"] != "ok"]
     for key, group in bad.groupby(cell.loc[bad.index], sort=False):
         counts = group["status"].value_counts(sort=False)
-        told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+        told = ", ".join(f"{count} {str(status).replace('_', ' ')}" for status, count in counts.items())
         reasons = group["reason"].dropna()
         reason = f": {reasons.iloc[0]}" if len(reasons) else ""
         if len(counts) == 1 and counts.index[0] == NOT_MEASURED and len(group) == size[key]:

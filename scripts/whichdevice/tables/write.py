@@ -11,6 +11,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables import epochs, published, runs, speedups, summary
 from whichdevice.tables.columns import Columns, table, write_table
+from whichdevice.tables.run_row import run_row
 
 TABLES: dict[str, Columns] = {
     "runs": runs.COLUMNS,
@@ -49,7 +50,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, 
             run = _run_of(path)
             row = runs.unreadable_row(study, run, path.as_posix(), str(error))
         else:
-            row = runs.run_row(record, path.as_posix())
+            row = run_row(record, path.as_posix())
             epoch_rows[record.run] = list(epochs.epoch_rows(record))
         run_rows[row["run"]] = row
     measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}

@@ -1,20 +1,26 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from whichdevice.cells import Run, selected
+from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.sources import decide_sources
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
-from whichdevice.measuring.request import dataset_of, study_runs
+from whichdevice.measuring.measure import run_code_hash
+from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of, study_runs
 from whichdevice.records.store import read_record
 
-DATASETS = Path("results/datasets")
+
+def checksum(dataset_json: str) -> str:
+    """The checksum that a prepared dataset's description states; FileNotFoundError until it is prepared."""
+    return json.loads(Path(dataset_json).read_text(encoding="utf-8"))["checksum"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,35 @@ class StudyPlan:
         """Records that are there although this call does not bring them about: other devices, earlier calls."""
         wanted = set(self.wanted())
         return [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
+
+    def other_times(self) -> list[int]:
+        """When each of the other records was written, so that a replaced one redraws the tables."""
+        return [Path(path).stat().st_mtime_ns for path in self.other_records()]
+
+    def request(self, run: str) -> dict[str, Any]:
+        """Everything asked of the run of that path; any change in it measures the run again."""
+        return build_request(self.study, parse_run(run)).model_dump(mode="json")
+
+    def code(self, run: str) -> str:
+        """Hash of the code that the run executes: its workload, its backend and the measuring itself."""
+        request = self.request(run)
+        return run_code_hash(request["module"], request["backend"])
+
+    def place(self, run: str) -> int:
+        """The run's place in the order of measuring, from the end: the first run has the highest number."""
+        return len(self.runs) - self._order.get(parse_run(run), 0)
+
+    @cached_property
+    def _order(self) -> dict[Run, int]:
+        return {run: number for number, run in enumerate(self.runs)}
+
+    def dataset_json(self, dataset: str) -> str:
+        """Path of a prepared dataset's description; its source is the study's."""
+        return str(dataset_folder(self.study, dataset) / "dataset.json")
+
+    def dataset_of(self, workload: str) -> str | None:
+        """The dataset that one of the study's workloads reads, or None."""
+        return dataset_of(self.study, workload)
 
     def datasets(self) -> list[str]:
         """Names of the datasets that the wanted runs read."""

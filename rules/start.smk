@@ -1,0 +1,22 @@
+# Before the config is read: the package on the path, errors as one line, YAML checked.
+import sys
+from pathlib import Path
+
+sys.path.insert(0, f"{workflow.basedir}/scripts")
+
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.errors import StudyError
+from whichdevice.planning.interpreter import prefer_this_python
+
+
+def or_exit(function, *arguments):
+    """Call a function of the package; an error that a person can mend becomes the one line they read."""
+    try:
+        return function(*arguments)
+    except StudyError as error:
+        sys.exit(f"error: {error}")
+
+
+prefer_this_python()
+for file in workflow.overwrite_configfiles or ["config/config.yaml"]:
+    or_exit(check_yaml, Path(file))

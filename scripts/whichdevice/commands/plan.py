@@ -1,0 +1,100 @@
+"""Say before anything runs how many runs, minutes, disk and memory a study takes, and what is left out and why."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from whichdevice.errors import StudyError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"), help="the study's config")
+    parser.add_argument(
+        "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake, e.g. 'data={source: standin}'"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    from whichdevice.config.yaml_file import check_yaml
+    from whichdevice.planning.study_plan import plan_study
+
+    values = merged(check_yaml(args.configfile), args.config)
+    for line in plan_lines(plan_study(values)):
+        print(line)
+    return 0
+
+
+def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
+    """The config with KEY=VALUE overrides merged in, nested as Snakemake nests them; raises StudyError."""
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise StudyError(f"--config {override}: the value is no YAML") from None
+        if not equals or not key:
+            raise StudyError(f"--config {override}: needs KEY=VALUE, e.g. study=try or 'data={{source: standin}}'")
+        values = _nested(values, {key: value})
+    return values
+
+
+def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _nested(old[key], value) if isinstance(value, dict) and isinstance(old.get(key), dict) else value
+        for key, value in new.items()
+    }
+    return {**old, **both}
+
+
+def plan_lines(plan: Any) -> list[str]:
+    """The plan as lines for a person."""
+    from whichdevice.host.memory import available_memory
+    from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
+
+    study, wanted = plan.study, plan.wanted()
+    missing = [run for run in wanted if not Path(run.record(study)).is_file()]
+    needs = {run: estimate_run(study, run) for run in missing}
+    available = available_memory()
+    refused = [run for run, need in needs.items() if need.memory > available]
+    going = {run: need for run, need in needs.items() if run not in refused}
+    minutes = (sum(need.seconds for need in going.values()) + REDRAW_SECONDS) / 60
+    disk = sum(need.disk for need in going.values()) + datasets_bytes(plan.datasets())
+    peak = max((need.memory for need in going.values()), default=0.0)
+    lines = [
+        f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
+        f"{len(wanted) - len(missing)} measured already, {len(going)} to measure.",
+        f"About {minutes:.0f} minutes, {disk / 1e9:.1f} GB of disk, at most {peak / 1e9:.1f} GB of memory (estimates).",
+        "Data: "
+        + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
+        + ".",
+        "",
+        f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
+    ]
+    for (device, workload), count in Counter((run.cell.device, run.cell.workload) for run in going).items():
+        seconds = sum(
+            need.seconds for run, need in going.items() if (run.cell.device, run.cell.workload) == (device, workload)
+        )
+        lines.append(f"{device:10} {workload:20} {count:5} {seconds / 60:8.1f}")
+    return lines + _left_out(plan, refused, needs, available)
+
+
+def _left_out(plan: Any, refused: list[Any], needs: dict[Any, Any], available: float) -> list[str]:
+    lines = [
+        f"Left out: {name} ({sum(run.cell.device == name for run in plan.runs)} runs): {reason}; "
+        f"to measure them on a machine that has one: snakemake --cores 1 {plan.study.devices[name].kind}"
+        for name, reason in plan.absent.items()
+    ]
+    lines += [
+        f"Will be refused: {run.path}: needs about {needs[run].memory / 1e9:.1f} GB of memory, "
+        f"{available / 1e9:.1f} GB are available"
+        for run in refused
+    ]
+    narrowed = len(plan.runs) - len(plan.wanted()) - sum(run.cell.device in plan.absent for run in plan.runs)
+    if narrowed:
+        lines.append(f"Left out: {narrowed} runs that `only` does not select.")
+    return ["", *lines] if lines else []

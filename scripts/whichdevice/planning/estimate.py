@@ -1,0 +1,123 @@
+"""About how long each run takes and what it needs. Estimates, made before anything runs.
+
+A step's time comes from the study's own records of the same cell where there are any, else from analytic
+FLOPs and what a short product gives on this host. Keras is imported to count FLOPs: some seconds.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from whichdevice.cells import Cell, Run
+from whichdevice.config.model import Study
+from whichdevice.datasets.registry import get_dataset
+from whichdevice.errors import StudyError
+from whichdevice.host.noise import KERNEL_SIZE, calibration
+from whichdevice.measuring.memory_need import estimated_memory
+from whichdevice.measuring.request import build_request
+from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
+from whichdevice.quick_import import quick_imports
+from whichdevice.records.schema import Record, Request
+from whichdevice.records.store import read_record
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.costs import model_costs
+
+START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
+FIRST_STEP_SECONDS = 2.0  # tracing
+EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
+RUN_BYTES = 100_000  # record, log and predictions
+REDRAW_SECONDS = 40.0  # tables, figures and report
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one run is expected to take."""
+
+    seconds: float
+    memory: float  # bytes
+    disk: float  # bytes
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a run's time follows from."""
+
+    flops_per_step: float
+    forward_flops: float  # of one validation example
+    steps_per_epoch: int
+    validation_examples: int
+    memory: float
+    weights: float
+
+
+def estimate_run(study: Study, run: Run) -> Need:
+    """Seconds, memory and disk of one run."""
+    request = build_request(study, run)
+    shape = _shape(request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0}).model_dump_json())
+    step = _measured_step(study, run.cell) or shape.flops_per_step / (EFFICIENCY * _host_flops())
+    timed = max(request.seconds, request.min_steps * step)
+    warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
+    seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
+    if request.learn:
+        validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
+        seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
+    return Need(min(seconds, request.timeout), shape.memory, RUN_BYTES + request.learn * shape.weights)
+
+
+def datasets_bytes(names: Iterable[str]) -> int:
+    """Disk that the prepared datasets take."""
+    return sum(get_dataset(name).nbytes for name in names)
+
+
+def _measured_step(study: Study, cell: Cell) -> float | None:
+    """Median step time of this cell's records in the study, in seconds."""
+    times = []
+    for repeat in range(1, study.measure.repeats + 1):
+        path = Path(Run(cell, repeat).record(study))
+        if path.is_file():
+            try:
+                record: Record = read_record(path)
+            except StudyError:
+                continue
+            if record.steady.step_time is not None:
+                times.append(record.steady.step_time)
+    return median(times) if times else None
+
+
+@cache
+def _host_flops() -> float:
+    """FLOP/s of a float32 product on this host, by the calibration kernel."""
+    return 2.0 * KERNEL_SIZE**3 / calibration()
+
+
+@cache
+def _shape(request_json: str) -> _Shape:
+    request = Request.model_validate_json(request_json)
+    options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
+    workload = workload_class(request.module)(options)
+    if isinstance(workload, OperationWorkload):
+        return _Shape(workload.flops_per_step, 0.0, 0, 0, 1e9 + 4 * workload.bytes_per_step, 0.0)
+    if not isinstance(workload, TrainingWorkload) or request.dataset is None:
+        raise StudyError(f"{request.workload}: neither an operation nor a training workload")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with quick_imports():
+        import keras  # noqa: F401
+    costs = model_costs(workload.model(), request.sequence_length or workload.recipe.sequence_length)
+    dataset = get_dataset(request.dataset)
+    splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in dataset.arrays.items()})
+    data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
+    return _Shape(
+        flops_per_step=costs.training_flops * request.batch_size,
+        forward_flops=costs.forward_flops,
+        steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(splits[0].examples),
+        validation_examples=splits[1].examples,
+        memory=estimated_memory(costs, request.batch_size, request.precision, data_bytes),
+        weights=costs.parameters * 4,
+    )

@@ -1,0 +1,122 @@
+"""One record as a row of table `runs`."""
+
+from typing import Any
+
+from whichdevice.records.schema import Record
+from whichdevice.tables.columns import CELL_COLUMNS
+
+
+def run_row(record: Record, path: str) -> dict[str, Any]:
+    """The row of one record."""
+    asked, machine, software = record.asked, record.machine, record.software
+    return {
+        "run": record.run,
+        **{axis: getattr(asked, axis) for axis in CELL_COLUMNS},
+        "repeat": asked.repeat,
+        "kind": asked.kind,
+        "replicas": asked.replicas,
+        "module": asked.module,
+        "status": record.status,
+        "reason": record.reason,
+        "evidence": record.evidence,
+        "seed": asked.seed,
+        **_speed(record),
+        **_quality(record),
+        **_circumstances(record),
+        "dataset": record.data.dataset if record.data else asked.dataset,
+        "source": record.data.source if record.data else asked.source,
+        "device_name": machine.device_name,
+        "device_count": machine.device_count,
+        "cpu": machine.cpu,
+        "threads": machine.threads,
+        "host_memory": machine.memory,
+        "operating_system": machine.operating_system,
+        "driver": machine.driver,
+        "python": software.python,
+        "versions": _listed(software.versions, " "),
+        "flags": _listed(software.flags, "="),
+        "git_commit": software.git_commit,
+        "code_hash": software.code_hash,
+        "started": record.started.strftime("%Y-%m-%d %H:%M:%S"),
+        "record": path,
+    }
+
+
+def _speed(record: Record) -> dict[str, Any]:
+    facts, cold, steady = record.workload, record.cold, record.steady
+    step_time = steady.seconds / steady.steps if steady.steps else steady.step_time
+    steps = facts.steps_per_epoch if facts else 0
+    flops = facts.flops_per_step if facts else 0.0
+    first = cold.first_step
+    return {
+        "unit": facts.unit if facts else None,
+        "parameters": (facts.parameters or None) if facts else None,
+        "training_examples": (facts.training_examples or None) if facts else None,
+        "steps_per_epoch": steps or None,
+        "steps_per_sequence": _sequence(record),
+        "flops_per_step": flops or None,
+        "start": cold.start,
+        "load": cold.load,
+        "build": cold.build,
+        "first_step": first,
+        "warm_up": sum(seconds for _, seconds in cold.warm_up) if cold.warm_up else None,
+        "steps": steady.steps or None,
+        "seconds": steady.seconds or None,
+        "step_time": step_time,
+        "throughput": steady.throughput,
+        "tflops": flops / step_time / 1e12 if flops and step_time else None,
+        "cold_tflops": flops / first / 1e12 if flops and first else None,
+        "epoch_time": steps * step_time if steps and step_time else None,
+        "first_epoch_time": first + (steps - 1) * step_time if first and steps and step_time else None,
+    }
+
+
+def _sequence(record: Record) -> int | None:
+    """Length of the sequences: the first axis of the input, unless that is an image or a flat vector of signals."""
+    if record.asked.sequence_length:
+        return record.asked.sequence_length
+    if record.workload and record.workload.unit in ("sequence", "window") and record.workload.input_shape:
+        return record.workload.input_shape[0]
+    return None
+
+
+def _quality(record: Record) -> dict[str, Any]:
+    results = record.results
+    metric = record.workload.metric if record.workload else None
+    last = record.epochs[-1] if record.epochs else None
+    later = [epoch.seconds for epoch in record.epochs[1:]]
+    final = {
+        "training_metric": results.get(f"training_{metric}", last.metric if last else None),
+        "validation_metric": results.get(f"validation_{metric}", last.validation_metric if last else None),
+        "loss": results.get("loss", last.loss if last else None),
+        "validation_loss": results.get("validation_loss", last.validation_loss if last else None),
+    }
+    return {
+        "learned_epochs": len(record.epochs) or None,
+        "learned_epoch_time": sum(later) / len(later) if later else None,
+        "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
+        "metric": metric,
+        **final,
+        "misclassified": results.get("misclassified"),
+        "test_images": results.get("test_images"),
+    }
+
+
+def _circumstances(record: Record) -> dict[str, Any]:
+    noise, energy = record.noise, record.energy
+    before, after = noise.calibration_before, noise.calibration_after
+    return {
+        "peak_host": record.memory.peak_host,
+        "peak_device": record.memory.peak_device,
+        "joules": energy.joules,
+        "meter": energy.meter or energy.reason,
+        "disturbed": noise.disturbed,
+        "disturbance": "; ".join(noise.reasons) or None,
+        "calibration_change": after / before if before and after else None,
+        "load_before": noise.load_before,
+        "steal": noise.steal,
+    }
+
+
+def _listed(values: dict[str, str], between: str) -> str | None:
+    return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None

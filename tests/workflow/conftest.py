@@ -1,0 +1,103 @@
+"""A copy of the project to run Snakemake in, so that no test touches the results of the checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PARTS = ["Snakefile", "rules", "scripts", "config", "envs", "profiles", "docs"]
+
+
+@dataclass
+class Outcome:
+    """What one call of Snakemake did."""
+
+    code: int
+    out: str
+    seconds: float
+
+    @property
+    def jobs(self) -> Counter:
+        """How many jobs of each rule a dry run planned."""
+        counts: Counter = Counter()
+        lines = iter(self.out.splitlines())
+        for line in lines:
+            if line.startswith("-----"):
+                for row in lines:
+                    if not row.strip():
+                        return counts
+                    name, number = row.split()
+                    counts[name] = int(number)
+        return counts
+
+    @property
+    def error(self) -> str:
+        """The one line that a person reads."""
+        found = [line for line in self.out.splitlines() if line.startswith("error: ")]
+        assert len(found) == 1, self.out
+        assert "Traceback" not in self.out, self.out
+        return found[0].removeprefix("error: ")
+
+
+@dataclass
+class Project:
+    """A working copy."""
+
+    folder: Path
+
+    def snakemake(self, *arguments: str, config: dict | None = None, timeout: float = 300) -> Outcome:
+        """Run Snakemake, by default on the study written by `write`."""
+        command = [sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
+        if config is not None:
+            self.write(config)
+        if (self.folder / "study.yaml").exists() and "--configfile" not in arguments:
+            command += ["--configfile", "study.yaml"]
+        began = time.monotonic()
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+        )
+        return Outcome(done.returncode, done.stdout, time.monotonic() - began)
+
+    def write(self, config: dict) -> None:
+        """Write the study that the next calls run."""
+        (self.folder / "study.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Change a line of the copy."""
+        path = self.folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{old!r} not in {file}"
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def copy_project(folder: Path) -> Project:
+    """The parts that a study needs, without results."""
+    folder.mkdir(exist_ok=True)
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / part)
+    return Project(folder)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """One copy for all tests of a module."""
+    return copy_project(tmp_path_factory.mktemp("project") / "a study")  # a space, on purpose

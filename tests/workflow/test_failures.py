@@ -1,0 +1,97 @@
+"""A run that fails, hangs, is killed or cannot fit is a row with a status, and the study goes on to its end."""
+
+import pytest
+
+from whichdevice.records.schema import Record
+
+pytestmark = pytest.mark.slow
+WORKLOAD = """
+import os, signal, time
+from pathlib import Path
+from whichdevice.workloads.base import Recipe
+from whichdevice.workloads.matmul import Matmul
+
+class Own(Matmul):
+    recipe = Recipe("a test", 8)
+
+    def operands(self, random):
+        {act}
+        return super().operands(random)
+"""
+ACTS = {
+    "fails": "if not Path('mended').exists(): raise ValueError('no luck today')",
+    "hangs": "time.sleep(600)",
+    "dies": "os.kill(os.getpid(), signal.SIGKILL)",
+    "greedy": "raise MemoryError('cannot allocate 99 TB')",
+    "works": "pass",
+}
+
+
+@pytest.fixture(scope="module")
+def study(project):
+    workloads = {}
+    for name, act in ACTS.items():
+        (project.folder / f"{name}.py").write_text(WORKLOAD.format(act=act))
+        workloads[name] = {"module": f"{name}.py"}
+    workloads["weather_gru"] = {"batch_size": [100_000]}
+    project.write(
+        {
+            "study": "faulty",
+            "data": {"source": "standin"},
+            "measure": {"seconds": 0.1, "min_steps": 1, "repeats": 1, "timeout": 25},
+            "workloads": workloads,
+        }
+    )
+    project.first = project.snakemake("all")
+    return project
+
+
+def record(study, workload: str) -> Record:
+    (path,) = (study.folder / "results/faulty/runs/cpu" / workload).glob("*/r1/record.json")
+    return Record.model_validate_json(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("workload", "status", "reason"),
+    [
+        ("fails", "failed", "ValueError: no luck today"),
+        ("hangs", "timed_out", "still running after measure.timeout = 25 s; killed"),
+        ("dies", "out_of_memory", "killed by the system (signal 9), most likely for lack of memory"),
+        ("greedy", "out_of_memory", "MemoryError: cannot allocate 99 TB"),
+        ("works", "ok", None),
+    ],
+)
+def test_each_end_has_its_status_and_its_reason(study, workload, status, reason):
+    found = record(study, workload)
+    assert (found.status, found.reason) == (status, reason)
+
+
+def test_a_run_that_cannot_fit_is_refused_with_what_it_needs(study):
+    found = record(study, "weather_gru")
+    assert found.status == "refused"
+    assert "GB of memory (estimate)" in found.reason
+    assert found.workload.estimated_memory > 1e11
+    assert found.steady.windows == []
+
+
+def test_the_study_ends_well_and_says_how_many_failed_and_how_to_repeat_them(study):
+    assert study.first.code == 0, study.first.out
+    assert "5 of 6 runs failed" in study.first.out
+    assert "--config retry=failed" in study.first.out
+    report = (study.folder / "results/faulty/report.html").read_text()
+    assert "no luck today" in report
+
+
+def test_the_log_of_a_failed_run_holds_its_traceback(study):
+    (log,) = (study.folder / "results/faulty/logs/runs/cpu/fails").glob("**/*.log")
+    assert "ValueError: no luck today" in log.read_text()
+
+
+def test_failed_runs_are_measured_again_on_demand_and_only_they(study):
+    assert "Nothing to be done" in study.snakemake("all").out
+    assert study.snakemake("-n", "all", "--config", "retry=failed").jobs["measure"] == 5
+    (study.folder / "mended").touch()
+    done = study.snakemake("all", "--config", "retry=failed", "only={workload: fails}")
+    assert done.code == 0, done.out
+    assert record(study, "fails").status == "ok"
+    assert "Nothing to be done" in study.snakemake("all").out
