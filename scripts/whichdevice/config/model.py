@@ -73,7 +73,7 @@ class Data(Section):
 class Measure(Section):
     """How speed is timed."""
 
-    seconds: PositiveFloat = Field(1.5, description="steady state is timed for this long in a run")
+    seconds: PositiveFloat = Field(1.0, description="steady state is timed for this long in a run")
     min_steps: PositiveInt = Field(4, description="and for at least this many steps")
     repeats: PositiveInt = Field(3, description="processes per cell; each gives one number")
     timeout: PositiveFloat = Field(900, description="seconds after which a run counts as hung")
@@ -120,12 +120,12 @@ def _default_devices() -> dict[str, Device]:
 
 def _default_workloads() -> dict[str, Workload]:
     return {
-        "matmul": Workload(batch_size=[512, 2048, 4096], precision=["float32", "bfloat16"]),
-        "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.3, 1.0]),
+        "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
+        "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
         "mnist_cnn": Workload(batch_size=[256, 512, 1024]),
         "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
-        "shakespeare_lstm": Workload(batch_size=[64], sequence_length=[50], steps_per_epoch=20, validation=False),
-        "weather_gru": Workload(batch_size=[16], sequence_length=[168], steps_per_epoch=20),
+        "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
+        "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
     }
 
 
