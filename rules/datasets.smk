@@ -23,7 +23,8 @@ rule dataset:
         name=lambda wildcards: wildcards.name,
         source=lambda wildcards: wildcards.source,
         seed=STANDIN_SEED,
-        data_dir=lambda wildcards: PLAN.study.data.folder if wildcards.source == "files" else None,
+        # The content of the archives and not their place: two studies may find them in two folders.
+        archives=lambda wildcards: or_exit(PLAN.archives, wildcards.name, wildcards.source),
         code=lambda wildcards: code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{wildcards.name}"),
     script:
         "../scripts/dataset.py"

@@ -6,7 +6,6 @@ CAPTIONS = f"{workflow.basedir}/docs/captions"
 
 rule figure:
     input:
-        config=f"{ROOT}/config.yaml",
         tables=TABLES,
     output:
         svg=report(
@@ -26,6 +25,8 @@ rule figure:
     resources:
         mem_mb=2000,
     params:
+        config=CONFIG,
+        study=STUDY,
         caption=lambda wildcards: figure_facts(wildcards.figure).caption,
         code=lambda wildcards: code_hash("whichdevice.figures.registry", f"whichdevice.figures.{wildcards.figure}"),
     script:

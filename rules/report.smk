@@ -4,7 +4,6 @@ REPORT_FILES = [Path(workflow.basedir) / "scripts/whichdevice/report" / name for
 
 rule page:
     input:
-        config=f"{ROOT}/config.yaml",
         tables=TABLES,
         figures=rules.figures.input,
     output:
@@ -19,6 +18,8 @@ rule page:
     resources:
         mem_mb=2000,
     params:
+        config=CONFIG,
+        study=STUDY,
         code=code_hash("whichdevice.report.write", files=REPORT_FILES),
     script:
         "../scripts/report.py"

@@ -1,16 +1,11 @@
 # One run = one process = one record. Measured one at a time on a host, all first repeats before all second ones.
-from whichdevice.planning.study_plan import checksum
-
 RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 
 rule measure:
     input:
-        config=ancient(f"{ROOT}/config.yaml"),
-        # A newer file is no reason to measure again; another checksum is.
-        dataset=lambda wildcards: [
-            ancient(PLAN.dataset_json(name)) for name in [PLAN.dataset_of(wildcards.workload)] if name
-        ],
+        # It holds no times: a newer file with the same content is no reason to measure again.
+        dataset=lambda wildcards: [PLAN.dataset_json(name) for name in [PLAN.dataset_of(wildcards.workload)] if name],
     output:
         update(f"{ROOT}/runs/{RUN}/record.json"),
     log:
@@ -28,10 +23,10 @@ rule measure:
     params:
         request=lambda wildcards: PLAN.request(RUN.format(**wildcards)),
         code=lambda wildcards: PLAN.code(RUN.format(**wildcards)),
-        checksum=lambda wildcards, input: [checksum(file) for file in input.dataset],
         script=f"{workflow.basedir}/scripts/measure.py",
+        config=CONFIG,
     shell:
-        "python {params.script:q} {input.config:q} {output:q} --log {log:q}"
+        "python {params.script:q} {params.config:q} {output:q} --log {log:q}"
 
 
 rule runs:

@@ -1,10 +1,13 @@
 # The study that this call is about: config checked, devices found, data sources decided, folder locked.
 from whichdevice.code_hash import code_hash
+from whichdevice.config.load import write_study
 from whichdevice.locks import study_lock
 from whichdevice.planning.study_plan import plan_study
 
 PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
+CONFIG = f"{ROOT}/config.yaml"
+STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 
 if PLAN.call.retry == "failed":
@@ -21,31 +24,11 @@ wildcard_constraints:
     figure=r"[^/]+",
 
 
-localrules:
-    study_config,
-
-
-rule study_config:
-    output:
-        update(f"{ROOT}/config.yaml"),
-    log:
-        f"{ROOT}/logs/config.log",
-    benchmark:
-        f"{ROOT}/benchmarks/config.tsv"
-    priority: 10_000_000
-    conda:
-        CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=500,
-    params:
-        study=PLAN.study.model_dump(mode="json"),
-    script:
-        "../scripts/study_config.py"
-
-
+# The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
+# the runs below it have to, and every run would hang below it.
 onstart:
     LOCK = or_exit(study_lock, Path(ROOT))
+    or_exit(write_study, PLAN.study, Path(CONFIG))
 
 
 onsuccess:

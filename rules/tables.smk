@@ -4,7 +4,6 @@ TABLES = [f"{ROOT}/tables/{table}.csv" for table in ("runs", "epochs", "summary"
 
 rule tables:
     input:
-        config=f"{ROOT}/config.yaml",
         records=PLAN.records(PLAN.wanted()),
         published=f"{workflow.basedir}/config/published.csv",
     output:
@@ -19,6 +18,8 @@ rule tables:
     resources:
         mem_mb=2000,
     params:
+        config=CONFIG,
+        study=STUDY,
         records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
         other_times=PLAN.other_times(),
         code=code_hash("whichdevice.tables.write"),

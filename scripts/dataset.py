@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from whichdevice.config.load import load_study
 from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.job import job
 
@@ -9,5 +10,8 @@ if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
         asked = snakemake.params
-        info = prepare_dataset(asked.name, asked.source, asked.data_dir, asked.seed, Path(snakemake.output.info).parent)
+        # Not a parameter: the archives' content decides whether to prepare anew, and not where they lie.
+        folder = load_study(snakemake.config).data.folder
+        data_dir = None if folder is None else str(folder)
+        info = prepare_dataset(asked.name, asked.source, data_dir, asked.seed, Path(snakemake.output.info).parent)
         log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)

@@ -11,7 +11,7 @@ if "snakemake" in globals():
         draw(
             snakemake.wildcards.figure,
             Path(snakemake.input.tables[0]).parent,
-            Path(snakemake.input.config),
+            Path(snakemake.params.config),
             Path(snakemake.output.svg),
             Path(snakemake.output.png),
         )

@@ -9,7 +9,7 @@ if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]):
         write_report(
-            Path(snakemake.input.config),
+            Path(snakemake.params.config),
             Path(snakemake.input.tables[0]).parent,
             Path(snakemake.input.figures[0]).parent,
             Path(snakemake.output[0]),

@@ -9,7 +9,7 @@ if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]):
         write_tables(
-            Path(snakemake.input.config),
+            Path(snakemake.params.config),
             [Path(path) for path in snakemake.params.records],
             Path(snakemake.input.published),
             Path(snakemake.output[0]).parent,

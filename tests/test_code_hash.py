@@ -173,3 +173,14 @@ def test_the_whole_package_is_hashed_in_a_blink() -> None:
         [sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) < 0.5
+
+
+def test_a_run_depends_on_its_own_code_and_not_on_config_tables_or_figures():
+    from whichdevice.code_hash import code_parts
+
+    parts = code_parts(
+        "whichdevice.measuring.process", "whichdevice.backends.tensorflow", "whichdevice.workloads.mnist_cnn"
+    )
+    assert {"whichdevice.measuring.learning", "whichdevice.workloads.image_classifier"} <= set(parts)
+    strangers = ("config", "tables", "figures", "report", "planning", "devices", "commands", "workloads.weather_gru")
+    assert not [name for name in parts if name.startswith(tuple(f"whichdevice.{name}" for name in strangers))]

@@ -23,8 +23,10 @@ SMALL = {
         ({"run_on": ["cpuu"]}, "cpu"),
         ({"only": {"device": "cpuu"}}, "cpu"),
         ({"measure": {"seconds": "long"}}, "measure.seconds"),
+        ({"workloads": {"mnist_cnn": {"backend": ["jax"]}}}, "workloads.mnist_cnn.backend: jax"),
+        ({"workloads": {"mnist_cnn": {"loop": ["fit"]}}}, "workloads.mnist_cnn.loop: tensorflow does not run fit"),
     ],
-    ids=["unknown key", "unknown workload", "negative batch", "misspelt device", "misspelt only", "wrong type"],
+    ids=["key", "workload", "negative batch", "device", "only", "type", "backend", "loop"],
 )
 def test_a_wrong_config_names_the_place_and_the_nearest_right_thing(project, change, expected):
     done = project.snakemake("-n", "all", config={**SMALL, **change})

@@ -11,7 +11,7 @@ from whichdevice.records.schema import Record
 STUDY = {
     "study": "tiny",
     "data": {"source": "standin"},
-    "measure": {"seconds": 0.2, "min_steps": 2, "repeats": 2, "timeout": 120},
+    "measure": {"seconds": 0.2, "min_steps": 2, "repeats": 2, "timeout": 120, "profile": True},
     "train": {"epochs": 1},
     "workloads": {"matmul": {"batch_size": [64, 128]}, "mnist_cnn": {"batch_size": [128], "fraction": [0.01]}},
 }
@@ -86,8 +86,19 @@ def test_a_record_holds_what_it_takes_to_believe_it(study):
     assert record.energy.joules is not None or record.energy.reason
     assert len(record.epochs) == 1
     assert record.results["test_images"] == 10_000
-    assert set(record.artefacts) >= {"weights", "predictions"}
-    assert os.uname().nodename not in record.model_dump_json()
+    assert set(record.artefacts) >= {"weights", "predictions", "profile"}
+    folder = results(study) / "runs" / record.run
+    assert (folder / record.artefacts["profile"].file).name == "host.xplane.pb"
+
+
+def test_no_result_names_the_host_or_the_user_or_a_path(study):
+    import re
+
+    words = [re.escape(word.encode()) for word in (os.uname().nodename, str(study.folder.parent))]
+    named = re.compile(rb"(?<![A-Za-z])(" + b"|".join(words) + rb")(?![A-Za-z])")
+    for path in [*results(study).glob("runs/**/*"), *results(study).glob("tables/*")]:
+        assert not named.search(path.name.encode())
+        assert path.is_dir() or not named.search(path.read_bytes()), path
 
 
 def test_only_the_first_repeat_learns(study):

@@ -54,6 +54,7 @@ class Backend(ABC):
     """One framework on one device."""
 
     name: str
+    loops: tuple[str, ...]  # the training loops that it has
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request

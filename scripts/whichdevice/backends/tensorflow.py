@@ -19,6 +19,7 @@ class TensorFlow(Backend):
     """TensorFlow on a CPU or on one GPU."""
 
     name = "tensorflow"
+    loops = ("epoch",)
 
     @staticmethod
     def environment(request: Request, threads: int) -> dict[str, str]:
@@ -99,10 +100,23 @@ class TensorFlow(Backend):
             yield
         finally:
             self._tf.profiler.experimental.stop()
+            for profile in folder.rglob("*.xplane.pb"):
+                _without_host_name(profile)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, or TensorFlow's allocator."""
         return isinstance(error, MemoryError | self._tf.errors.ResourceExhaustedError)
+
+
+def _without_host_name(profile: Path) -> None:
+    """TensorFlow names the host in the profile and in its file name; results name no host."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    space.ParseFromString(profile.read_bytes())
+    space.ClearField("hostnames")
+    profile.write_bytes(space.SerializeToString())
+    profile.rename(profile.with_name("host.xplane.pb"))
 
 
 class _Operation:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from whichdevice.config.model import Device, Section, Study, Workload
 
-WIDTH = 110
+WIDTH = 118
 SCHEMA_LINE = "# yaml-language-server: $schema=study.schema.json"
 GUIDE = """
 A key left out takes its default; a wrong key or value is an error that says what would be right. To change the

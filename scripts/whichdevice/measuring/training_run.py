@@ -54,6 +54,8 @@ def run_training(
     if request.profile:
         with backend.trace(folder / "profile"):
             loop.run(order.take(PROFILED_STEPS))
+        profiles = [path.relative_to(folder).as_posix() for path in (folder / "profile").rglob("*.pb")]
+        emit.part("artefacts", {"profile": profiles[0]} if profiles else {})
     if request.learn:
         fresh = workload.order(train.examples, request.seed)
         epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)

@@ -1,26 +1,24 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.config.model import Call, Study
+from whichdevice.datasets.archives import checksums
+from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import decide_sources
+from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.measure import run_code_hash
 from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of, study_runs
 from whichdevice.records.store import read_record
-
-
-def checksum(dataset_json: str) -> str:
-    """The checksum that a prepared dataset's description states; FileNotFoundError until it is prepared."""
-    return json.loads(Path(dataset_json).read_text(encoding="utf-8"))["checksum"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,21 @@ class StudyPlan:
         """Path of a prepared dataset's description; its source is the study's."""
         return str(dataset_folder(self.study, dataset) / "dataset.json")
 
+    def archives(self, dataset: str, source: str) -> dict[str, str]:
+        """Checksums of the original archives that source `files` reads; none for other sources.
+
+        Where the archives are no longer at hand, those that the prepared dataset was made of.
+        """
+        folder = self.study.data.folder
+        if source != "files":
+            return {}
+        if folder is not None and (found := checksums(folder / dataset, get_dataset(dataset))):
+            return found
+        prepared = dataset_folder(self.study, dataset)
+        if not (prepared / "dataset.json").is_file():
+            return {}
+        return {archive.name: archive.sha256 for archive in read_info(prepared).archives}
+
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""
         return dataset_of(self.study, workload)
@@ -124,9 +137,23 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
     call = load_study(config)
     study = resolved(call)
+    _check_backends(study)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
     study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(study, names)})})
     return StudyPlan(call, study, study_runs(study), absent_devices(study))
+
+
+def _check_backends(study: Study) -> None:
+    """Raise StudyError where a workload asks for a backend or a loop that this version does not run."""
+    for name, workload in study.workloads.items():
+        for backend in workload.backend:
+            if backend not in backend_names():
+                known = ", ".join(backend_names())
+                raise StudyError(f"config: workloads.{name}.backend: {backend} is not run by this version; {known} is")
+            for loop in workload.loop:
+                if loop not in backend_class(backend).loops:
+                    known = ", ".join(backend_class(backend).loops)
+                    raise StudyError(f"config: workloads.{name}.loop: {backend} does not run {loop}; it runs {known}")
 
 
 def _sources(study: Study, names: list[str]) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "study": study.study,
         "statements": statements(study),
         "answers": answers(study),
-        "cells": [_cell(row) for _, row in study.summary.iterrows()],
+        "cells": [_cell(row) for _, row in study.summary.iterrows() if not _is_absent(row)],
+        "absent": list(_absent(study.summary)),
         "figures": list(_figures(figures_folder)),
         "categories": CATEGORIES,
         "published": [_published(row) for _, row in study.published.iterrows()],
@@ -55,16 +56,32 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
     }
 
 
-def _cell(row: pd.Series) -> dict[str, Any]:
+def _is_absent(row: pd.Series) -> bool:
+    return str(row["status"]).startswith("not measured")
+
+
+def _absent(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Cells that nobody measured, one entry for each device and reason."""
+    missing = summary[summary["status"].str.startswith("not measured")]
+    for (device, status), rows in missing.groupby(["device", "status"], sort=False):
+        names = [f"{row['workload']} {_settings(row)} b{row['batch_size']}" for _, row in rows.iterrows()]
+        yield {"device": device, "status": status, "count": len(rows), "names": names}
+
+
+def _settings(row: pd.Series) -> str:
     extras = [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
     extras += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
     extras += [f"length {row['steps_per_sequence']}"] if pd.notna(row["steps_per_sequence"]) else []
+    return " · ".join([row["backend"], row["precision"], *extras])
+
+
+def _cell(row: pd.Series) -> dict[str, Any]:
     quality = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
     cold = [row[name] for name in ("start", "load", "build", "first_step")]
     return {
         "device": row["device"],
         "workload": row["workload"],
-        "settings": " · ".join([row["backend"], row["precision"], *extras]),
+        "settings": _settings(row),
         "batch_size": row["batch_size"],
         "status": row["status"],
         "measured": bool(row["n_ok"] > 0),
