@@ -33,8 +33,6 @@ environment:
 study: environment
 	@$(if $(CONFIG),$(PY) -m whichdevice config --check "$(CONFIG)")
 	@$(RUN) snakemake --cores 1 all $(if $(CONFIG),--configfile "$(CONFIG)") $(ARGS)
-	@report=$$(ls -t results/*/report.html 2>/dev/null | head -n 1); \
-	if [ -n "$$report" ]; then echo "Report: $$report (open it in a browser)"; fi
 
 test-environment:
 	@sh envs/install.sh test "$(PYTHON)"

@@ -26,4 +26,5 @@ include: "rules/report.smk"
 rule all:
     default_target: True
     input:
+        rules.runs.input,  # or a lost record would go unnoticed
         rules.report.input,

@@ -23,9 +23,7 @@ rule dataset:
         name=lambda wildcards: wildcards.name,
         source=lambda wildcards: wildcards.source,
         seed=STANDIN_SEED,
-        # The content of the archives and not their place: two studies may find them in two folders.
-        archives=lambda wildcards: or_exit(PLAN.archives, wildcards.name, wildcards.source),
-        code=lambda wildcards: code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{wildcards.name}"),
+        made_of=lambda wildcards: PLAN.made_of(wildcards.name),
     script:
         "../scripts/dataset.py"
 

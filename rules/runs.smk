@@ -4,8 +4,14 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 rule measure:
     input:
-        # It holds no times: a newer file with the same content is no reason to measure again.
-        dataset=lambda wildcards: [PLAN.dataset_json(name) for name in [PLAN.dataset_of(wildcards.workload)] if name],
+        # Another checksum is a reason to measure again, a newer file is not: hence ancient. But below an ancient
+        # file that is itself about to be made, Snakemake looks no further: hence not for a stale one.
+        dataset=lambda wildcards: [
+            path if PLAN.is_stale(name) else ancient(path)
+            for name in [PLAN.dataset_of(wildcards.workload)]
+            if name
+            for path in [PLAN.dataset_json(name)]
+        ],
     output:
         update(f"{ROOT}/runs/{RUN}/record.json"),
     log:
@@ -18,11 +24,13 @@ rule measure:
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
     threads: workflow.cores or 1
     resources:
+        **PLAN.scheduler_resources(),
         mem_mb=8000,
         runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5),
     params:
         request=lambda wildcards: PLAN.request(RUN.format(**wildcards)),
         code=lambda wildcards: PLAN.code(RUN.format(**wildcards)),
+        checksum=lambda wildcards, input: PLAN.checksum(PLAN.dataset_of(wildcards.workload)),
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
     shell:

@@ -10,9 +10,6 @@ CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 
-if PLAN.call.retry == "failed":
-    workflow.dag_settings.forcerun = frozenset({*workflow.dag_settings.forcerun, *PLAN.failed()})
-
 
 wildcard_constraints:
     device=r"[^/]+",
@@ -33,6 +30,8 @@ onstart:
 
 onsuccess:
     print(PLAN.closing_line(), file=sys.stderr)
+    if Path(f"{ROOT}/report.html").is_file():
+        print(f"Report: {ROOT}/report.html", file=sys.stderr)
 
 
 onerror:

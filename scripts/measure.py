@@ -5,11 +5,12 @@ For example: python scripts/measure.py results/quick/config.yaml \\
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.measuring.measure import measure
+from whichdevice.host.affinity import thread_environment, usable_cores
 
 
 def main() -> int:
@@ -19,11 +20,21 @@ def main() -> int:
     parser.add_argument("record", type=Path, help="record to write; its path names the run")
     parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
     arguments = parser.parse_args()
+    # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
+    os.environ.update(thread_environment(usable_cores()))
+    from whichdevice.measuring.measure import measure
+
     try:
         measure(arguments.config, arguments.record, arguments.log or arguments.record.with_name("run.log"))
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {arguments.record}: {error.strerror or error}; the earlier record is untouched", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the earlier record is untouched", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -1,7 +1,6 @@
 """Made-up but plausible records, always the same, for tests and benchmarks of everything below the records."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import yaml
+from synthetic_artefacts import add_artefacts
 
-from whichdevice.cells import Run
+from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records import schema
 from whichdevice.records.schema import Record
@@ -27,14 +27,8 @@ FACTS: dict[str, tuple[str, float, int, int, int, str | None, str | None]] = {
     "mnist_cnn": ("image", 4.2e7, 412_778, 60_000, 10_000, "mnist", "accuracy"),
     "fashion_cnn": ("image", 5.1e8, 1_619_470, 60_000, 10_000, "fashion_mnist", "accuracy"),
     "shakespeare_lstm": ("sequence", 1.3e9, 4_460_800, 11_000, 0, "tiny_shakespeare", "accuracy"),
-    "weather_gru": ("window", 8.3e8, 821_763, 5_000, 500, "weather_denmark", None),
+    "weather_gru": ("sequence", 8.3e8, 821_763, 5_000, 500, "weather_denmark", None),
 }
-CLASSES = {
-    "mnist": list("0123456789"),
-    "fashion_mnist": [
-        "T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
-    ],
-}  # fmt: skip
 
 
 def small_study(**changes: Any) -> Study:
@@ -65,30 +59,18 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     module = workload.module or cell.workload
     random = np.random.default_rng(int(hashlib.sha256(run.path.encode()).hexdigest()[:8], 16))
     facts = _facts(cell, module, workload)
-    rate = (
-        1.6e11 * SPEED[device.kind] * (1.9 if "16" in cell.precision else 1.0) * (0.85 if cell.loop == "fit" else 1.0)
-    )
-    overhead = {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[device.kind]
-    step_time = float((facts.flops_per_step / rate + overhead) * np.exp(random.normal(0, noise)))
-    windows = [(5, 5 * step_time * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
-    seconds = sum(window[1] for window in windows)
+    slow = _step_time(cell, device.kind, facts) * float(np.exp(random.normal(0, noise)))
+    windows = [(5, 5 * slow * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
+    step_time = sum(seconds for _, seconds in windows) / 20
     learn = run.repeat <= study.train.repeats and module != "matmul"
-    epochs = _epochs(study, module, facts, step_time, random) if learn else []
-    step_time = seconds / 20
+    epochs = _epochs(study, module, facts, slow, random) if learn else []
     return Record(
         study=study.study,
         run=run.path,
         status="ok",
         asked=_asked(study, run, module, learn, source),
         workload=facts,
-        machine=schema.Machine(
-            device_name=DEVICE_NAMES[device.kind], cpu=DEVICE_NAMES["cpu"], cores=8, threads=8, memory=32 * 2**30,
-            architecture="x86_64", operating_system="Linux 6.1",
-        ),
-        software=schema.Software(
-            python="3.11.9", versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
-            git_commit="0123456789abcdef", code_hash="abc123", flags={"jit_compile": "off"},
-        ),
+        **_surroundings(device.kind),
         data=schema.DataFacts(dataset=FACTS[module][5] or "", source=source, checksum="0" * 64)
         if module in FACTS
         else None,
@@ -98,18 +80,38 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
             first_step=float(random.uniform(1, 3)) + step_time, warm_up=[(5, 6 * step_time)],
         ),
         steady=schema.Steady(
-            windows=windows, steps=20, seconds=seconds, step_time=step_time,
+            windows=windows, steps=20, seconds=20 * step_time, step_time=step_time,
             throughput=(1 if module == "matmul" else cell.batch_size) / step_time,
             flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
         ),
         epochs=epochs,
         results=_results(module, epochs),
         memory=schema.Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
-        energy=schema.Energy(reason="no meter"),
-        noise=schema.Noise(calibration_before=0.1, calibration_after=0.101, load_before=0.4, steal=0.0),
-        started=STARTED,
-        ended=STARTED + timedelta(seconds=30),
     )  # fmt: skip
+
+
+def _step_time(cell: Cell, kind: str, facts: schema.WorkloadFacts) -> float:
+    """Seconds of a step without noise: operations at the device's rate, and what each step costs besides."""
+    rate = 1.6e11 * SPEED[kind] * (1.9 if "16" in cell.precision else 1.0) * (0.85 if cell.loop == "fit" else 1.0)
+    return facts.flops_per_step / rate + {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[kind]
+
+
+def _surroundings(kind: str) -> dict[str, Any]:
+    """What all runs on a kind of device share: machine, software, energy, noise and times."""
+    return {
+        "machine": schema.Machine(
+            device_name=DEVICE_NAMES[kind], cpu=DEVICE_NAMES["cpu"], cores=8, threads=8, memory=32 * 2**30,
+            architecture="x86_64", operating_system="Linux 6.1",
+        ),
+        "software": schema.Software(
+            python="3.11.9", versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
+            git_commit="0123456789abcdef", code_hash="abc123", flags={"jit_compile": "off"},
+        ),
+        "energy": schema.Energy(reason="no meter"),
+        "noise": schema.Noise(calibration_before=0.1, calibration_after=0.101, load_before=0.4, steal=0.0),
+        "started": STARTED,
+        "ended": STARTED + timedelta(seconds=30),
+    }  # fmt: skip
 
 
 def failed_record(study: Study, run: Run, status: str = "failed", reason: str = "killed by signal 9") -> Record:
@@ -150,86 +152,18 @@ def write_study(
     return config, paths
 
 
-def add_artefacts(record: Record, folder: Path) -> None:
-    """Write what a learning run leaves beside its record, and declare it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    module = record.asked.module
-    random = np.random.default_rng(3)
-    if module == "shakespeare_lstm":
-        line = "KING RICHARD II:\nWhat say'st thou of $5 & <no>? The winter of our discont\x02ent\nMade glorious.\n"
-        samples = [{"epoch": epoch.epoch, "texts": [line * 3] * 2} for epoch in record.epochs]
-        (folder / "samples.json").write_text(json.dumps(samples), encoding="utf-8")
-        _declare(record, folder, "samples", "samples.json")
-    elif module == "weather_gru":
-        np.savez_compressed(folder / "forecast.npz", **forecast(random))
-        _declare(record, folder, "forecast", "forecast.npz")
-    elif module in FACTS:
-        np.savez_compressed(folder / "predictions.npz", **predictions(FACTS[module][5] or "mnist", random))
-        _declare(record, folder, "predictions", "predictions.npz")
-
-
-def predictions(dataset: str, random: np.random.Generator, images: int = 10_000, wrong: float = 0.02) -> dict[str, Any]:
-    """An image classifier's predictions, a share of them wrong, with a gallery of bar-like pictures."""
-    labels = random.integers(0, 10, images).astype(np.uint8)
-    predicted = np.where(random.random(images) < wrong, (labels + random.integers(1, 10, images)) % 10, labels)
-    probabilities = random.random((images, 10)) * 0.05
-    probabilities[np.arange(images), predicted] += random.uniform(0.5, 3, images)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    order = np.lexsort((-probabilities.max(axis=1), predicted == labels))
-    order = np.concatenate([order[:80], order[-20:]])
-    pictures = np.zeros((len(order), 28, 28), np.uint8)
-    for picture, index in zip(pictures, order, strict=True):
-        picture[4:24, 4 + 2 * labels[index] : 7 + 2 * labels[index]] = 230
-        picture[12:15, 6:22] = 180
-    return {
-        "labels": labels,
-        "probabilities": probabilities.astype(np.float16),
-        "class_names": np.array(CLASSES[dataset]),
-        "gallery_index": order,
-        "gallery_images": pictures,
-    }
-
-
-def forecast(random: np.random.Generator, steps: int = 900) -> dict[str, Any]:
-    """A weather forecast that follows the truth once it is warm."""
-    hours = np.arange(steps)
-    truth = np.stack(
-        [
-            8 + 6 * np.sin(hours / 600) + 4 * np.sin(hours * 2 * np.pi / 24) + random.normal(0, 0.7, steps),
-            np.abs(6 + np.cumsum(random.normal(0, 0.4, steps)) * 0.3),
-            1010 + np.cumsum(random.normal(0, 0.6, steps)),
-        ],
-        axis=1,
-    )
-    warm = np.clip(hours / 50, 0, 1)[:, None]
-    predicted = truth.mean(axis=0) * (1 - warm) + warm * (truth * 0.85 + truth.mean(axis=0) * 0.15)
-    return {
-        "times": 1_514_764_800 + 3600 * hours.astype(np.int64),
-        "truth": truth.astype(np.float32),
-        "predicted": (predicted + random.normal(0, 0.4, truth.shape)).astype(np.float32),
-        "names": np.array(["temperature", "wind speed", "pressure"]),
-        "units": np.array(["°C", "m/s", "hPa"]),
-        "warm_up": 50,
-        "split": np.array("validation"),
-    }
-
-
-def _declare(record: Record, folder: Path, name: str, file: str) -> None:
-    digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
-    record.artefacts[name] = schema.Artefact(file=file, sha256=digest)
-
-
-def _facts(cell: Any, module: str, workload: Workload) -> schema.WorkloadFacts:
+def _facts(cell: Cell, module: str, workload: Workload) -> schema.WorkloadFacts:
     if module not in FACTS:  # matmul, or a user's own operation
         flops = 2.0 * cell.batch_size**3
         return schema.WorkloadFacts(unit="product", input_shape=[cell.batch_size] * 2, flops_per_step=flops)
     unit, flops, weights, examples, validation, _, metric = FACTS[module]
     length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
-    shape = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
+    example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
     examples = int(examples * cell.fraction)
     return schema.WorkloadFacts(
-        unit=unit, input_shape=shape, parameters=weights, trainable_parameters=weights, training_examples=examples,
-        validation_examples=validation, steps_per_epoch=workload.steps_per_epoch or max(1, examples // cell.batch_size),
+        unit=unit, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
+        training_examples=examples, validation_examples=validation,
+        steps_per_epoch=workload.steps_per_epoch or max(1, examples // cell.batch_size),
         flops_per_step=flops * cell.batch_size * (length / 100 if length else 1), metric=metric,
         higher_is_better=metric is not None,
     )  # fmt: skip

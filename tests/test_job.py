@@ -62,7 +62,8 @@ from pathlib import Path
 from types import SimpleNamespace as Names
 root = Path(sys.argv[1])
 asked = Names(
-    params=Names(name="tiny_shakespeare", source=sys.argv[2], data_dir=None, seed=3),
+    params=Names(name="tiny_shakespeare", source=sys.argv[2], seed=3),
+    config={"study": "asked"},
     output=Names(info=str(root / "tiny_shakespeare" / sys.argv[2] / "dataset.json")),
     log=[str(root / "log.txt")],
 )

@@ -1,5 +1,6 @@
 """How the workflow's scripts end: one line for a person on stderr and in the log, tracebacks in the log alone."""
 
+import errno
 import logging
 import traceback
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
         _end(to_file, str(error), str(error))
     except Exception as error:
         line = f"{type(error).__name__}: {' '.join(str(error).split())} (a fault of the program: see {path})"
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            line = f"no room left on the disk ({error.filename or 'while writing'}): make some and run again"
         _end(to_file, traceback.format_exc(), line)
     finally:
         to_file.close()

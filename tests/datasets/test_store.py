@@ -15,7 +15,7 @@ from whichdevice.datasets.info import DatasetFacts
 from whichdevice.datasets.store import check_room, load_dataset, write_dataset
 from whichdevice.errors import StudyError
 
-FACTS = DatasetFacts(name="tiny", source="standin", seed=1, description="d", citation="c", licence="l")
+FACTS = DatasetFacts(name="tiny", source="standin", code="0", seed=1, description="d", citation="c", licence="l")
 
 
 def arrays(offset: int = 0) -> dict[str, np.ndarray]:

@@ -7,7 +7,8 @@ import pytest
 
 from whichdevice.config.model import Study
 from whichdevice.measuring.assemble import RecordDraft
-from whichdevice.measuring.request import build_request, study_runs
+from whichdevice.measuring.request import build_request
+from whichdevice.study_runs import study_runs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

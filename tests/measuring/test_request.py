@@ -5,7 +5,8 @@ import pytest
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study, Train, Workload
 from whichdevice.errors import StudyError
-from whichdevice.measuring.request import build_request, study_runs
+from whichdevice.measuring.request import build_request
+from whichdevice.study_runs import study_runs
 
 
 def study(**changes) -> Study:

@@ -28,6 +28,11 @@ def test_both_the_budget_and_the_least_number_of_steps_are_met():
     assert sum(steps for steps, _ in windows) >= 7
 
 
+def test_windows_grow_to_their_length_even_from_a_wrong_first_guess():
+    windows = steady_windows(sleeper(0.001), 0.05, seconds=0.5, min_steps=1, on_window=nothing)
+    assert all(0.05 < seconds < 0.3 for _, seconds in windows[1:])
+
+
 def test_each_window_holds_its_steps_and_its_seconds():
     for steps, seconds in steady_windows(sleeper(0.01), 0.01, seconds=0.3, min_steps=1, on_window=nothing):
         assert seconds / steps == pytest.approx(0.01, rel=0.5)

@@ -1,16 +1,19 @@
 """However a measured process ends, its supervisor says so and leaves nothing behind."""
 
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from whichdevice.measuring.supervisor import supervise
 
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 PRELUDE = """
 import json, os, sys, time
 stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w")
@@ -91,7 +94,8 @@ def test_a_measured_process_ends_when_its_supervisor_is_killed(tmp_path):
             "-c",
             "import sys, pathlib; from whichdevice.measuring.supervisor import supervise;"
             f"supervise([sys.executable, '-c', {body!r}], {{}}, pathlib.Path({str(tmp_path / 'log')!r}), 60, print)",
-        ]
+        ],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
     )
     deadline = time.monotonic() + 15
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():

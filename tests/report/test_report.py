@@ -66,7 +66,7 @@ def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path
 
     page = page_of(study, tmp_path, devices=["cpu"], change=change)
     text = re.sub(r"\s+", " ", page.text)
-    assert "1 of 4 runs failed. Repeat: snakemake --cores 1 all --config retry=failed" in text
+    assert "1 of 4 runs failed. Repeat: snakemake --cores 1 all --forcerun measure --config retry=failed" in text
     assert "Not measured: gpu (no gpu on this host)" in text
     assert "snakemake --cores 1 gpu" in text
     assert "Measured on cpu (Example CPU 3.6 GHz): 3 runs of 2 cells" in text
@@ -74,6 +74,23 @@ def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path
     assert "killed <now> & then" in text
     assert "0.53 TFLOP/s" in text  # a published figure, with its caveat
     assert "physically impossible" in text
+
+
+def test_refused_runs_are_told_apart_from_failed_ones(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+
+    def change(run: Run, record: Record, bad: tuple[str, ...] = ("refused", "out_of_memory")) -> Record:
+        if run.cell.batch_size == 256 and run.repeat <= len(bad):
+            return synthetic.failed_record(study, run, bad[run.repeat - 1], "not enough memory")
+        return record
+
+    both = page_of(study, tmp_path / "both", change=change).text
+    assert both.count("1 of 4 runs failed. Repeat:") == 2  # headline and the section
+    assert both.count("1 refused: cannot fit this host.") == 2
+    alone = page_of(study, tmp_path / "alone", change=lambda run, record: change(run, record, ("refused",))).text
+    assert "runs failed" not in alone
+    assert "retry=failed" not in alone
+    assert alone.count("1 refused: cannot fit this host.") == 2
 
 
 def test_names_from_outside_stay_text(tmp_path: Path) -> None:

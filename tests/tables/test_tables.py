@@ -44,9 +44,18 @@ def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) ->
 
     runs = tables_of(study, tmp_path, devices=["cpu"], change=change)["runs"]
     assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
-    assert runs["status"].tolist() == ["ok", "failed", "ok", "ok"] + ["not_measured"] * 4
-    assert runs["reason"][1] == "killed by signal 9"
-    assert set(runs["reason"][4:]) == {"no gpu on this host; run: snakemake --cores 1 gpu"}
+    assert runs["status"].tolist() == [
+        "ok",
+        "ok",
+        "not_measured",
+        "not_measured",
+        "failed",
+        "ok",
+        "not_measured",
+        "not_measured",
+    ]
+    assert runs["reason"][4] == "killed by signal 9"
+    assert set(runs["reason"][runs["device"] == "gpu"]) == {"no gpu on this host; run: snakemake --cores 1 gpu"}
 
 
 def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
@@ -57,7 +66,7 @@ def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
     runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
     assert runs["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
     assert "delete it to measure anew" in runs["reason"][1]
-    assert runs["batch_size"][1] == 256  # its path still tells which run it was
+    assert runs["batch_size"][1] == 1024  # its path still tells which run it was
 
 
 def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> None:
@@ -67,9 +76,24 @@ def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> Non
     assert [row["batch_size"] for row in rows] == [256, 256, 256, 256, 1024, 1024]
 
 
+def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    study = synthetic.small_study(workloads={"own": Workload(module=str(own)), "mnist_cnn": Workload(batch_size=[256])})
+    rows, _ = collect(study, [])
+    assert {row["workload"] for row in rows} == {"mnist_cnn"}
+
+
+def test_the_length_of_sequences_is_never_the_batch() -> None:
+    workloads = {name: Workload(batch_size=[32]) for name in ("shakespeare_lstm", "weather_gru", "mnist_cnn")}
+    study = synthetic.small_study(workloads=workloads)
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    lengths = {row["module"]: row["steps_per_sequence"] for row in rows}
+    assert (lengths["shakespeare_lstm"], lengths["weather_gru"], lengths["mnist_cnn"]) == (100, 1344, None)
+
+
 def test_cold_parts_and_computed_epochs() -> None:
     study = synthetic.small_study()
-    run = next(configured_runs(study))
+    run = configured_runs(study)[0]
     record = with_step_time(synthetic.record_of(study, run), 0.5)
     record.cold.first_step = 3.0
     record.cold.warm_up = [(2, 1.0), (3, 1.5)]
@@ -173,7 +197,7 @@ def summary_of(**workload: object) -> pd.DataFrame:
         measure=Measure(repeats=1),
         train=Train(epochs=3),
     )
-    record = with_step_time(synthetic.record_of(study, next(configured_runs(study)), source="files"), 0.0256)
+    record = with_step_time(synthetic.record_of(study, configured_runs(study)[0], source="files"), 0.0256)
     return summary_table(table([synthetic.runs_row(record)], TABLES["runs"]))
 
 

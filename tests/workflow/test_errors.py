@@ -23,10 +23,14 @@ SMALL = {
         ({"run_on": ["cpuu"]}, "cpu"),
         ({"only": {"device": "cpuu"}}, "cpu"),
         ({"measure": {"seconds": "long"}}, "measure.seconds"),
-        ({"workloads": {"mnist_cnn": {"backend": ["jax"]}}}, "workloads.mnist_cnn.backend: jax"),
+        (
+            {"workloads": {"mnist_cnn": {"backend": ["jax"]}}},
+            "workloads.mnist_cnn.backend: this version does not run jax",
+        ),
+        ({"devices": {"cpu": {"kind": "cpu", "hardware": "TPU v22"}}}, "nearest: TPU v2"),
         ({"workloads": {"mnist_cnn": {"loop": ["fit"]}}}, "workloads.mnist_cnn.loop: tensorflow does not run fit"),
     ],
-    ids=["key", "workload", "negative batch", "device", "only", "type", "backend", "loop"],
+    ids=["key", "workload", "negative batch", "device", "only", "type", "backend", "hardware", "loop"],
 )
 def test_a_wrong_config_names_the_place_and_the_nearest_right_thing(project, change, expected):
     done = project.snakemake("-n", "all", config={**SMALL, **change})

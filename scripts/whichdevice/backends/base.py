@@ -55,6 +55,7 @@ class Backend(ABC):
 
     name: str
     loops: tuple[str, ...]  # the training loops that it has
+    precisions: tuple[str, ...]  # the number formats that it trains in
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request

@@ -21,7 +21,7 @@ PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(from_text)]
 Count = Annotated[int, Field(ge=0), BeforeValidator(from_text)]
 PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
 Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
-Fraction = Annotated[float, Field(gt=0, le=1), BeforeValidator(from_text)]
+Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
 Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
 Bool = Annotated[bool, BeforeValidator(from_text)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64), BeforeValidator(text)]
@@ -147,7 +147,7 @@ class Study(Section):
     """A whole study: what is measured, on which devices, with which data."""
 
     study: Name = Field("quick", description="results go to results/<study>/")
-    seed: Seed = Field(1, description="weights, batch order and stand-in data")
+    seed: Seed = Field(1, description="weights and batch order")
     run_on: Literal["auto", "all"] | Values[Name] = Field(
         "auto", description="auto: devices that this host has; all: every one (for schedulers); or a list of names"
     )
@@ -171,4 +171,6 @@ class Call(Study):
     """A study plus what holds for one call of Snakemake only; never written to the study's config.yaml."""
 
     only: Only = Field(default_factory=Only, description="narrow what is measured in this call")
-    retry: Literal["failed"] | None = Field(None, description="failed: measure failed runs again")
+    retry: Literal["failed"] | None = Field(
+        None, description="failed: take only failed runs; with --forcerun measure they run again"
+    )

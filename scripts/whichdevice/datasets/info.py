@@ -33,6 +33,7 @@ class DatasetFacts(Part):
 
     name: str
     source: Literal["tfds", "files", "standin"]
+    code: str  # hash of the code that prepared it
     seed: int | None = None  # of a stand-in
     description: str
     citation: str

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Source
-from whichdevice.datasets.archives import examine, require
+from whichdevice.datasets.archives import checksums, examine, require
 from whichdevice.datasets.base import Arrays, Recipe
 from whichdevice.datasets.info import ArchiveInfo, DatasetFacts, DatasetInfo
 from whichdevice.datasets.reachable import require_network
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import TFDS_FOLDER
-from whichdevice.datasets.store import check_room, write_dataset
+from whichdevice.datasets.store import check_room, read_info, write_dataset
 from whichdevice.datasets.tfds_source import is_prepared
 from whichdevice.errors import StudyError
 
@@ -38,6 +39,7 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
     facts = DatasetFacts(
         name=name,
         source=source,
+        code=dataset_code(name),
         seed=seed if source == "standin" else None,
         description=recipe.description,
         citation=recipe.citation,
@@ -50,6 +52,40 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
         counts={count: len(arrays[array]) for count, array in recipe.counted.items()},
     )
     return write_dataset(folder, arrays, facts)
+
+
+def dataset_code(name: str) -> str:
+    """Hash of the code that prepares the dataset, whatever its source."""
+    return code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{name}")
+
+
+def made_of(name: str, prepared: Path, data_dir: Path | None) -> dict[str, str]:
+    """What a dataset of source `files` or `standin` would be made of now: hashes of its code and its archives.
+
+    Archives that are no longer at hand count as those that the dataset in `prepared` was made of.
+    """
+    found = checksums(data_dir / name, get_dataset(name)) if data_dir and prepared.name == "files" else {}
+    if not found and (info := _info(prepared)) is not None:
+        found = {archive.name: archive.sha256 for archive in info.archives}
+    return {"code": dataset_code(name), **found}
+
+
+def is_stale(name: str, prepared: Path, data_dir: Path | None) -> bool:
+    """Whether a dataset stands in `prepared`, but not as it would be made now."""
+    info = _info(prepared)
+    if info is None:
+        return (prepared / "dataset.json").is_file()
+    made = {"code": info.code, **{archive.name: archive.sha256 for archive in info.archives}}
+    return made != made_of(name, prepared, data_dir)
+
+
+def _info(prepared: Path) -> DatasetInfo | None:
+    if not (prepared / "dataset.json").is_file():
+        return None
+    try:
+        return read_info(prepared)
+    except StudyError:
+        return None
 
 
 def _from_files(recipe: Recipe, data_dir: str | None) -> tuple[Arrays, list[ArchiveInfo]]:

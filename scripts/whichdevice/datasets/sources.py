@@ -21,7 +21,7 @@ def decide_source(name: str, data: Data, datasets_root: Path) -> Source:
     wanted = data.sources.get(name, data.source)
     if wanted != "auto":
         return wanted
-    if data.dir is not None and all_present(Path(data.dir) / name, recipe):
+    if data.folder is not None and all_present(data.folder / name, recipe):
         return "files"
     if is_prepared(datasets_root / TFDS_FOLDER, recipe.tfds_name) or unreachable_host(recipe) is None:
         return "tfds"

@@ -1,4 +1,4 @@
-"""The CPU: always there. Several replicas are virtual devices on the same cores, for rehearsal."""
+"""The CPU: always there."""
 
 from whichdevice.devices.base import DeviceFacts
 from whichdevice.host.cpu import cpu_model

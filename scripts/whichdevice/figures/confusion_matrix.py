@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of, run_label
+from whichdevice.figures.tiles import grid_of, predicted_classes, run_label
 
 TITLE = "Confusion matrices"
 CAPTION = (
@@ -25,7 +25,7 @@ def draw(study: StudyResults) -> Figure:
     figure = style.new_figure(3.5 * min(3, len(shown)) + 0.2, 3.7 * -(-len(shown) // 3) + 0.7)
     for panel, (run, content) in zip(grid_of(figure, len(shown), 3), shown, strict=True):
         labels = content["labels"].astype(int)
-        predicted = content["probabilities"].argmax(axis=1)
+        predicted = predicted_classes(content)
         names = [str(name) for name in content["class_names"]]
         counts = np.zeros((len(names), len(names)), int)
         np.add.at(counts, (labels, predicted), 1)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of, run_label
+from whichdevice.figures.tiles import grid_of, predicted_classes, run_label
 
 TITLE = "What the classifiers get wrong"
 CAPTION = (
@@ -24,7 +24,7 @@ def draw(study: StudyResults) -> Figure:
         return style.empty(study, "No image classifier has learned, so there is no gallery.")
     figure = style.new_figure(4.4 * min(3, len(shown)) + 0.2, 4.3 * -(-len(shown) // 3) + 0.7)
     for panel, (run, content) in zip(grid_of(figure, len(shown), 3), shown, strict=True):
-        wrong = int((content["labels"] != content["probabilities"].argmax(axis=1)).sum())
+        wrong = int((content["labels"] != predicted_classes(content)).sum())
         _mosaic(panel, content)
         title = f"{run_label(run, study)}\n{wrong:,} of {len(content['labels']):,} wrong"
         panel.set_title(title, parse_math=False, fontsize=8.5)
@@ -36,7 +36,7 @@ def _mosaic(axes: Axes, content: dict[str, np.ndarray]) -> None:
     """All tiles as one picture, so that the SVG stays small; labels as text below each tile."""
     names = [str(name) for name in content["class_names"]]
     between = "\n→ " if max(map(len, names)) > 2 else " → "
-    labels, predicted = content["labels"].astype(int), content["probabilities"].argmax(axis=1)
+    labels, predicted = content["labels"].astype(int), predicted_classes(content)
     index = content["gallery_index"].astype(int)
     chosen = _chosen(labels[index] != predicted[index])
     height = SIDE + LABEL_ROWS + (8 if between[0] == "\n" else 0)

@@ -12,7 +12,7 @@ from whichdevice.figures.results import StudyResults
 TITLE = "Training throughput by model"
 CAPTION = (
     "Examples per second in steady state for each model and device, at the batch size that gave the most. Units "
-    "differ between panels: a sequence or a window holds many time steps. Bars are geometric means over "
+    "differ between panels: a sequence holds many time steps. Bars are geometric means over "
     "processes, whiskers 95 % t-intervals."
 )
 CATEGORY = "Speed"

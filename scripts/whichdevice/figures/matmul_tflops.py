@@ -44,4 +44,5 @@ def draw(study: StudyResults) -> Figure:
     figure.legend(handles, texts, loc="outside right upper")
     counts = sorted({int(n) for n in cells["n_ok"]})
     style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes")
+    style.without_data(figure)
     return figure

@@ -100,11 +100,17 @@ def footnote(figure: Figure, text: str) -> None:
     figure._footnote = text  # type: ignore[attr-defined]
 
 
+def without_data(figure: Figure) -> None:
+    """Leave the data source out below a figure that shows no run on a dataset."""
+    figure._without_data = True  # type: ignore[attr-defined]
+
+
 def finish(figure: Figure, title: str, study: StudyResults) -> None:
     """Title above; footnote, data source and absent devices below."""
     width = figure.get_size_inches()[0]
     figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
-    parts = [getattr(figure, "_footnote", ""), data_note(study)]
+    data = "" if getattr(figure, "_without_data", False) else data_note(study)
+    parts = [getattr(figure, "_footnote", ""), data]
     if study.absent and study.devices:
         parts.append(f"not measured: {', '.join(study.absent)}")
     text = " · ".join(part for part in parts if part)

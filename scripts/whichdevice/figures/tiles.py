@@ -1,5 +1,6 @@
-"""Small multiples: panels in rows, each labelled with the run that it shows."""
+"""Small multiples: panels in rows, each labelled with the run that it shows; and what a classifier took for what."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,3 +23,11 @@ def run_label(run: pd.Series, study: StudyResults) -> str:
     epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
     source = f", {run['source']}" if len(study.sources) > 1 else ""
     return f"{run['workload']} on {run['device']}\nb{run['batch_size']}, {epochs}{part}{source}"
+
+
+def predicted_classes(content: dict[str, np.ndarray]) -> np.ndarray:
+    """The predicted class of each test image, int [n], as the run counted it.
+
+    Records without it have only probabilities rounded to float16, where a near tie may fall the other way.
+    """
+    return (content["predicted"] if "predicted" in content else content["probabilities"].argmax(axis=1)).astype(int)

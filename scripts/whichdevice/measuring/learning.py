@@ -43,8 +43,8 @@ def learn(
         callbacks.on_epoch_begin(number - 1)
         epochs.append(_epoch(loop, request, order, steps_per_epoch, number, left, emit))
         loop.publish()
+        epochs[-1].learning_rate = float(model.optimizer.learning_rate)  # before a callback changes it
         callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
-        epochs[-1].learning_rate = float(model.optimizer.learning_rate)
         emit.append("epochs", epochs[-1])
         workload.after_epoch(number, model)
         if model.stop_training:
@@ -76,12 +76,11 @@ def _epoch(
     left: _Countdown,
     emit: Emitter,
 ) -> Epoch:
-    batches = order.take(steps_per_epoch)
     window = max(1, round(PROGRESS_SECONDS / left.step_time))
     seconds, sums = 0.0, np.zeros(2)
     for start in range(0, steps_per_epoch, window):
-        part = batches[start : start + window]
         began = time.perf_counter()
+        part = order.take(min(window, steps_per_epoch - start))
         means = loop.run(part)
         took = time.perf_counter() - began
         seconds += took

@@ -24,10 +24,11 @@ from whichdevice.host.software import describe_software
 from whichdevice.locks import measurement_lock
 from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.progress import Progress
-from whichdevice.measuring.request import build_request, dataset_folder, study_runs
+from whichdevice.measuring.request import build_request, dataset_folder
 from whichdevice.measuring.supervisor import Finish, supervise_job
 from whichdevice.records.schema import DataFacts, Record, Request
 from whichdevice.records.store import write_record
+from whichdevice.study_runs import study_runs
 from whichdevice.workloads import is_file_module
 
 
@@ -94,7 +95,8 @@ def _supervised(
     watch.start()
     meter.start()
     with tempfile.TemporaryDirectory() as scratch:
-        finish = supervise_job(job, Path(scratch) / "job.json", environment, log, request.timeout, on_message)
+        job_file = Path(scratch) / "job.json"
+        finish = supervise_job(job, job_file, environment, log, request.timeout, on_message, meter.sample)
     draft.merge("energy", meter.stop().model_dump(mode="json"))
     draft.merge("noise", watch.stop().model_dump(mode="json"))
     return finish

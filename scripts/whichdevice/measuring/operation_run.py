@@ -4,13 +4,18 @@ import numpy as np
 
 from whichdevice.backends.base import Backend
 from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.memory_need import operation_memory
+from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.steady_state import RunSteps, steady_windows, timed, warm_up
 from whichdevice.records.schema import Request, Steady, WorkloadFacts
 from whichdevice.workloads.base import OperationWorkload
 
 
-def run_operation(backend: Backend, workload: OperationWorkload, request: Request, emit: Emitter) -> None:
+def run_operation(
+    backend: Backend, workload: OperationWorkload, request: Request, memory_limit: float, emit: Emitter
+) -> None:
     """Measure and send everything but the end."""
+    need = operation_memory(workload.bytes_per_step)
     emit.part(
         "workload",
         WorkloadFacts(
@@ -18,8 +23,10 @@ def run_operation(backend: Backend, workload: OperationWorkload, request: Reques
             input_shape=[request.batch_size, request.batch_size],
             flops_per_step=workload.flops_per_step,
             bytes_per_step=workload.bytes_per_step,
+            estimated_memory=need,
         ),
     )
+    refuse_what_cannot_fit(need, memory_limit)
     loop = backend.operation_loop(workload, np.random.default_rng(request.seed))
     time_steps(loop.run, request, 1.0, workload.flops_per_step, 0, emit)
 

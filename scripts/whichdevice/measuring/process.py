@@ -54,7 +54,7 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
     )
     folder = Path(job["folder"])
     if isinstance(workload, OperationWorkload):
-        run_operation(backend, workload, request, emit)
+        run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
         run_training(backend, workload, request, Path(job["dataset"]), folder, job["memory_limit"], emit)
     emit.part("memory", {"peak_device": backend.peak_device_memory()})

@@ -1,5 +1,6 @@
 """What a person sees while a run goes on: which run of how many, phase, epoch, step time, seconds left."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping
@@ -42,6 +43,10 @@ class Progress:
         self._write(f"{text} · took {took:.0f} s", last=True)
 
     def _write(self, line: str, last: bool) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads any more: no reason to lose the run
+            self._show(line, last)
+
+    def _show(self, line: str, last: bool) -> None:
         if self._live:
             self._stream.write(f"\r\033[2K{line}" + ("\n" if last else ""))
         else:

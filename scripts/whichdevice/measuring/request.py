@@ -2,22 +2,12 @@
 
 from pathlib import Path
 
-from whichdevice.cells import Run, workload_cells
+from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
-
-
-def study_runs(study: Study) -> list[Run]:
-    """Every run of a study in the order of measuring: all first repeats, then all second ones."""
-    cells = [
-        cell
-        for device in study.devices
-        for name, workload in study.workloads.items()
-        for cell in workload_cells(device, name, workload, workload_class(workload.module or name).recipe.batch_size)
-    ]
-    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+from whichdevice.workloads.base import TrainingWorkload
 
 
 def dataset_of(study: Study, workload: str) -> str | None:
@@ -41,7 +31,8 @@ def build_request(study: Study, run: Run) -> Request:
     device, workload = study.devices[cell.device], study.workloads[cell.workload]
     chosen = workload_class(workload.module or cell.workload)
     epochs = next(value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None)
-    learn = run.repeat <= study.train.repeats and epochs > 0
+    trains = issubclass(chosen, TrainingWorkload)
+    learn = trains and run.repeat <= study.train.repeats and epochs > 0
     return Request(
         device=cell.device,
         kind=device.kind,
@@ -63,7 +54,7 @@ def build_request(study: Study, run: Run) -> Request:
         seconds=study.measure.seconds,
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,
-        profile=study.measure.profile and run.repeat == 1,
+        profile=trains and study.measure.profile and run.repeat == 1,
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
     )

@@ -37,10 +37,11 @@ def steady_windows(
     `step_time` is the last one seen; `on_window(step time, seconds left)` is called between windows.
     """
     windows: list[Window] = []
-    steps = min(window_steps(step_time), max(1, min_steps))
     spent, done = 0.0, 0
     while spent < seconds or done < min_steps:
+        steps = window_steps(step_time)
         windows.append((steps, timed(run, steps)))
+        step_time = windows[-1][1] / steps
         spent, done = spent + windows[-1][1], done + steps
         on_window(spent / done, max(0.0, seconds - spent, (min_steps - done) * spent / done))
     return windows

@@ -30,18 +30,29 @@ class Finish:
 
 
 def supervise_job(
-    job: dict[str, Any], job_file: Path, environment: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+    job: dict[str, Any],
+    job_file: Path,
+    environment: dict[str, str],
+    log: Path,
+    timeout: float,
+    on_message: OnMessage,
+    on_minute: Callable[[], None],
 ) -> Finish:
     """Run `whichdevice.measuring.process` on a job, written to `job_file` with the clock at its start."""
     package_root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
     command = [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)]
-    return supervise(command, {**environment, "PYTHONPATH": path}, log, timeout, on_message)
+    return supervise(command, {**environment, "PYTHONPATH": path}, log, timeout, on_message, on_minute)
 
 
 def supervise(
-    command: list[str], environment: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+    command: list[str],
+    environment: dict[str, str],
+    log: Path,
+    timeout: float,
+    on_message: OnMessage,
+    on_minute: Callable[[], None] = lambda: None,
 ) -> Finish:
     """Run one process to its end; its own output goes to `log`, its messages to `on_message`.
 
@@ -64,7 +75,7 @@ def supervise(
     listener = threading.Thread(target=_listen, args=(read_end, on_message, last), daemon=True)
     listener.start()
     try:
-        hung, code, peak = _wait(process, timeout)
+        hung, code, peak = _wait(process, timeout, on_minute)
     except BaseException:  # interrupted: leave nothing behind
         _kill(process)
         raise
@@ -85,11 +96,15 @@ def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) ->
                 on_message(message)
 
 
-def _wait(process: subprocess.Popen, timeout: float) -> tuple[bool, int, int]:
+def _wait(process: subprocess.Popen, timeout: float, on_minute: Callable[[], None]) -> tuple[bool, int, int]:
     """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes."""
     deadline = time.monotonic() + timeout
+    next_minute = time.monotonic() + 60
     hung = False
     while True:
+        if time.monotonic() > next_minute:
+            next_minute += 60
+            on_minute()
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)

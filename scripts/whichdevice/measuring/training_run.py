@@ -16,7 +16,7 @@ from whichdevice.measuring.learning import learn
 from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.operation_run import time_steps
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
-from whichdevice.records.schema import Request, WorkloadFacts
+from whichdevice.records.schema import Epoch, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs
 
@@ -59,7 +59,7 @@ def run_training(
     if request.learn:
         fresh = workload.order(train.examples, request.seed)
         epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
-        results = _final_results(epochs[-1], workload)
+        results = _final_results(epochs, workload, request)
         _keep_artefacts(loop, workload, model, validation, folder, results, emit)
 
 
@@ -97,10 +97,14 @@ def _facts(
     return facts, costs
 
 
-def _final_results(last: Any, workload: TrainingWorkload) -> dict[str, Any]:
-    named = {"loss": last.loss, "validation_loss": last.validation_loss}
+def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
+    """What the kept model reaches: that of the last epoch, or of the best one where callbacks keep the best."""
+    kept = epochs[-1]
+    if workload.best_weights() is not None and request.validation:
+        kept = min(epochs, key=lambda epoch: epoch.validation_loss if epoch.validation_loss is not None else np.inf)
+    named: dict[str, Any] = {"epoch": kept.epoch, "loss": kept.loss, "validation_loss": kept.validation_loss}
     if workload.metric is not None:
-        named |= {f"training_{workload.metric}": last.metric, f"validation_{workload.metric}": last.validation_metric}
+        named |= {f"training_{workload.metric}": kept.metric, f"validation_{workload.metric}": kept.validation_metric}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -118,6 +122,8 @@ def _keep_artefacts(
     emit.part("results", {**results, **outcome.results})
     files = {"weights": "model.weights.h5"}
     model.save_weights(folder / files["weights"])
+    if (best := workload.best_weights()) is not None:
+        best.unlink()  # the same weights, loaded after learning
     for name, arrays in outcome.arrays.items():
         files[name] = f"{name}.npz"
         np.savez_compressed(folder / files[name], **arrays)  # type: ignore[arg-type]  # stubs take the flag for an array

@@ -18,7 +18,7 @@ from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.noise import KERNEL_SIZE, calibration
-from whichdevice.measuring.memory_need import estimated_memory
+from whichdevice.measuring.memory_need import estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.quick_import import quick_imports
@@ -102,7 +102,7 @@ def _shape(request_json: str) -> _Shape:
     options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
     workload = workload_class(request.module)(options)
     if isinstance(workload, OperationWorkload):
-        return _Shape(workload.flops_per_step, 0.0, 0, 0, 1e9 + 4 * workload.bytes_per_step, 0.0)
+        return _Shape(workload.flops_per_step, 0.0, 0, 0, operation_memory(workload.bytes_per_step), 0.0)
     if not isinstance(workload, TrainingWorkload) or request.dataset is None:
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")

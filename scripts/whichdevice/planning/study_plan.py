@@ -1,24 +1,25 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.config.model import Call, Study
-from whichdevice.datasets.archives import checksums
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.prepare import is_stale, made_of
 from whichdevice.datasets.sources import decide_sources
-from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.measure import run_code_hash
-from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of, study_runs
+from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
+from whichdevice.planning.checks import check_backends, check_hardware
 from whichdevice.records.store import read_record
+from whichdevice.study_runs import study_runs
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class StudyPlan:
     absent: dict[str, str]  # device: why this host does not measure it
 
     def wanted(self, kind: str | None = None) -> list[Run]:
-        """Runs that this call brings about: on devices at hand, of one kind if named, as `only` narrows them."""
+        """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
         return [
             run
             for run in self.runs
             if run.cell.device not in self.absent
             and kind in (None, self.study.devices[run.cell.device].kind)
             and selected(run, self.call.only)
+            and (self.call.retry is None or self._failed(run))
         ]
 
     def of_kind(self, kind: str) -> list[Run]:
@@ -82,20 +84,28 @@ class StudyPlan:
         """Path of a prepared dataset's description; its source is the study's."""
         return str(dataset_folder(self.study, dataset) / "dataset.json")
 
-    def archives(self, dataset: str, source: str) -> dict[str, str]:
-        """Checksums of the original archives that source `files` reads; none for other sources.
+    def made_of(self, dataset: str) -> dict[str, str]:
+        """What the dataset would be made of now; a change in it makes the dataset anew."""
+        return made_of(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
 
-        Where the archives are no longer at hand, those that the prepared dataset was made of.
-        """
-        folder = self.study.data.folder
-        if source != "files":
-            return {}
-        if folder is not None and (found := checksums(folder / dataset, get_dataset(dataset))):
-            return found
-        prepared = dataset_folder(self.study, dataset)
-        if not (prepared / "dataset.json").is_file():
-            return {}
-        return {archive.name: archive.sha256 for archive in read_info(prepared).archives}
+    def is_stale(self, dataset: str) -> bool:
+        """Whether the dataset is prepared, but not as it would be now."""
+        return is_stale(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
+
+    def checksum(self, dataset: str | None) -> str | None:
+        """Checksum of the prepared data; raises FileNotFoundError until they are prepared."""
+        if dataset is None:
+            return None
+        path = Path(self.dataset_json(dataset))
+        return json.loads(path.read_text(encoding="utf-8"))["checksum"]
+
+    def scheduler_resources(self) -> dict[str, Callable[[Any], int | str | None]]:
+        """For each resource that any device asks for: what a run's device asks, None leaving it out."""
+
+        def of_device(name: str) -> Callable[[Any], int | str | None]:
+            return lambda wildcards: self.study.devices[wildcards.device].resources.get(name)
+
+        return {name: of_device(name) for device in self.study.devices.values() for name in sorted(device.resources)}
 
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""
@@ -106,54 +116,45 @@ class StudyPlan:
         names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in self.wanted()})
         return sorted({name for name in names if name is not None})
 
-    def failed(self) -> list[str]:
-        """Records of wanted runs whose status is not ok."""
-        return [path for path, status in self._statuses() if status != "ok"]
+    def _failed(self, run: Run) -> bool:
+        """Whether a run's record says so; a refused run did not fail, it would be refused again."""
+        return self._status(run) not in (None, "ok", "refused")
 
     def closing_line(self) -> str:
-        """What a person reads at the end of a study."""
-        statuses = Counter(status for _, status in self._statuses())
-        bad = sum(statuses.values()) - statuses["ok"]
-        if not bad:
-            return f"All {sum(statuses.values())} runs are ok."
-        named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()) if status != "ok")
+        """What a person reads at the end of a study; nothing where no run belongs to it."""
+        statuses = Counter(status for run in self.wanted() if (status := self._status(run)) is not None)
+        total, refused = sum(statuses.values()), statuses.pop("refused", 0)
+        failed = sum(statuses.values()) - statuses.pop("ok", 0)
+        if not total:
+            return ""
+        unfit = f" {refused} of {total} runs refused: they cannot fit this host." if refused else ""
+        if not failed:
+            return f"All {total} runs are ok." if not refused else f"No run failed.{unfit}"
+        named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         return (
-            f"{bad} of {sum(statuses.values())} runs failed ({named}). The report says why; "
-            "to repeat them: snakemake --cores 1 all --config retry=failed"
+            f"{failed} of {total} runs failed ({named}).{unfit} The report says why; "
+            "to repeat the failed ones: snakemake --cores 1 all --forcerun measure --config retry=failed"
         )
 
-    def _statuses(self) -> list[tuple[str, str]]:
-        found = []
-        for path in self.records(self.wanted()):
-            if Path(path).is_file():
-                try:
-                    found.append((path, str(read_record(Path(path)).status)))
-                except StudyError:
-                    found.append((path, "unreadable"))
-        return found
+    def _status(self, run: Run) -> str | None:
+        path = Path(run.record(self.study))
+        if not path.is_file():
+            return None
+        try:
+            return read_record(path).status
+        except StudyError:
+            return "unreadable"
 
 
 def plan_study(config: dict[str, Any]) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
     call = load_study(config)
     study = resolved(call)
-    _check_backends(study)
+    check_backends(study)
+    check_hardware(study)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
     study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(study, names)})})
     return StudyPlan(call, study, study_runs(study), absent_devices(study))
-
-
-def _check_backends(study: Study) -> None:
-    """Raise StudyError where a workload asks for a backend or a loop that this version does not run."""
-    for name, workload in study.workloads.items():
-        for backend in workload.backend:
-            if backend not in backend_names():
-                known = ", ".join(backend_names())
-                raise StudyError(f"config: workloads.{name}.backend: {backend} is not run by this version; {known} is")
-            for loop in workload.loop:
-                if loop not in backend_class(backend).loops:
-                    known = ", ".join(backend_class(backend).loops)
-                    raise StudyError(f"config: workloads.{name}.loop: {backend} does not run {loop}; it runs {known}")
 
 
 def _sources(study: Study, names: list[str]) -> dict[str, Any]:

@@ -153,4 +153,6 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     rows = [
         (row["run"], str(row["status"]).replace("_", " "), row["reason"]) for _, row in bad.head(MOST_LISTED).iterrows()
     ]
-    return {"rows": rows, "count": len(bad), "tried": int((runs["status"] != "not_measured").sum())}
+    refused = int((bad["status"] == "refused").sum())
+    tried = int((runs["status"] != "not_measured").sum())
+    return {"rows": rows, "count": len(bad), "failed": len(bad) - refused, "refused": refused, "tried": tried}

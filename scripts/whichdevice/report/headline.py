@@ -15,7 +15,7 @@ SOURCES = {
     "files": "the original files",
     "tfds": "downloaded by TensorFlow Datasets",
 }
-RETRY = "snakemake --cores 1 all --config retry=failed"
+RETRY = "snakemake --cores 1 all --forcerun measure --config retry=failed"
 
 
 class Statement(NamedTuple):
@@ -54,16 +54,13 @@ def _data(study: StudyResults) -> Iterator[Statement]:
 
 
 def _broken(study: StudyResults) -> Iterator[Statement]:
+    """Refused runs are told apart: they did not fail, and repeating them would refuse them again."""
     tried = study.attempted
-    broken = int(tried["status"].isin(BROKEN).sum())
-    refused = int((tried["status"] == "refused").sum())
-    if broken:
-        yield Statement(f"{broken} of {len(tried)} runs failed. Repeat:", RETRY, True)
+    failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
+    if failed:
+        yield Statement(f"{failed} of {len(tried)} runs failed. Repeat:", RETRY, True)
     if refused:
-        verb = "was" if refused == 1 else "were"
-        yield Statement(
-            f"{refused} of {len(tried)} runs {verb} refused before the start; the reasons are below.", None, True
-        )
+        yield Statement(f"{refused} refused: cannot fit this host. The reasons are below.", None, True)
 
 
 def _absent(study: StudyResults) -> Iterator[Statement]:

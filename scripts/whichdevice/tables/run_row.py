@@ -72,12 +72,11 @@ def _speed(record: Record) -> dict[str, Any]:
 
 
 def _sequence(record: Record) -> int | None:
-    """Length of the sequences: the first axis of the input, unless that is an image or a flat vector of signals."""
+    """Length of the sequences: the second axis of the input, after the batch, where sequences are what is counted."""
     if record.asked.sequence_length:
         return record.asked.sequence_length
-    if record.workload and record.workload.unit in ("sequence", "window") and record.workload.input_shape:
-        return record.workload.input_shape[0]
-    return None
+    facts = record.workload
+    return facts.input_shape[1] if facts and facts.unit == "sequence" and len(facts.input_shape) > 1 else None
 
 
 def _quality(record: Record) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Table `runs`: one row per run that the config asks for or that left a record, whatever became of it."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from typing import Any
 
-from whichdevice.cells import Cell, Run, workload_cells
+from whichdevice.cells import Run
 from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import CELL_COLUMNS, Column
 
 NOT_MEASURED = "not_measured"
@@ -78,27 +80,19 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def configured_cells(study: Study) -> Iterator[Cell]:
-    """Every cell of every configured device, in the order of the config."""
-    for device in study.devices:
-        for name, workload in study.workloads.items():
-            yield from workload_cells(device, name, workload, _recipe_batch_size(study, name))
+def configured_runs(study: Study) -> list[Run]:
+    """Every run of the config in the order of measuring; none of a workload whose file is gone or cannot be read."""
+    known = {name: workload for name, workload in study.workloads.items() if _is_known(study, name)}
+    return study_runs(study.model_copy(update={"workloads": known}))
 
 
-def _recipe_batch_size(study: Study, name: str) -> int:
+def _is_known(study: Study, name: str) -> bool:
     workload = study.workloads[name]
-    if workload.batch_size:
-        return workload.batch_size[0]
-    from whichdevice.workloads import workload_class
-
-    return workload_class(workload.module or name).recipe.batch_size
-
-
-def configured_runs(study: Study) -> Iterator[Run]:
-    """Every run of the config, repeats of a cell together."""
-    for cell in configured_cells(study):
-        for repeat in range(1, study.measure.repeats + 1):
-            yield Run(cell, repeat)
+    try:
+        study_runs(study.model_copy(update={"workloads": {name: workload}}))
+    except StudyError:
+        return False
+    return True
 
 
 def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def write_tables(config_path: Path, record_paths: Iterable[Path], published_csv:
 
 
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `runs` and `epochs`: configured runs in the order of the config, then other records by path."""
+    """Rows of `runs` and `epochs`: configured runs in the order of measuring, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted({Path(path) for path in record_paths}):

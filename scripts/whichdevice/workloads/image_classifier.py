@@ -68,6 +68,7 @@ class ImageClassifier(TrainingWorkload):
             arrays={
                 "predictions": {
                     "labels": labels,
+                    "predicted": predicted.astype(np.uint8),  # before rounding, which can turn a near tie
                     "probabilities": probabilities.astype(np.float16),
                     "class_names": np.array(self.class_names),
                     "gallery_index": gallery,

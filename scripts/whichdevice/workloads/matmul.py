@@ -1,7 +1,8 @@
 """Matrix products chained on the device: state ← state · B on N × N, N being the batch size.
 
-B is orthogonal (a cosine transform with random signs and order), so that the chain neither overflows nor
-dies out however long it gets; it is never zeros, on which some devices run faster. 2·N³ operations per product.
+B is orthogonal up to rounding (a cosine transform with random signs and order), so that the chain neither
+overflows nor dies out within a timed window; it is never zeros, on which some devices run faster. 2·N³
+operations per product.
 """
 
 from typing import Any

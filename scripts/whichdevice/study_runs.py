@@ -1,0 +1,26 @@
+"""Every run of a study, in the order of measuring."""
+
+from whichdevice.cells import Run, workload_cells
+from whichdevice.config.model import Study
+from whichdevice.workloads import workload_class
+
+
+def study_runs(study: Study) -> list[Run]:
+    """Every configured run: all first repeats, then all second ones, so that drift hits all cells alike.
+
+    Raises StudyError where a batch size is the recipe's and the workload cannot be found.
+    """
+    sizes = {name: _recipe_batch_size(study, name) for name in study.workloads}
+    cells = [
+        cell
+        for device in study.devices
+        for name, workload in study.workloads.items()
+        for cell in workload_cells(device, name, workload, sizes[name])
+    ]
+    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def _recipe_batch_size(study: Study, name: str) -> int:
+    """The recipe's batch size, or 0 where the config sets its own and the workload need not be read."""
+    workload = study.workloads[name]
+    return 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size

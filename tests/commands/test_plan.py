@@ -1,0 +1,148 @@
+"""`python -m whichdevice plan`: what a study will take, before anything runs."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import synthetic
+import yaml
+
+from whichdevice.__main__ import main
+from whichdevice.commands.plan import merged
+from whichdevice.errors import StudyError
+from whichdevice.planning import study_plan
+from whichdevice.planning.study_plan import plan_study
+from whichdevice.records.store import write_record
+
+CONFIG = {
+    "study": "planned",
+    "data": {"source": "standin"},
+    "measure": {"repeats": 2, "seconds": 0.5},
+    "workloads": {"matmul": {"batch_size": [64, 128, 256]}},
+}
+RUNS = 2 * 3  # repeats, cells
+Plan = Callable[..., str]
+
+
+@pytest.fixture
+def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
+    """Print the plan of CONFIG with overrides, on a host with a CPU alone, whatever this one has."""
+    absent = {"gpu": "no GPU found on this host", "tpu": "no TPU found on this host"}
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
+    Path("my study.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+
+    def printed(*overrides: str) -> str:
+        assert main(["plan", "--configfile", "my study.yaml", "--config", *overrides]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    return printed
+
+
+def test_runs_are_counted(plan):
+    out = plan()
+    assert (
+        f"Study planned: {3 * RUNS} runs configured, {RUNS} on this host, 0 measured already, {RUNS} to measure" in out
+    )
+    assert re.search(r"^cpu +matmul +6 +\d+\.\d$", out, re.MULTILINE)
+    assert re.search(r"About \d+ minutes, [\d.]+ GB of disk, at most [\d.]+ GB of memory \(estimates\)", out)
+    assert "Data: none needed." in out
+
+
+def test_the_minutes_are_those_of_the_runs(plan):
+    """Six runs of about ten seconds and the drawing after them; a longer time budget adds itself."""
+
+    def minutes(out: str) -> float:
+        return float(re.search(r"^cpu +matmul +6 +(\d+\.\d)$", out, re.MULTILINE)[1])
+
+    short, long = minutes(plan()), minutes(plan("measure={seconds: 60}"))
+    assert 0.5 < short < 2
+    assert long - short == pytest.approx(RUNS * 59.5 * 1.25 / 60, abs=0.2)  # a quarter more for warming up
+
+
+def test_what_is_measured_already_is_not_planned_again(plan):
+    study_plan_now = plan_study(CONFIG)
+    for run in study_plan_now.wanted()[:2]:
+        write_record(synthetic.record_of(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
+    assert f"{RUNS} on this host, 2 measured already, {RUNS - 2} to measure" in plan()
+
+
+@pytest.mark.parametrize("kind", ["gpu", "tpu"])
+def test_a_device_that_is_left_out_comes_with_the_command_that_would_measure_it(plan, kind):
+    (line,) = [line for line in plan().splitlines() if line.startswith(f"Left out: {kind}")]
+    assert f"({RUNS} runs): no {kind.upper()} found on this host" in line
+    assert line.endswith(f"snakemake --cores 1 {kind}")
+
+
+def test_what_only_leaves_out_is_counted(plan):
+    out = plan("only={batch_size: 64}")
+    assert "2 on this host" in out
+    assert f"Left out: {RUNS - 2} runs that `only` does not select." in out
+
+
+def test_nothing_is_written(plan):
+    plan()
+    assert [path.name for path in Path().iterdir()] == ["my study.yaml"]
+
+
+def test_overrides_merge_into_what_the_file_says(plan):
+    out = plan("measure={repeats: 5}", "study=try")
+    assert f"Study try: {3 * 15} runs configured" in out
+    values = merged(CONFIG, ["measure={repeats: 5}", "data={dir: x}", "data={sources: {mnist: files}}"])
+    assert values["measure"] == {"repeats": 5, "seconds": 0.5}
+    assert values["data"] == {"source": "standin", "dir": "x", "sources": {"mnist": "files"}}
+    assert values["workloads"] == CONFIG["workloads"]
+    assert CONFIG["measure"] == {"repeats": 2, "seconds": 0.5}
+
+
+def test_an_override_replaces_what_is_no_mapping():
+    assert merged({"run_on": ["cpu"]}, ["run_on=all"]) == {"run_on": "all"}
+    assert merged({"only": None}, ["only={device: cpu}"]) == {"only": {"device": "cpu"}}
+
+
+@pytest.mark.parametrize("override", ["study", "=x", "data={source: standin", "a=[1"])
+def test_a_broken_override_is_one_line(plan, capsys, override):
+    assert main(["plan", "--configfile", "my study.yaml", "--config", override]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"--config {override}: ")
+    assert err.count("\n") == 1
+    with pytest.raises(StudyError):
+        merged({}, [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "names"),
+    [("sede=1", "seed"), ("measure={secs: 1}", "seconds"), ("measure={repeats: 0}", "measure.repeats")],
+)
+def test_an_override_that_the_study_does_not_know_is_one_line(plan, capsys, override, names):
+    assert main(["plan", "--configfile", "my study.yaml", "--config", override]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert names in err
+    assert err.count("\n") == 1
+
+
+def test_an_absent_file_is_one_line(working_folder, capsys):
+    assert main(["plan", "--configfile", "nosuch.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "nosuch.yaml" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow  # Keras is imported to count operations
+@pytest.mark.filterwarnings("error::RuntimeWarning")  # a person would see it
+def test_what_cannot_fit_is_said_to_be_refused_and_not_counted(plan):
+    out = plan("workloads={weather_gru: {batch_size: [8, 100000], sequence_length: 168, steps_per_epoch: 2}}")
+    refused = [line for line in out.splitlines() if line.startswith("Will be refused: ")]
+    assert len(refused) == 2  # repeats
+    for line in refused:
+        assert re.search(r"cpu/weather_gru/\S*-b100000-\S*/r\d: needs about [\d,.]+ GB of memory, [\d.]+ GB are", line)
+    assert f"{RUNS + 4} on this host, 0 measured already, {RUNS + 2} to measure" in out
+    assert re.search(r"^cpu +weather_gru +2 ", out, re.MULTILINE)
+    assert "Data: weather_denmark from standin." in out
+    needed = float(re.search(r"at most ([\d.]+) GB of memory", out)[1])
+    assert needed < 10  # of those that go, not of those that are refused

@@ -1,0 +1,148 @@
+"""Learning to the end: callbacks act on what was validated, and each epoch says what it was trained with."""
+
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whichdevice.backends import backend_class
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.learning import learn
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+from whichdevice.workloads.batch_order import RandomDraws
+
+BATCH, LENGTH, HOURS = 4, 60, 2000
+RATE, LOWEST = 1e-3, 1e-4  # the recipe's first rate and the one that it stops at
+
+
+def request_for(epochs: int, validation: bool = True) -> Request:
+    return Request(
+        device="cpu", kind="cpu", replicas=1, workload="weather_gru", module="weather_gru", backend="tensorflow",
+        precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=LENGTH, repeat=1, seed=1,
+        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+        profile=False, dataset="weather_denmark", source="standin",
+    )  # fmt: skip
+
+
+class Scripted(TrainingLoop):
+    """Validation losses as told; the model's one weight counts the steps, `rates` holds each step's learning rate."""
+
+    def __init__(self, losses: list[float]) -> None:
+        import keras
+
+        self.model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+        self.model.compile(optimizer=keras.optimizers.RMSprop(RATE))
+        self.losses, self.rates, self.steps = iter(losses), [], 0
+
+    def run(self, batches: np.ndarray) -> Means:
+        self.steps += len(batches)
+        self.rates += [float(self.model.optimizer.learning_rate)] * len(batches)
+        return Means(1.0 / self.steps, None)
+
+    def reset(self) -> None:
+        self.steps = 0
+
+    def evaluate(self) -> Means:
+        return Means(next(self.losses), None)
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        raise AssertionError("learning predicts nothing")
+
+    def publish(self) -> None:
+        self.model.set_weights([np.full((1, 1), self.steps, np.float32)])
+
+    @property
+    def weight(self) -> float:
+        return float(self.model.get_weights()[0].item())
+
+
+def learned(loop: Scripted, folder: Path, epochs: int, validation: bool = True, stream: io.StringIO | None = None):
+    workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
+    order = RandomDraws(100, BATCH, 1)
+    emit = Emitter(stream or io.StringIO())
+    return learn(loop, workload, loop.model, request_for(epochs, validation), order, 3, 1.0, folder, emit)
+
+
+def test_learning_stops_when_validation_gets_no_better(tmp_path):
+    loop = Scripted([1.0, 0.5, *[0.6] * 20])
+    assert len(learned(loop, tmp_path, epochs=20)) == 2 + 5  # patience
+
+
+def test_learning_goes_on_while_validation_gets_better(tmp_path):
+    assert len(learned(Scripted([1 / n for n in range(1, 9)]), tmp_path, epochs=8)) == 8
+
+
+def test_the_best_weights_come_back(tmp_path):
+    loop = Scripted([1.0, 0.5, 0.7, 0.8])
+    learned(loop, tmp_path, epochs=4)
+    assert loop.steps == 12
+    assert loop.weight == 6  # as after the second epoch of three steps
+
+
+def test_the_rate_falls_after_an_epoch_that_got_no_better(tmp_path):
+    loop = Scripted([1.0, 0.5, 0.6, 0.4])
+    learned(loop, tmp_path, epochs=4)
+    assert loop.rates[::3] == pytest.approx([RATE, RATE, RATE, LOWEST])
+
+
+def test_each_epoch_keeps_the_rate_that_it_was_trained_with(tmp_path):
+    loop = Scripted([1.0, 0.5, 0.6, 0.4])
+    epochs = learned(loop, tmp_path, epochs=4)
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx(loop.rates[::3])
+
+
+def test_without_validation_no_callback_acts(tmp_path):
+    loop = Scripted([])  # an evaluation would end the list's iterator
+    epochs = learned(loop, tmp_path, epochs=9, validation=False)
+    assert len(epochs) == 9
+    assert {epoch.validation_loss for epoch in epochs} == {None}
+    assert loop.rates == pytest.approx([RATE] * 27)
+    assert loop.weight == 27
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):
+    stream = io.StringIO()
+    epochs = learned(Scripted([1.0, 0.5]), tmp_path, epochs=2, stream=stream)
+    messages = [json.loads(line) for line in stream.getvalue().splitlines()]
+    events = [message["event"] for message in messages]
+    assert events.count("append") == 2
+    assert all(before == "progress" for before, event in pairwise(["", *events]) if event == "append")
+    sent = [message["value"] for message in messages if message["event"] == "append"]
+    assert sent == [epoch.model_dump(mode="json") for epoch in epochs]
+
+
+def test_learning_starts_anew_whatever_was_timed_before(tmp_path):
+    loop = Scripted([1.0])
+    loop.run(np.zeros((7, BATCH), np.int32))
+    learned(loop, tmp_path, epochs=1)
+    assert loop.weight == 3
+
+
+def test_a_real_run_is_validated_on_every_held_out_hour(tmp_path):
+    """TensorFlow and the weather GRU: the best epoch's loss is that of the weights that came back."""
+    request = request_for(epochs=2)
+    backend = backend_class("tensorflow")(request, threads=2)
+    backend.start()
+    workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
+    random = np.random.default_rng(0)
+    signals = random.normal(size=(HOURS, 20)).astype(np.float32)
+    train, validation = workload.splits({"signals": signals, "times": np.arange(HOURS) * 3600})
+    model = workload.model()
+    loop = backend.training_loop(workload, model, train, validation)
+    order = workload.order(train.examples, 1)
+    epochs = learn(loop, workload, model, request, order, 3, 0.1, tmp_path, Emitter(io.StringIO()))
+
+    held_out = validation.arrays["inputs"]
+    assert held_out.shape == (1, HOURS - 24 - int(0.9 * (HOURS - 24)), 20)
+    error = np.square(model.predict(held_out, verbose=0) - validation.arrays["targets"])
+    best = min(epoch.validation_loss for epoch in epochs)
+    assert best == pytest.approx(error[:, 50:].mean(), rel=1e-4)
+    assert epochs[0].validation_loss != epochs[1].validation_loss
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([RATE, RATE])

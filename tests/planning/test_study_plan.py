@@ -1,0 +1,253 @@
+"""What a call of the workflow brings about, without Snakemake: its runs, what is left out, how it ended."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+import yaml
+
+from whichdevice.config.load import write_study
+from whichdevice.errors import StudyError
+from whichdevice.planning import study_plan
+from whichdevice.planning.study_plan import StudyPlan, plan_study
+from whichdevice.records.store import write_record
+
+CONFIG: dict[str, Any] = {
+    "study": "planned",
+    "seed": 5,
+    "data": {"source": "standin"},
+    "measure": {"repeats": 2},
+    "train": {"epochs": 1},
+    "workloads": {"matmul": {"batch_size": [64]}, "mnist_cnn": {"batch_size": [256, 512]}},
+}
+RUNS = 2 * 3  # repeats, cells; of each of three devices
+Plan = Callable[..., StudyPlan]
+
+
+@pytest.fixture
+def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Plan a call on a host that has a CPU and a GPU, whatever this one has."""
+    absent = {"tpu": "no TPU found on this host"}
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
+    monkeypatch.setattr("whichdevice.devices.absent_devices", lambda study: absent)
+    return lambda **changes: plan_study({**CONFIG, **changes})
+
+
+def end(plan: StudyPlan, *statuses: str) -> list[str]:
+    """Write records that end in these statuses, run by run in the order of measuring; their paths."""
+    runs = plan.wanted()[: len(statuses)]
+    for run, status in zip(runs, statuses, strict=True):
+        good = status == "ok"
+        record = (
+            synthetic.record_of(plan.study, run) if good else synthetic.failed_record(plan.study, run, status, "why")
+        )
+        write_record(record, Path(run.record(plan.study)))
+    return plan.records(runs)
+
+
+def test_wanted_are_the_runs_of_devices_at_hand(plan):
+    planned = plan()
+    assert len(planned.runs) == 3 * RUNS
+    assert {run.cell.device for run in planned.wanted()} == {"cpu", "gpu"}
+    assert len(planned.wanted()) == 2 * RUNS
+    assert {run.cell.device for run in planned.wanted("gpu")} == {"gpu"}
+    assert planned.wanted("tpu") == []
+
+
+def test_all_first_repeats_come_before_all_second_ones(plan):
+    repeats = [run.repeat for run in plan().wanted()]
+    assert repeats == sorted(repeats)
+    planned = plan()
+    places = [planned.place(run.path) for run in planned.runs]
+    assert places == list(range(len(planned.runs), 0, -1))
+
+
+def test_a_kind_asked_for_by_name_is_there_or_is_one_line(plan):
+    planned = plan()
+    assert len(planned.of_kind("gpu")) == RUNS
+    with pytest.raises(StudyError, match=r"^tpu: no TPU found on this host; [^\n]+$"):
+        planned.of_kind("tpu")
+
+
+def test_a_kind_that_only_leaves_nothing_of_is_no_error(plan):
+    assert plan(only={"device": "cpu"}).of_kind("gpu") == []
+
+
+def test_only_narrows_what_is_measured_and_not_the_study(plan):
+    planned = plan(only={"workload": "mnist_cnn", "batch_size": 256, "repeat": 2})
+    assert [run.path for run in planned.wanted()] == [
+        "cpu/mnist_cnn/tensorflow-float32-b256/r2",
+        "gpu/mnist_cnn/tensorflow-float32-b256/r2",
+    ]
+    assert len(planned.runs) == 3 * RUNS
+
+
+def test_earlier_records_are_kept_in_sight(plan):
+    earlier = end(plan(), *["ok"] * 2 * RUNS)
+    planned = plan(only={"workload": "matmul", "device": "cpu"})
+    others = planned.other_records()
+    assert set(others) == set(earlier) - set(planned.records(planned.wanted()))
+    assert len(others) == 2 * RUNS - 2
+    assert planned.other_times() == [Path(path).stat().st_mtime_ns for path in others]
+
+
+def test_records_of_an_absent_device_are_kept_in_sight(plan):
+    planned = plan()
+    (run, *_) = [run for run in planned.runs if run.cell.device == "tpu"]
+    assert planned.other_records() == []
+    write_record(synthetic.record_of(planned.study, run), Path(run.record(planned.study)))
+    assert planned.other_records() == [run.record(planned.study)]
+
+
+def test_a_refused_run_has_not_failed(plan):
+    paths = end(plan(only={"device": "cpu"}), "failed", "ok", "refused", "timed_out", "out_of_memory")
+    again = plan(retry="failed")
+    assert again.records(again.wanted()) == [paths[0], paths[3], paths[4]]
+
+
+def test_a_run_that_was_never_measured_has_not_failed(plan):
+    assert plan(retry="failed").wanted() == []
+
+
+def test_an_unreadable_record_has_failed(plan):
+    planned = plan(only={"device": "cpu"})
+    paths = end(planned, "ok", "ok")
+    Path(paths[0]).write_text("{", encoding="utf-8")
+    again = plan(retry="failed")
+    assert again.records(again.wanted()) == paths[:1]
+    assert "1 of 2 runs failed (1 unreadable)" in planned.closing_line()
+
+
+def test_what_failed_is_repeated_within_what_only_selects(plan):
+    end(plan(only={"device": "cpu"}), *["failed"] * 6)
+    assert len(plan(retry="failed").wanted()) == 6
+    assert len(plan(retry="failed", only={"workload": "matmul"}).wanted()) == 2
+
+
+def test_a_repeat_that_mends_everything_says_so(plan):
+    end(plan(only={"device": "cpu"}), "failed", "ok", "failed")
+    again = plan(retry="failed")
+    chosen = again.wanted()
+    assert len(chosen) == 2
+    for run in chosen:
+        write_record(synthetic.record_of(again.study, run), Path(run.record(again.study)))
+    assert "ok" in again.closing_line()
+
+
+def test_the_closing_line_counts_and_says_how_to_go_on(plan):
+    planned = plan(only={"device": "cpu"})
+    end(planned, "failed", "ok", "refused", "timed_out", "ok", "ok")
+    line = planned.closing_line()
+    assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
+    assert "1 of 6 runs refused" in line
+    assert line.endswith("snakemake --cores 1 all --forcerun measure --config retry=failed")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("statuses", "line"),
+    [
+        ([], ""),
+        (["ok"] * 6, "All 6 runs are ok."),
+        (["ok"] * 5 + ["refused"], "No run failed. 1 of 6 runs refused: they cannot fit this host."),
+    ],
+)
+def test_a_study_without_failures_ends_without_advice(plan, statuses, line):
+    planned = plan(only={"device": "cpu"})
+    end(planned, *statuses)
+    assert planned.closing_line() == line
+
+
+def test_the_closing_line_is_about_this_call_alone(plan):
+    end(plan(), "failed")  # matmul on the CPU
+    planned = plan(only={"device": "gpu"})
+    assert planned.closing_line() == ""
+    end(planned, "ok")
+    assert planned.closing_line() == "All 1 runs are ok."
+
+
+def test_a_request_holds_what_the_run_is_asked(plan):
+    planned = plan()
+    request = planned.request("gpu/mnist_cnn/tensorflow-float32-b512/r2")
+    asked = {"device": "gpu", "batch_size": 512, "repeat": 2, "seed": 6, "dataset": "mnist", "source": "standin"}
+    assert {name: request[name] for name in asked} == asked
+    assert (request["learn"], request["epochs"]) == (False, 0)  # train.repeats is 1
+    with pytest.raises(StudyError, match="no such device"):
+        planned.request("abacus/mnist_cnn/tensorflow-float32-b512/r2")
+
+
+def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
+    assert plan().datasets() == ["mnist"]
+    assert plan(only={"workload": "matmul"}).datasets() == []
+    assert plan().dataset_json("mnist") == "results/datasets/mnist/standin/dataset.json"
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The names that sources were decided for, call by call; the network comes and goes with `decided.found`."""
+
+    class Calls(list):
+        found = "standin"
+
+    calls = Calls()
+
+    def decide(names: Any, data: Any, root: Path) -> dict[str, str]:
+        calls.append(list(names))
+        return {name: data.source if data.source != "auto" else calls.found for name in names}
+
+    monkeypatch.setattr(study_plan, "decide_sources", decide)
+    return calls
+
+
+def test_sources_are_decided_once_and_kept(plan, decided):
+    first = plan(data={"source": "auto"})
+    assert first.study.data.sources == {"mnist": "standin"}
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    kept = yaml.safe_load(Path("results/planned/config.yaml").read_text(encoding="utf-8"))
+    assert kept["data"]["sources"] == {"mnist": "standin"}
+    decided.found = "tfds"  # the network is back
+    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
+    assert decided == [["mnist"]]
+
+
+def test_a_new_dataset_alone_is_decided_later(plan, decided):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    decided.found = "tfds"
+    more = plan(data={"source": "auto"}, workloads={**CONFIG["workloads"], "fashion_cnn": {}})
+    assert more.study.data.sources == {"mnist": "standin", "fashion_mnist": "tfds"}
+    assert decided == [["mnist"], ["fashion_mnist"]]
+
+
+@pytest.mark.parametrize(
+    "data", [{"source": "files", "dir": "archives"}, {"source": "auto", "sources": {"mnist": "files"}}]
+)
+def test_a_source_that_the_user_names_replaces_the_kept_one(plan, decided, data):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    assert plan(data=data).study.data.sources == {"mnist": "files"}
+
+
+def test_a_folder_of_archives_named_later_is_looked_into(plan, decided):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    decided.found = "files"
+    assert plan(data={"source": "auto", "dir": "archives"}).study.data.sources == {"mnist": "files"}
+
+
+def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):
+    Path("results/planned").mkdir(parents=True)
+    Path("results/planned/config.yaml").write_text("study: [", encoding="utf-8")
+    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
+
+
+def test_a_study_that_needs_no_data_decides_nothing(plan, decided):
+    assert plan(data={"source": "auto"}, workloads={"matmul": {}}).study.data.sources == {}
+    assert decided == []
+
+
+def test_a_backend_that_is_not_there_is_one_line(plan):
+    with pytest.raises(StudyError, match=r"^config: workloads\.matmul\.backend: [^\n]*jax[^\n]*$"):
+        plan(workloads={"matmul": {"backend": "jax"}})
