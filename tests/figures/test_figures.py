@@ -70,7 +70,7 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
 
 
 SAYS = {
-    "matmul_tflops": ["float32, warm", "bfloat16, cold", "4096"],
+    "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
     "training_curves": ["accuracy", "validation", "weather_gru"],
     "confusion_matrix": ["Ankle boot", "predicted", "wrong"],

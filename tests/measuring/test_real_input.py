@@ -10,8 +10,9 @@ from whichdevice.config.load import write_study
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.measuring.measure import measure
-from whichdevice.measuring.request import dataset_folder, study_runs
+from whichdevice.measuring.request import dataset_folder
 from whichdevice.records.schema import Record
+from whichdevice.study_runs import study_runs
 
 pytestmark = pytest.mark.slow
 

@@ -53,7 +53,7 @@ def test_every_number_of_the_table_of_cells_is_in_the_summary(tmp_path: Path) ->
     page = page_of(synthetic.full_study(), tmp_path)
     summary = pd.read_csv(tmp_path / "tables/summary.csv")
     known = set(summary.select_dtypes("number").to_numpy().ravel())
-    assert len(page.values) > 100
+    assert len(page.values) > 50
     assert [value for value in page.values if value not in known] == []
 
 

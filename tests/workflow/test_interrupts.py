@@ -1,5 +1,6 @@
 """A study that is killed or interrupted leaves only whole records, no process, and goes on where it stopped."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -38,6 +39,13 @@ def measured(folder: Path) -> list[psutil.Process]:
     return running(folder, "whichdevice.measuring.process")
 
 
+def is_importing(process: psutil.Process) -> bool:
+    """Whether a measured process has read its job and is busy with the framework: seconds before its end."""
+    with contextlib.suppress(psutil.Error):
+        return process.memory_info().rss > 100e6
+    return False
+
+
 def running(folder: Path, what: str) -> list[psutil.Process]:
     """Processes in this copy of the project whose command line holds `what`."""
     found = []
@@ -63,7 +71,7 @@ def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Po
         start_new_session=True,
     )
     until(lambda: records(project, name), WAIT, "no first record")
-    until(lambda: measured(project.folder), WAIT, "no second run")
+    until(lambda: any(map(is_importing, measured(project.folder))), WAIT, "no second run")
     return process
 
 

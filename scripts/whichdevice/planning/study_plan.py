@@ -35,12 +35,13 @@ class StudyPlan:
         """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
         return [
             run
-            for run in self.runs
-            if run.cell.device not in self.absent
-            and kind in (None, self.study.devices[run.cell.device].kind)
-            and selected(run, self.call.only)
+            for run in self._in_reach()
+            if kind in (None, self.study.devices[run.cell.device].kind)
             and (self.call.retry is None or self._failed(run))
         ]
+
+    def _in_reach(self) -> list[Run]:
+        return [run for run in self.runs if run.cell.device not in self.absent and selected(run, self.call.only)]
 
     def of_kind(self, kind: str) -> list[Run]:
         """Runs of a kind asked for by name; raises StudyError where this host has no such device."""
@@ -122,7 +123,7 @@ class StudyPlan:
 
     def closing_line(self) -> str:
         """What a person reads at the end of a study; nothing where no run belongs to it."""
-        statuses = Counter(status for run in self.wanted() if (status := self._status(run)) is not None)
+        statuses = Counter(status for run in self._in_reach() if (status := self._status(run)) is not None)
         total, refused = sum(statuses.values()), statuses.pop("refused", 0)
         failed = sum(statuses.values()) - statuses.pop("ok", 0)
         if not total:

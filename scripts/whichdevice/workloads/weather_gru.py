@@ -149,4 +149,4 @@ def _inputs(signals: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 def _scaled(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
     low, high = reference.min(axis=0), reference.max(axis=0)
-    return ((values - low) / (high - low)).astype(np.float32)
+    return ((values - low) / np.where(high > low, high - low, 1)).astype(np.float32)  # a constant signal stays 0
