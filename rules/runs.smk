@@ -34,7 +34,7 @@ rule measure:
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
     shell:
-        "python {params.script:q} {params.config:q} {output:q} --log {log:q}"
+        "exec python {params.script:q} {params.config:q} {output:q} --log {log:q} --end-with-parent"
 
 
 rule runs:

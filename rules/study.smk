@@ -29,7 +29,8 @@ onstart:
 
 
 onsuccess:
-    print(PLAN.closing_line(), file=sys.stderr)
+    if PLAN.closing_line():
+        print(PLAN.closing_line(), file=sys.stderr)
     if Path(f"{ROOT}/report.html").is_file():
         print(f"Report: {ROOT}/report.html", file=sys.stderr)
 

@@ -6,7 +6,10 @@ For example: python scripts/measure.py results/quick/config.yaml \\
 
 import argparse
 import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 from whichdevice.errors import StudyError
@@ -19,7 +22,11 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="record to write; its path names the run")
     parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
+    parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments.end_with_parent:
+        threading.Thread(target=_stop_without, args=(os.getppid(),), daemon=True).start()
     # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
     os.environ.update(thread_environment(usable_cores()))
     from whichdevice.measuring.measure import measure
@@ -36,6 +43,13 @@ def main() -> int:
         print("interrupted; the earlier record is untouched", file=sys.stderr)
         return 130
     return 0
+
+
+def _stop_without(parent: int) -> None:
+    """Snakemake may be killed without a chance to end its jobs; a run must not go on for nobody."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

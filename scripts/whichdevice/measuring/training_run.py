@@ -101,7 +101,8 @@ def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Req
     """What the kept model reaches: that of the last epoch, or of the best one where callbacks keep the best."""
     kept = epochs[-1]
     if workload.best_weights() is not None and request.validation:
-        kept = min(epochs, key=lambda epoch: epoch.validation_loss if epoch.validation_loss is not None else np.inf)
+        losses = [np.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in epochs]
+        kept = epochs[int(np.argmin(np.nan_to_num(losses, nan=np.inf, posinf=np.inf)))]
     named: dict[str, Any] = {"epoch": kept.epoch, "loss": kept.loss, "validation_loss": kept.validation_loss}
     if workload.metric is not None:
         named |= {f"training_{workload.metric}": kept.metric, f"validation_{workload.metric}": kept.validation_metric}
