@@ -14,6 +14,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.report import write_report
+from whichdevice.report.headline import _answer
 from whichdevice.tables.write import write_tables
 
 ROOT = Path(__file__).parents[2]
@@ -143,3 +144,25 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
         draw(name, tmp_path / "tables", config, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text("utf-8").count("data:image/svg+xml;base64,") == len(figure_names())
+
+
+def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
+    from types import SimpleNamespace
+
+    cells = pd.DataFrame(
+        {
+            "batch_size": [256, 1024],
+            "throughput": [4000.0, 3900.0],
+            "throughput_low": [3900.0, 3800.0],
+            "throughput_high": [4100.0, 4000.0],
+            "validation_metric": [0.97, 0.91],
+            "validation_loss": [0.1, 0.3],
+        }
+    ).assign(
+        unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, fraction=1.0, learned_epochs=2
+    )
+    cells = cells.assign(metric="accuracy", epoch_time=15.0, tflops=0.1)
+    study = SimpleNamespace(speedups=pd.DataFrame(columns=["comparison", "workload", "compared"]), devices=["cpu"])
+    answer = _answer(study, "mnist_cnn", cells)
+    assert "batch 256" in answer["where"]
+    assert "0.97" in answer["quality"]

@@ -44,7 +44,9 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
     disturbed = int(study.measured["n_disturbed"].fillna(0).sum())
     if disturbed:
         yield Statement(
-            f"{disturbed} of these runs were disturbed by other work on the machine; they are counted.", None, True
+            f"{disturbed} of these runs were marked disturbed (other work, or a changed speed); they are counted.",
+            None,
+            True,
         )
 
 
@@ -88,7 +90,8 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
         return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
     best = cells.iloc[int(cells[column].astype("float64").fillna(-1).argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
-    bounds = None if product else interval(best["throughput_low"], best["throughput_high"])
+    scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
+    bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
     size = f"N = {best['batch_size']}" if product else f"batch {best['batch_size']}"
     return {
         "workload": workload,
@@ -97,24 +100,22 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
         "n": int(best["n_ok"]),
         "where": f"{best['device']}, {best['backend']}, {best['precision']}, {size}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
-        "quality": _quality(cells),
+        "quality": _quality(best),
         "ratios": list(_ratios(study, workload)),
         "undecided": len(study.devices) > 1,
     }
 
 
-def _quality(cells: pd.DataFrame) -> str | None:
-    learned = cells[cells["validation_metric"].notna() & (cells["metric"] == "accuracy")]
-    column, name = (
-        ("validation_metric", "validation accuracy") if len(learned) else ("validation_loss", "validation loss")
-    )
-    found = cells[cells[column].notna()].sort_values(["fraction", "learned_epochs"], kind="stable")
-    if found.empty:
+def _quality(cell: pd.Series) -> str | None:
+    """What the cell's learning runs reached: accuracy where it has one, else the validation loss."""
+    column, name = "validation_metric", f"validation {cell['metric']}"
+    if pd.isna(cell[column]):
+        column, name = "validation_loss", "validation loss"
+    if pd.isna(cell[column]):
         return None
-    last = found.iloc[-1]
-    epochs = int(last["learned_epochs"])
-    part = "" if last["fraction"] == 1 else f", {last['fraction'] * 100:.3g} % of the data"
-    return f"{name} {share(last[column])} after {epochs} epoch{'s' if epochs > 1 else ''}{part}"
+    epochs = int(cell["learned_epochs"])
+    part = "" if cell["fraction"] == 1 else f", {cell['fraction'] * 100:.3g} % of the data"
+    return f"{name} {share(cell[column])} after {epochs} epoch{'s' if epochs > 1 else ''}{part}"
 
 
 def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
