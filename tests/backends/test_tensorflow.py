@@ -8,6 +8,8 @@ from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 
+pytestmark = pytest.mark.slow
+
 BATCH, STEPS = 16, 6
 
 

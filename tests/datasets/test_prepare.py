@@ -121,6 +121,7 @@ def test_a_full_disk_is_found_before_any_work(tmp_path: Path, monkeypatch: Any) 
             prepare_dataset("mnist", source, str(tmp_path), 1, tmp_path / "mnist" / source)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", dataset_names())
 def test_a_standin_has_the_shapes_that_were_promised(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name / "standin"

@@ -52,6 +52,7 @@ def text_of(figure: str, folder: Path, out: Path) -> str:
     return " ".join(ElementTree.parse(out / f"{figure}.svg").getroot().itertext())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["empty", "tiny", "one", *SLOW])
 @pytest.mark.parametrize("figure", figure_names())
 def test_every_figure_draws_from_every_study(figure: str, study: str, studies: dict[str, Path], tmp_path: Path) -> None:

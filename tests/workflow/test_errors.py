@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "study": "errors",
     "data": {"source": "standin"},

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 STUDY = {
     "study": "dry",
     "data": {"source": "standin"},

@@ -7,6 +7,8 @@ from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 from whichdevice.workloads.shakespeare_lstm import SAMPLE_PROMPT
 
+pytestmark = pytest.mark.slow
+
 AHEAD = 24  # hours
 
 

@@ -21,7 +21,7 @@ from whichdevice.host.noise import KERNEL_SIZE, calibration
 from whichdevice.measuring.memory_need import estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
-from whichdevice.quick_import import quick_imports
+from whichdevice.quick_import import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.workloads import workload_class
@@ -107,9 +107,11 @@ def _shape(request_json: str) -> _Shape:
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quick_imports():
+    with quick_imports(), without_native_messages():
         import keras  # noqa: F401
-    costs = model_costs(workload.model(), request.sequence_length or workload.recipe.sequence_length)
+
+        model = workload.model()
+    costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
     dataset = get_dataset(request.dataset)
     splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in dataset.arrays.items()})
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())

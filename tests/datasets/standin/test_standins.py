@@ -12,6 +12,8 @@ from whichdevice.datasets.standin.garments import draw_garments
 from whichdevice.datasets.standin.text import write_plays
 from whichdevice.datasets.standin.weather import CITIES, make_weather
 
+pytestmark = pytest.mark.slow
+
 FEW = {"train": 3000, "test": 1000}
 MAKERS: dict[str, Callable[[int], Arrays]] = {
     "digits": lambda seed: draw_digits(seed, FEW),
