@@ -13,7 +13,7 @@ from whichdevice.errors import StudyError
 if TYPE_CHECKING:
     from whichdevice.config.model import Device, Study
 
-__all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "chosen", "detect", "kind", "kinds", "require_kind"]
+__all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "detect", "kind", "kinds", "require_kind"]
 
 INFRASTRUCTURE = {"__init__", "base", "machine"}
 
@@ -49,12 +49,6 @@ def absent_devices(study: "Study") -> dict[str, str]:
         if reason is not None:
             raise StudyError(_elsewhere(name, reason))
     return {name: "not named in run_on" for name in study.devices if name not in study.run_on}
-
-
-def chosen(study: "Study") -> list[str]:
-    """The devices that a call of this study measures here, in the order of the config; see absent_devices."""
-    absent = absent_devices(study)
-    return [name for name in study.devices if name not in absent]
 
 
 def require_kind(study: "Study", kind: str) -> list[str]:
