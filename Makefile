@@ -11,16 +11,17 @@ PY := .venv/bin/python
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help study environment test check lint lock config clean test-environment
+.PHONY: help study environment test check lint lock config clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make study              make the environment, run the study, write results/<study>/report.html"
 	@echo "                        CONFIG=my.yaml         another config file"
 	@echo "                        ARGS='--config ...'    further arguments for snakemake"
-	@echo "                        ENV=gpu                cpu (default), gpu or tpu: which packages"
+	@echo "                        ENV=gpu                cpu (default), gpu, torch or tpu: which packages"
 	@echo "                        PYTHON=python3.12      default: the oldest fitting python3.x on PATH"
 	@echo "make environment        only make the environment (.venv)"
+	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
 	@echo "make check              linters, types and fast tests, under a minute"
 	@echo "make test               everything"
 	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
@@ -36,6 +37,13 @@ study: environment
 
 test-environment:
 	@sh envs/install.sh test "$(PYTHON)"
+
+# PyTorch publishes CPU builds apart from the package index: no lock can hold them, and ENV=torch brings CUDA, several GB.
+TORCH_CPU := torch==2.13.0+cpu
+torch-cpu:
+	@[ -x $(PY) ] || sh envs/install.sh "$(ENV)" "$(PYTHON)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check "$(TORCH_CPU)" || \
+		{ echo "pip finds no $(TORCH_CPU): name PyTorch's CPU index by PIP_EXTRA_INDEX_URL, or take ENV=torch" >&2; exit 1; }
 
 lint: test-environment
 	$(PY) -m ruff check .

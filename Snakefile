@@ -3,7 +3,7 @@
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
 
-Stages: datasets, runs, tables, figures, report. The config's keys: docs/configuration.md.
+Stages: datasets, runs, compiled, tables, figures, report. The config's keys: docs/configuration.md.
 """
 
 
@@ -18,6 +18,7 @@ if not workflow.overwrite_configfiles:
 include: "rules/study.smk"
 include: "rules/datasets.smk"
 include: "rules/runs.smk"
+include: "rules/compiled.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"

@@ -1,4 +1,4 @@
-"""Write envs/{cpu,gpu,tpu}.yaml, the environments of `snakemake --sdm conda`, from the locks' pins.
+"""Write envs/{cpu,gpu,torch,tpu}.yaml, the environments of `snakemake --sdm conda`, from the locks' pins.
 
 Needs nothing but Python. Hashes stay in the locks; the versions are the same.
 """
@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-KINDS = ("cpu", "gpu", "tpu")
+NAMES = ("cpu", "gpu", "torch", "tpu")
 HEAD = """\
-# Generated from {kind}.lock by envs/conda.py (`make lock`), for `snakemake --sdm conda`.
+# Generated from {name}.lock by envs/conda.py (`make lock`), for `snakemake --sdm conda`.
 channels:
   - conda-forge
   - nodefaults
@@ -20,23 +20,23 @@ dependencies:
 """
 
 
-def environment(kind: str) -> str:
-    """The conda environment of one kind of device, as YAML."""
-    return HEAD.format(kind=kind) + "".join(f'      - "{pin}"\n' for pin in pins(kind))
+def environment(name: str) -> str:
+    """A conda environment with the pins of the lock of that name, as YAML."""
+    return HEAD.format(name=name) + "".join(f'      - "{pin}"\n' for pin in pins(name))
 
 
-def pins(kind: str) -> list[str]:
+def pins(name: str) -> list[str]:
     """Every requirement of a lock, with its marker and without its hashes."""
-    lines = (FOLDER / f"{kind}.lock").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / f"{name}.lock").read_text(encoding="utf-8").splitlines()
     return [line.removesuffix("\\").strip() for line in lines if line and not line.startswith((" ", "#"))]
 
 
 def main() -> None:
-    """Replace the three files."""
-    for kind in KINDS:
-        aside = FOLDER / f".{kind}.yaml.aside"
-        aside.write_text(environment(kind), encoding="utf-8")
-        os.replace(aside, FOLDER / f"{kind}.yaml")
+    """Replace the files."""
+    for name in NAMES:
+        aside = FOLDER / f".{name}.yaml.aside"
+        aside.write_text(environment(name), encoding="utf-8")
+        os.replace(aside, FOLDER / f"{name}.yaml")
 
 
 if __name__ == "__main__":

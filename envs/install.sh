@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv hold exactly what envs/<name>.lock pins; does nothing when it already does.
-# Usage: sh envs/install.sh <cpu|gpu|tpu|test> [python]
+# Usage: sh envs/install.sh <cpu|gpu|torch|tpu|test> [python]
 set -eu
 cd "$(dirname "$0")/.."
 name=$1 wanted=${2:-}
@@ -13,7 +13,7 @@ fits() { # runs, and is 3.11 to 3.13; a shim of a Python manager may stand on PA
 }
 version() { "$1" -c 'import sys; print(*sys.version_info[:2])'; }
 
-[ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu or tpu"
+[ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu, torch or tpu"
 if [ -n "$wanted" ]; then
     fits "$wanted" || fail "PYTHON=$wanted does not run as Python 3.11, 3.12 or 3.13; name one that does"
 fi
@@ -25,8 +25,12 @@ keep=yes
 [ "$(cat "$venv/.place" 2>/dev/null)" = "$place" ] && [ ! -e "$venv/.installing" ] && fits "$venv/bin/python" || keep=
 [ -z "$wanted" ] || [ -z "$keep" ] || [ "$(version "$wanted")" = "$(version "$venv/bin/python")" ] || keep=
 if [ -n "$keep" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$identity" ]; then exit 0; fi
-for other in cpu gpu tpu test; do # TensorFlow for TPUs and the ordinary one overwrite each other
-    case $name-$other in tpu-tpu) ;; tpu-* | *-tpu) [ ! -e "$venv/.installed-$other" ] || keep= ;; esac
+# What overwrites the other's files: TensorFlow for TPUs and the ordinary one; cuDNN of CUDA 12 and of CUDA 13.
+for other in cpu gpu torch tpu test; do
+    case $name-$other in
+    tpu-tpu) ;;
+    tpu-* | *-tpu | gpu-torch | torch-gpu) [ ! -e "$venv/.installed-$other" ] || keep= ;;
+    esac
 done
 
 if [ -z "$keep" ]; then

@@ -16,6 +16,6 @@ resolve() { # resolve <name> [option...]: existing pins stay unless UPGRADE=1
 }
 
 resolve cpu
-for name in gpu test; do resolve "$name" --constraints cpu.lock; done
+for name in gpu test torch; do resolve "$name" --constraints cpu.lock; done
 resolve tpu
 "$1" conda.py

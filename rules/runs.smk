@@ -4,14 +4,7 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 rule measure:
     input:
-        # Another checksum is a reason to measure again, a newer file is not: hence ancient. But below an ancient
-        # file that is itself about to be made, Snakemake looks no further: hence not for a stale one.
-        dataset=lambda wildcards: [
-            path if PLAN.is_stale(name) else ancient(path)
-            for name in [PLAN.dataset_of(wildcards.workload)]
-            if name
-            for path in [PLAN.dataset_json(name)]
-        ],
+        dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, ancient),
     output:
         update(f"{ROOT}/runs/{RUN}/record.json"),
     log:
@@ -20,7 +13,7 @@ rule measure:
         f"{ROOT}/benchmarks/runs/{RUN}.tsv"
     priority: lambda wildcards: PLAN.place(RUN.format(**wildcards))
     conda:
-        lambda wildcards: f"{workflow.basedir}/envs/{PLAN.study.devices[wildcards.device].kind}.yaml"
+        lambda wildcards: f"{workflow.basedir}/envs/{PLAN.environment(RUN.format(**wildcards))}.yaml"
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
     threads: workflow.cores or 1
     resources:

@@ -2,6 +2,7 @@
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import study_lock
+from whichdevice.planning.closing import closing_line
 from whichdevice.planning.study_plan import plan_study
 
 PLAN = or_exit(plan_study, config)
@@ -14,6 +15,8 @@ CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 wildcard_constraints:
     device=r"[^/]+",
     workload=r"[^/]+",
+    topology=r"[a-z0-9]+-[0-9x]+",
+    program=r"[a-z0-9_]+-b\d+[^/]*",
     cell=r"[^/]+",
     repeat=r"\d+",
     name=r"[^/]+",
@@ -29,8 +32,8 @@ onstart:
 
 
 onsuccess:
-    if PLAN.closing_line():
-        print(PLAN.closing_line(), file=sys.stderr)
+    if closing_line(PLAN):
+        print(closing_line(PLAN), file=sys.stderr)
     if Path(f"{ROOT}/report.html").is_file():
         print(f"Report: {ROOT}/report.html", file=sys.stderr)
 

@@ -1,10 +1,12 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
-TABLES = [f"{ROOT}/tables/{table}.csv" for table in ("runs", "epochs", "summary", "speedups", "published")]
+TABLE_NAMES = "runs epochs summary speedups crossover saturation scaling published compiled".split()
+TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 
 
 rule tables:
     input:
         records=PLAN.records(PLAN.wanted()),
+        compiled=COMPILED,
         published=f"{workflow.basedir}/config/published.csv",
     output:
         TABLES,

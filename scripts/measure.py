@@ -8,12 +8,11 @@ import argparse
 import os
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.parent import stop_with_parent
 
 
 def main() -> int:
@@ -26,7 +25,7 @@ def main() -> int:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.end_with_parent:
-        threading.Thread(target=_stop_without, args=(os.getppid(),), daemon=True).start()
+        stop_with_parent()
     # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
     os.environ.update(thread_environment(usable_cores()))
     from whichdevice.measuring.measure import measure
@@ -43,13 +42,6 @@ def main() -> int:
         print("interrupted; the earlier record is untouched", file=sys.stderr)
         return 130
     return 0
-
-
-def _stop_without(parent: int) -> None:
-    """Snakemake may be killed without a chance to end its jobs; a run must not go on for nobody."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -13,4 +13,5 @@ if "snakemake" in globals():
             [Path(path) for path in snakemake.params.records],
             Path(snakemake.input.published),
             Path(snakemake.output[0]).parent,
+            [Path(path) for path in snakemake.input.compiled],
         )

@@ -2,33 +2,33 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 from synthetic_artefacts import add_artefacts
+from synthetic_parts import (
+    FACTS,
+    INITIALISE,
+    asked_of,
+    epochs_of,
+    facts_of,
+    results_of,
+    step_time_of,
+    surroundings_of,
+)
 
-from whichdevice.cells import Cell, Run
+from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records import schema
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
+from whichdevice.tables.columns import table
 from whichdevice.tables.run_row import run_row
 from whichdevice.tables.runs import configured_runs
-
-STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor
-DEVICE_NAMES = {"cpu": "Example CPU 3.6 GHz", "gpu": "Example GPU 40 GB", "tpu": "Example TPU v2"}
-# module: unit, floating-point operations per example, weights, training examples, validation examples, dataset, metric
-FACTS: dict[str, tuple[str, float, int, int, int, str | None, str | None]] = {
-    "mnist_official": ("image", 5.6e7, 1_643_370, 60_000, 10_000, "mnist", "accuracy"),
-    "mnist_cnn": ("image", 4.2e7, 412_778, 60_000, 10_000, "mnist", "accuracy"),
-    "fashion_cnn": ("image", 5.1e8, 1_619_470, 60_000, 10_000, "fashion_mnist", "accuracy"),
-    "shakespeare_lstm": ("sequence", 1.3e9, 4_460_800, 11_000, 0, "tiny_shakespeare", "accuracy"),
-    "weather_gru": ("sequence", 8.3e8, 821_763, 5_000, 500, "weather_denmark", None),
-}
+from whichdevice.tables.write import TABLES
 
 
 def small_study(**changes: Any) -> Study:
@@ -54,64 +54,40 @@ def full_study(devices: tuple[str, ...] = ("cpu",), epochs: int = 5, repeats: in
 
 
 def record_of(study: Study, run: Run, *, source: str = "standin", noise: float = 0.03) -> Record:
-    """A run that ended well: speed by device, batch size and precision, with noise between processes."""
+    """A run that ended well: its speed is that of its cell, with noise between processes."""
     cell, device, workload = run.cell, study.devices[run.cell.device], study.workloads[run.cell.workload]
     module = workload.module or cell.workload
     random = np.random.default_rng(int(hashlib.sha256(run.path.encode()).hexdigest()[:8], 16))
-    facts = _facts(cell, module, workload)
-    slow = _step_time(cell, device.kind, facts) * float(np.exp(random.normal(0, noise)))
+    facts = facts_of(cell, module, workload, device.replicas)
+    slow = step_time_of(cell, device, facts) * float(np.exp(random.normal(0, noise)))
     windows = [(5, 5 * slow * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
     step_time = sum(seconds for _, seconds in windows) / 20
     learn = run.repeat <= study.train.repeats and module != "matmul"
-    epochs = _epochs(study, module, facts, slow, random) if learn else []
+    epochs = epochs_of(study, module, facts, slow, random) if learn else []
     return Record(
         study=study.study,
         run=run.path,
         status="ok",
-        asked=_asked(study, run, module, learn, source),
+        asked=asked_of(study, run, module, learn, source),
         workload=facts,
-        **_surroundings(device.kind),
+        **surroundings_of(device.kind, cell.precision),
         data=schema.DataFacts(dataset=FACTS[module][5] or "", source=source, checksum="0" * 64)
         if module in FACTS
         else None,
         cold=schema.Cold(
-            start=float(random.uniform(4, 6)),
+            start=float(random.uniform(4, 6)), initialise=INITIALISE[device.kind],
             load=float(random.uniform(0.1, 0.4)), build=float(random.uniform(0.2, 0.5)),
             first_step=float(random.uniform(1, 3)) + step_time, warm_up=[(5, 6 * step_time)],
         ),
         steady=schema.Steady(
             windows=windows, steps=20, seconds=20 * step_time, step_time=step_time,
-            throughput=(1 if module == "matmul" else cell.batch_size) / step_time,
+            throughput=(device.replicas if module == "matmul" else cell.batch_size) / step_time,
             flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
         ),
         epochs=epochs,
-        results=_results(module, epochs),
+        results=results_of(module, epochs),
         memory=schema.Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
     )  # fmt: skip
-
-
-def _step_time(cell: Cell, kind: str, facts: schema.WorkloadFacts) -> float:
-    """Seconds of a step without noise: operations at the device's rate, and what each step costs besides."""
-    rate = 1.6e11 * SPEED[kind] * (1.9 if "16" in cell.precision else 1.0) * (0.85 if cell.loop == "fit" else 1.0)
-    return facts.flops_per_step / rate + {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[kind]
-
-
-def _surroundings(kind: str) -> dict[str, Any]:
-    """What all runs on a kind of device share: machine, software, energy, noise and times."""
-    return {
-        "machine": schema.Machine(
-            device_name=DEVICE_NAMES[kind], cpu=DEVICE_NAMES["cpu"], cores=8, threads=8, memory=32 * 2**30,
-            architecture="x86_64", operating_system="Linux 6.1",
-        ),
-        "software": schema.Software(
-            python="3.11.9", versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
-            git_commit="0123456789abcdef", code_hash="abc123", flags={"jit_compile": "off"},
-        ),
-        "energy": schema.Energy(reason="no meter"),
-        "noise": schema.Noise(calibration_before=0.1, calibration_after=0.101, load_before=0.4, steal=0.0),
-        "started": STARTED,
-        "ended": STARTED + timedelta(seconds=30),
-    }  # fmt: skip
 
 
 def failed_record(study: Study, run: Run, status: str = "failed", reason: str = "killed by signal 9") -> Record:
@@ -152,66 +128,18 @@ def write_study(
     return config, paths
 
 
-def _facts(cell: Cell, module: str, workload: Workload) -> schema.WorkloadFacts:
-    if module not in FACTS:  # matmul, or a user's own operation
-        flops = 2.0 * cell.batch_size**3
-        return schema.WorkloadFacts(unit="product", input_shape=[cell.batch_size] * 2, flops_per_step=flops)
-    unit, flops, weights, examples, validation, _, metric = FACTS[module]
-    length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
-    example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
-    examples = int(examples * cell.fraction)
-    return schema.WorkloadFacts(
-        unit=unit, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
-        training_examples=examples, validation_examples=validation,
-        steps_per_epoch=workload.steps_per_epoch or max(1, examples // cell.batch_size),
-        flops_per_step=flops * cell.batch_size * (length / 100 if length else 1), metric=metric,
-        higher_is_better=metric is not None,
-    )  # fmt: skip
-
-
-def _asked(study: Study, run: Run, module: str, learn: bool, source: str) -> schema.Request:
-    cell, device, workload = run.cell, study.devices[run.cell.device], study.workloads[run.cell.workload]
-    return schema.Request(
-        device=cell.device, kind=device.kind, replicas=device.replicas, workload=cell.workload, module=module,
-        backend=cell.backend, precision=cell.precision, batch_size=cell.batch_size, fraction=cell.fraction,
-        loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
-        epochs=study.train.epochs or 10, steps_per_epoch=workload.steps_per_epoch, validation=True, learn=learn,
-        seconds=study.measure.seconds, min_steps=study.measure.min_steps, timeout=study.measure.timeout, profile=False,
-        dataset=FACTS[module][5] if module in FACTS else None, source=source if module in FACTS else None,
-    )  # fmt: skip
-
-
-def _epochs(
-    study: Study, module: str, facts: schema.WorkloadFacts, step_time: float, random: np.random.Generator
-) -> list[schema.Epoch]:
-    steps = facts.steps_per_epoch
-    found = []
-    for epoch in range(1, (10 if study.train.epochs is None else study.train.epochs) + 1):
-        loss = 0.9 * float(np.exp(-0.5 * epoch)) + 0.08 + float(random.normal(0, 0.004))
-        quality = None if facts.metric is None else 0.985 - 0.35 * float(np.exp(-0.6 * epoch))
-        found.append(
-            schema.Epoch(
-                epoch=epoch,
-                seconds=steps * step_time * float(np.exp(random.normal(0, 0.02))) + (2 if epoch == 1 else 0),
-                validation_seconds=0.1 * steps * step_time, loss=loss, metric=quality, validation_loss=loss * 1.1,
-                validation_metric=quality and quality - 0.004, learning_rate=1e-3,
-            )
-        )  # fmt: skip
-    return found
-
-
-def _results(module: str, epochs: list[schema.Epoch]) -> dict[str, Any]:
-    if not epochs:
-        return {}
-    last = epochs[-1]
-    results = {"loss": last.loss, "validation_loss": last.validation_loss}
-    if last.metric is not None:
-        results |= {"training_accuracy": last.metric, "validation_accuracy": last.validation_metric}
-    if FACTS[module][0] == "image":
-        results |= {"misclassified": 198, "test_images": 10_000}
-    return results
-
-
 def runs_row(record: Record) -> dict[str, Any]:
     """The row of table `runs` of a record that was never written."""
     return run_row(record, f"{record.run}/record.json")
+
+
+def runs_table(study: Study, throughput: Callable[[Run], float | None]) -> pd.DataFrame:
+    """Table `runs` of every configured run with exactly this throughput; no row where it is None."""
+    rows = []
+    for run in configured_runs(study):
+        if (value := throughput(run)) is not None:
+            record = record_of(study, run)
+            units = study.devices[run.cell.device].replicas if record.asked.module == "matmul" else run.cell.batch_size
+            record.steady = schema.Steady(steps=1, seconds=units / value, throughput=value)
+            rows.append(runs_row(record))
+    return table(rows, TABLES["runs"])

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
 AXIS_TYPES: dict[str, Any] = {"fraction": float, "loop": str, "sequence_length": int}
+# What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
+KIND_PRECISIONS = {
+    "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
+    "gpu": ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"),
+    "tpu": ("float32", "mixed_bfloat16", "bfloat16"),
+}
+KIND_BACKENDS = {
+    "cpu": ("tensorflow", "jax", "torch"),
+    "gpu": ("tensorflow", "jax", "torch"),
+    "tpu": ("tensorflow", "jax"),
+}
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
 
 
@@ -80,8 +91,8 @@ def parse_run(path: str) -> Run:
     )
 
 
-def workload_cells(device: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
-    """Every combination of one workload's axes on one device."""
+def workload_cells(device: str, kind: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
+    """Every combination of one workload's axes that a device of that kind has."""
     lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
     for backend, precision, batch_size, fraction, loop, sequence_length in product(
         workload.backend,
@@ -91,6 +102,8 @@ def workload_cells(device: str, name: str, workload: "Workload", recipe_batch_si
         workload.loop,
         lengths,
     ):
+        if backend not in KIND_BACKENDS[kind] or precision not in KIND_PRECISIONS[kind]:
+            continue
         yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
 
 

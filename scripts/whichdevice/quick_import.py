@@ -25,9 +25,12 @@ def without_native_messages() -> Iterator[None]:
 
 
 @contextmanager
-def quick_imports() -> Iterator[None]:
-    """Make optional packages look absent and keep the collector quiet while a framework is imported."""
-    hidden = [name for name in UNNEEDED if name not in sys.modules]
+def quick_imports(*others: str) -> Iterator[None]:
+    """Make optional packages look absent and keep the collector quiet while a framework is imported.
+
+    `others` are further ones, e.g. a framework that Keras would import beside the one of the run.
+    """
+    hidden = [name for name in (*UNNEEDED, *others) if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None makes an import fail
     gc.disable()
     try:

@@ -13,9 +13,9 @@ def study_runs(study: Study) -> list[Run]:
     sizes = {name: _recipe_batch_size(study, name) for name in study.workloads}
     cells = [
         cell
-        for device in study.devices
+        for device, settings in study.devices.items()
         for name, workload in study.workloads.items()
-        for cell in workload_cells(device, name, workload, sizes[name])
+        for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
     return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
 

@@ -17,7 +17,7 @@ def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:
         recipe = workload_class(workload.module or name).recipe
         if name in ("matmul", "mnist_cnn", "fashion_cnn_lee"):
             continue  # published at several sizes
-        for cell in workload_cells("cpu", name, workload, recipe.batch_size):
+        for cell in workload_cells("cpu", "cpu", name, workload, recipe.batch_size):
             assert (cell.batch_size, cell.sequence_length) == (recipe.batch_size, recipe.sequence_length), name
 
 

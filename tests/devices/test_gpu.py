@@ -19,7 +19,11 @@ class FakeNvml(SimpleNamespace):
             nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
             nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}aaa",
             nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
-            nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30),
+            nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30, free=2**29),
+            nvmlDeviceGetEnforcedPowerLimit=lambda handle: 700_000,  # mW
+            nvmlDeviceGetMaxClockInfo=lambda handle, which: {1: 1980}[which],  # MHz
+            nvmlDeviceGetClockInfo=lambda handle, which: {1: 1755 - handle}[which],
+            NVML_CLOCK_SM=1,
             nvmlSystemGetDriverVersion=lambda: "560.35",
             nvmlSystemGetCudaDriverVersion_v2=lambda: 12060,
         )
@@ -36,7 +40,27 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 def test_all_gpus_are_counted_and_the_first_is_described(nvml: FakeNvml) -> None:
     assert gpu.present() == 2
     assert gpu.absent_reason(2) is None
-    assert gpu.describe() == gpu.DeviceFacts("NVIDIA H000", 2, 2**30, "NVIDIA 560.35 (CUDA 12.6)")
+    assert gpu.describe() == gpu.DeviceFacts(
+        "NVIDIA H000", 2, 2**30, "NVIDIA 560.35 (CUDA 12.6)", free_memory=2**29, power_limit=700.0, clock_max=1.98e9
+    )
+
+
+def test_the_clock_is_that_of_the_first_visible_gpu(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gpu.clock_now() == 1.755e9
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert gpu.clock_now() == 1.754e9
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpu.clock_now() is None
+
+
+def test_a_gpu_that_tells_no_power_and_clock_is_described_without_them(nvml: FakeNvml) -> None:
+    def unsupported(*_: object) -> int:
+        raise nvml.NVMLError("Not Supported")
+
+    nvml.nvmlDeviceGetEnforcedPowerLimit = nvml.nvmlDeviceGetMaxClockInfo = nvml.nvmlDeviceGetClockInfo = unsupported
+    facts = gpu.describe()
+    assert (facts.name, facts.power_limit, facts.clock_max) == ("NVIDIA H000", None, None)
+    assert gpu.clock_now() is None
 
 
 def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
@@ -75,6 +99,7 @@ def test_without_nvml_there_is_no_gpu_and_the_reason(monkeypatch: pytest.MonkeyP
     assert gpu.present() == 0
     assert gpu.absent_reason() == "no GPU found on this host (NVML: not installed)"
     assert gpu.describe() == gpu.DeviceFacts()
+    assert gpu.clock_now() is None
 
 
 def test_an_nvml_that_fails_later_is_a_reason_too(nvml: FakeNvml) -> None:

@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
 def prepare(project: Path, project_root: Path) -> None:
     (project / "envs").mkdir(parents=True)
     shutil.copy(project_root / "envs" / "install.sh", project / "envs")
-    for name in ("cpu", "tpu", "test"):
+    for name in ("cpu", "gpu", "torch", "tpu", "test"):
         (project / "envs" / f"{name}.lock").touch()
     package = project / "scripts" / "whichdevice"
     package.mkdir(parents=True)
@@ -82,6 +82,13 @@ def test_a_changed_lock_is_installed_into_the_same_environment(made: Path) -> No
 
 
 @pytest.mark.slow
+def test_cuda_12_and_cuda_13_never_share_an_environment(made: Path) -> None:
+    install(made, "gpu", sys.executable)
+    assert "Making .venv" in install(made, "torch", sys.executable).stdout
+    assert "Bringing .venv" in install(made, "cpu", sys.executable).stdout
+
+
+@pytest.mark.slow
 def test_tensorflow_for_tpus_never_shares_an_environment(made: Path) -> None:
     assert "Making .venv" in install(made, "tpu", sys.executable).stdout
     assert not (made / ".venv" / ".installed-cpu").exists()
@@ -124,4 +131,4 @@ def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, project_roo
 
 def test_an_unknown_environment_is_refused(tmp_path: Path, project_root: Path) -> None:
     prepare(tmp_path / "p", project_root)
-    assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu or tpu\n"
+    assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu, torch or tpu\n"

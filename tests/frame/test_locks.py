@@ -9,7 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-LOCKS = ["cpu", "gpu", "tpu", "test"]
+LOCKS = ["cpu", "gpu", "torch", "tpu", "test"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_what_gpu_and_test_share_with_cpu_has_the_same_version(conda: ModuleType
         assert set(conda.pins("cpu")) <= set(conda.pins(name))
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu", "tpu"])
+@pytest.mark.parametrize("kind", ["cpu", "gpu", "torch", "tpu"])
 def test_conda_environments_have_not_drifted(kind: str, project_root: Path, conda: ModuleType) -> None:
     written = (project_root / "envs" / f"{kind}.yaml").read_text(encoding="utf-8")
     assert written == conda.environment(kind), "run `make lock`"

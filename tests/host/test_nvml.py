@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from whichdevice.host.nvml import NvmlError, open_nvml
+from whichdevice.host.nvml import NvmlError, cuda_variables, open_nvml
 
 
 def fake_pynvml(monkeypatch: pytest.MonkeyPatch, initialise: object) -> ModuleType:
@@ -51,3 +51,26 @@ def test_a_hanging_driver_costs_no_more_than_the_patience(monkeypatch: pytest.Mo
         open_nvml(patience=0.1)
     assert time.monotonic() - start < 2
     end.set()
+
+
+@pytest.mark.parametrize(
+    ("visible", "replicas", "left"),
+    [
+        (None, 1, "0"),
+        (None, 2, "0,1"),
+        ("3,1,0", 2, "3,1"),
+        ("GPU-1a", 1, "GPU-1a"),
+        ("", 1, "-1"),  # nothing visible stays nothing visible
+        ("-1", 1, "-1"),
+    ],
+)
+def test_a_process_sees_as_many_gpus_as_it_has_replicas(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, replicas: int, left: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert cuda_variables(replicas) == {"CUDA_VISIBLE_DEVICES": left, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    assert cuda_variables(replicas)["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"

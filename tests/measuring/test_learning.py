@@ -54,6 +54,9 @@ class Scripted(TrainingLoop):
     def predict(self, index: np.ndarray) -> np.ndarray:
         raise AssertionError("learning predicts nothing")
 
+    def adopt(self):
+        pass
+
     def publish(self) -> None:
         self.model.set_weights([np.full((1, 1), self.steps, np.float32)])
 
@@ -130,6 +133,7 @@ def test_a_real_run_is_validated_on_every_held_out_hour(tmp_path):
     request = request_for(epochs=2)
     backend = backend_class("tensorflow")(request, threads=2)
     backend.start()
+    backend.initialise()
     workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
     random = np.random.default_rng(0)
     signals = random.normal(size=(HOURS, 20)).astype(np.float32)

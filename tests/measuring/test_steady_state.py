@@ -1,14 +1,23 @@
 """Timing keeps what it discards and stops when both the time and the number of steps are met."""
 
 import time
+from functools import partial
 
 import pytest
 
-from whichdevice.measuring.steady_state import steady_windows, warm_up, window_steps
+from whichdevice.measuring.steady_state import steady_windows, timed, warm_up, window_steps
+
+
+def test_drawing_batches_is_outside_the_clock():
+    def prepare(steps: int):
+        time.sleep(0.05)  # drawing them
+        return lambda: None
+
+    assert timed(prepare, 1) < 0.01
 
 
 def sleeper(step_time: float):
-    return lambda steps: time.sleep(steps * step_time)
+    return lambda steps: partial(time.sleep, steps * step_time)
 
 
 def nothing(*_):

@@ -11,6 +11,7 @@ import yaml
 from whichdevice.config.load import write_study
 from whichdevice.errors import StudyError
 from whichdevice.planning import study_plan
+from whichdevice.planning.closing import closing_line
 from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.records.store import write_record
 
@@ -30,6 +31,7 @@ Plan = Callable[..., StudyPlan]
 def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Plan a call on a host that has a CPU and a GPU, whatever this one has."""
     absent = {"tpu": "no TPU found on this host"}
+    monkeypatch.setattr("sys.prefix", str(working_folder))  # an environment that nothing is known of
     monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
     monkeypatch.setattr("whichdevice.devices.absent_devices", lambda study: absent)
     return lambda **changes: plan_study({**CONFIG, **changes})
@@ -117,7 +119,7 @@ def test_an_unreadable_record_has_failed(plan):
     Path(paths[0]).write_text("{", encoding="utf-8")
     again = plan(retry="failed")
     assert again.records(again.wanted()) == paths[:1]
-    assert "1 of 2 runs failed (1 unreadable)" in planned.closing_line()
+    assert "1 of 2 runs failed (1 unreadable)" in closing_line(planned)
 
 
 def test_what_failed_is_repeated_within_what_only_selects(plan):
@@ -133,13 +135,13 @@ def test_a_repeat_that_mends_everything_says_so(plan):
     assert len(chosen) == 2
     for run in chosen:
         write_record(synthetic.record_of(again.study, run), Path(run.record(again.study)))
-    assert "ok" in again.closing_line()
+    assert "ok" in closing_line(again)
 
 
 def test_the_closing_line_counts_and_says_how_to_go_on(plan):
     planned = plan(only={"device": "cpu"})
     end(planned, "failed", "ok", "refused", "timed_out", "ok", "ok")
-    line = planned.closing_line()
+    line = closing_line(planned)
     assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
     assert "1 of 6 runs refused" in line
     assert line.endswith("snakemake --cores 1 all --forcerun measure --config retry=failed")
@@ -157,15 +159,15 @@ def test_the_closing_line_counts_and_says_how_to_go_on(plan):
 def test_a_study_without_failures_ends_without_advice(plan, statuses, line):
     planned = plan(only={"device": "cpu"})
     end(planned, *statuses)
-    assert planned.closing_line() == line
+    assert closing_line(planned) == line
 
 
 def test_the_closing_line_is_about_this_call_alone(plan):
     end(plan(), "failed")  # matmul on the CPU
     planned = plan(only={"device": "gpu"})
-    assert planned.closing_line() == ""
+    assert closing_line(planned) == ""
     end(planned, "ok")
-    assert planned.closing_line() == "All 1 runs are ok."
+    assert closing_line(planned) == "All 1 runs are ok."
 
 
 def test_a_request_holds_what_the_run_is_asked(plan):
@@ -248,6 +250,48 @@ def test_a_study_that_needs_no_data_decides_nothing(plan, decided):
     assert decided == []
 
 
-def test_a_backend_that_is_not_there_is_one_line(plan):
-    with pytest.raises(StudyError, match=r"^config: workloads\.matmul\.backend: [^\n]*jax[^\n]*$"):
-        plan(workloads={"matmul": {"backend": "jax"}})
+@pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that lacks PyTorch, whatever this one has."""
+    monkeypatch.setattr("whichdevice.planning.checks.find_spec", lambda name: None if name == "torch" else name)
+
+
+def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):
+    planned = plan(workloads={"matmul": {"batch_size": [64], "backend": ["tensorflow", "torch"]}})
+    assert {run.cell.backend for run in planned.wanted()} == {"tensorflow"}
+    assert "2 runs left out: torch is not installed" in closing_line(planned)
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_a_study_that_only_a_missing_backend_runs_is_one_line(plan):
+    with pytest.raises(StudyError, match=r"^torch is not installed in this environment: make study ENV=torch[^\n]*$"):
+        plan(workloads={"matmul": {"batch_size": [64], "backend": "torch"}})
+
+
+def test_what_a_kind_of_device_does_not_have_makes_no_cell(plan):
+    planned = plan(workloads={"matmul": {"batch_size": [64], "precision": ["float32", "tf32"]}})
+    assert {run.cell.device for run in planned.runs if run.cell.precision == "tf32"} == {"gpu"}
+    assert {run.cell.device for run in planned.runs if run.cell.precision == "float32"} == {"cpu", "gpu", "tpu"}
+
+
+def test_a_precision_that_no_device_has_is_one_line(plan):
+    asked = {"devices": {"cpu": {"kind": "cpu"}}, "workloads": {"matmul": {"batch_size": [64], "precision": "tf32"}}}
+    with pytest.raises(StudyError, match=r"^config: workloads\.matmul: no device of this study runs [^\n]*tf32[^\n]*$"):
+        plan(**asked)
+
+
+def test_a_batch_that_replicas_cannot_share_is_one_line_before_anything_runs(plan):
+    devices = {"gpus": {"kind": "gpu", "replicas": 3}}
+    with pytest.raises(StudyError, match=r"^config: workloads\.mnist_cnn\.batch_size: 256 [^\n]*3 replicas[^\n]*of 3$"):
+        plan(devices=devices)
+    plan(devices=devices, workloads={"matmul": {"batch_size": [64]}})  # every replica runs a whole product
+
+
+def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_path, monkeypatch):
+    (tmp_path / ".installed-cpu").touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    planned = plan()
+    assert {run.cell.device for run in planned.wanted()} == {"cpu"}
+    assert "make study ENV=gpu" in closing_line(planned)
+    (tmp_path / ".installed-gpu").touch()
+    assert {run.cell.device for run in plan().wanted()} == {"cpu", "gpu"}

@@ -11,11 +11,11 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.errors import StudyError
-from whichdevice.figures import draw, figure_names
+from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.report import write_report
 from whichdevice.report.headline import _answer
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.write import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,6 +120,12 @@ def test_devices_are_compared_with_interval_and_n(tmp_path: Path) -> None:
     assert re.search(r"gpu / cpu = [\d.]+ \[[\d.]+ – [\d.]+\] at batch 1024, n = 2", text)
 
 
+def test_a_precision_that_the_device_emulates_is_marked(tmp_path: Path) -> None:
+    workload = Workload(batch_size=[256], precision=["float32", "mixed_bfloat16"])
+    page = page_of(synthetic.small_study(workloads={"mnist_cnn": workload}), tmp_path)
+    assert page.text.count("emulated: this CPU has no bfloat16 products") == 1  # one of the four cells
+
+
 def test_a_study_without_any_record_has_a_page(tmp_path: Path) -> None:
     text = page_of(synthetic.small_study(), tmp_path, change=lambda run, record: None).text
     assert "Nothing was measured yet." in text
@@ -143,7 +149,9 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
     for name in figure_names():
         draw(name, tmp_path / "tables", config, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text("utf-8").count("data:image/svg+xml;base64,") == len(figure_names())
+    always = {"Speed", "Learning", "Published"}  # figures of other categories stand in sections that this study lacks
+    shown = [name for name in figure_names() if figure_facts(name).category in always]
+    assert (tmp_path / "report.html").read_text("utf-8").count("data:image/svg+xml;base64,") == len(shown) > 10
 
 
 def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
@@ -162,7 +170,36 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
         unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, fraction=1.0, learned_epochs=2
     )
     cells = cells.assign(metric="accuracy", epoch_time=15.0, tflops=0.1)
-    study = SimpleNamespace(speedups=pd.DataFrame(columns=["comparison", "workload", "compared"]), devices=["cpu"])
+    study = SimpleNamespace(speedups=pd.DataFrame(columns=list(TABLES["speedups"])), devices=["cpu"])
     answer = _answer(study, "mnist_cnn", cells)
     assert "batch 256" in answer["where"]
     assert "0.97" in answer["quality"]
+
+
+def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> None:
+    devices = {
+        "cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8),
+        "gpu1": Device(kind="gpu"), "gpu4": Device(kind="gpu", replicas=4),
+    }  # fmt: skip
+    page = page_of(synthetic.small_study(devices=devices), tmp_path)
+    text = re.sub(r"\s+", " ", page.text)
+    assert {"#which", "#scaling"} <= set(page.addresses)
+    assert "gpu1 is faster than cpu at every measured batch" in text
+    assert "Rule of thumb: GPUs and TPUs pay with large batches" in text
+    assert "1 → 4" in text and "256 → 1024" in text
+    assert "virtual replicas on one CPU: a rehearsal, no scaling" in text
+    assert "cpu8 / cpu" not in text  # a rehearsal is no verdict
+
+
+def test_a_page_without_replicas_has_no_section_of_scaling(tmp_path: Path) -> None:
+    page = page_of(synthetic.small_study(devices={"cpu": Device(kind="cpu")}), tmp_path)
+    assert "#which" in page.addresses and "#scaling" not in page.addresses
+    assert "one device only, so there is nothing to compare: mnist_cnn" in page.text
+
+
+def test_loops_and_backends_are_compared_in_the_answer(tmp_path: Path) -> None:
+    workload = Workload(batch_size=[256], backend=["jax", "tensorflow"], loop=["epoch", "fit"])
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": workload})
+    text = re.sub(r"\s+", " ", page_of(study, tmp_path).text)
+    assert re.search(r"loop epoch / fit = [\d.]+ \[[\d.]+ – [\d.]+\] at batch 256, n = 2 \(cpu, jax, float32", text)
+    assert re.search(r"jax / tensorflow = 0\.\d+ \[[\d.]+ – [\d.]+\] at batch 256, n = 2 \(cpu, float32", text)

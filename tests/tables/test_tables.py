@@ -8,10 +8,9 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.columns import Column, read_table, table, write_table
-from whichdevice.tables.published import published_table
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
@@ -65,7 +64,7 @@ def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
     write_tables(config, paths, PUBLISHED, tmp_path / "tables")
     runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
     assert runs["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
-    assert "delete it to measure anew" in runs["reason"][1]
+    assert "delete it to make it anew" in runs["reason"][1]
     assert runs["batch_size"][1] == 1024  # its path still tells which run it was
 
 
@@ -103,6 +102,23 @@ def test_cold_parts_and_computed_epochs() -> None:
     assert row["first_epoch_time"] == 3.0 + 0.5 * 233
     assert row["warm_up"] == 2.5
     assert row["cold_tflops"] == pytest.approx(row["flops_per_step"] / 3.0 / 1e12)
+
+
+def test_the_number_formats_really_used_and_the_time_to_take_the_device_stand_in_runs_and_summary() -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu"), "gpu4": Device(kind="gpu", replicas=4)},
+        workloads={"mnist_cnn": Workload(batch_size=[256], precision=["mixed_bfloat16"])},
+    )
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    runs = table(rows, TABLES["runs"])
+    for frame in (runs.drop_duplicates("device"), summary_table(runs)):
+        assert (
+            frame[["type_storage", "type_product", "type_sum"]].to_numpy().tolist()
+            == [["float32", "bfloat16", "float32"]] * 2
+        )
+        assert frame["emulated"].fillna("").tolist() == ["this CPU has no bfloat16 products", ""]
+        assert frame["initialise"].tolist() == pytest.approx([0.01, 0.8])
+        assert frame["replicas"].tolist() == [1, 4]
 
 
 def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
@@ -177,71 +193,6 @@ def test_every_axis_is_compared_with_its_baseline() -> None:
         "batch_size": ("256", "1024"),
     }
     assert (found["n"] == 2).all()
-
-
-def claim(**changes: str) -> dict[str, str]:
-    """A published figure."""
-    entry = {
-        "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
-        "batch_size": "256", "metric": "step_time", "value": "50", "unit": "us/sample", "caveat": "", "epochs": "",
-        "steps_per_epoch": "", "sequence_length": "", "status": "as published",
-    }  # fmt: skip
-    return entry | changes
-
-
-def summary_of(**workload: object) -> pd.DataFrame:
-    """The summary of one CPU cell with a step time of 25.6 ms, learned for three epochs from files."""
-    study = synthetic.small_study(
-        devices={"cpu": Device(kind="cpu")},
-        workloads={"own_name": Workload(module="mnist_cnn", batch_size=[256], **workload)},  # type: ignore[arg-type]
-        measure=Measure(repeats=1),
-        train=Train(epochs=3),
-    )
-    record = with_step_time(synthetic.record_of(study, configured_runs(study)[0], source="files"), 0.0256)
-    return summary_table(table([synthetic.runs_row(record)], TABLES["runs"]))
-
-
-def test_published_units_are_converted() -> None:
-    found = published_table([claim(), claim(unit="ms", value="12.8")], summary_of())
-    assert found["measured"].tolist() == pytest.approx([100.0, 25.6])
-    assert found["ratio"].tolist() == pytest.approx([2.0, 2.0])
-    assert found["device"].tolist() == ["cpu", "cpu"]
-
-
-@pytest.mark.parametrize(
-    ("entry", "workload", "why"),
-    [
-        (claim(metric="validation_accuracy", unit="fraction", value=".99", epochs="10"), {}, "learned for 3 epochs"),
-        (claim(metric="epoch_time", unit="s", value="5"), {"fraction": [0.1]}, "10 %|0.1 of the training data"),
-        (claim(metric="epoch_time", unit="s", value="5", steps_per_epoch="100"), {}, "234 steps per epoch"),
-        (claim(status="disputed"), {}, "doubtful"),
-    ],
-)
-def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, object], why: str) -> None:
-    row = published_table([entry], summary_of(**workload)).iloc[0]
-    assert pd.isna(row["ratio"])
-    assert pd.notna(row["measured"])
-    assert any(part in row["note"] for part in why.split("|"))
-
-
-def test_another_batch_size_is_not_the_same_thing() -> None:
-    row = published_table([claim(batch_size="512")], summary_of()).iloc[0]
-    assert (row["note"], pd.isna(row["measured"])) == ("not measured here", True)
-
-
-def test_every_published_figure_is_shown(tmp_path: Path) -> None:
-    found = tables_of(synthetic.full_study(), tmp_path)["published"]
-    claims = pd.read_csv(PUBLISHED)
-    assert (
-        len(
-            found.drop_duplicates(
-                ["source", "published_device", "published_workload", "published_batch_size", "metric"]
-            )
-        )
-        >= 40
-    )
-    assert set(claims["source"]) == set(found["source"])
-    assert not found["note"].fillna("").str.contains("no such number").any()
 
 
 def test_tables_are_the_same_bytes_every_time(tmp_path: Path) -> None:

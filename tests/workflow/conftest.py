@@ -74,8 +74,9 @@ class Project:
         return Outcome(done.returncode, done.stdout, time.monotonic() - began)
 
     def write(self, config: dict) -> None:
-        """Write the study that the next calls run."""
-        (self.folder / "study.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        """Write the study that the next calls run; it compiles nothing for TPUs unless it says so."""
+        study = {"compile": {"topologies": []}, **config}
+        (self.folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
 
     def edit(self, file: str, old: str, new: str) -> None:
         """Change a line of the copy."""

@@ -26,11 +26,11 @@ SMALL = {
         ({"only": {"device": "cpuu"}}, "cpu"),
         ({"measure": {"seconds": "long"}}, "measure.seconds"),
         (
-            {"workloads": {"mnist_cnn": {"backend": ["jax"]}}},
-            "workloads.mnist_cnn.backend: this version does not run jax",
+            {"workloads": {"mnist_cnn": {"backend": ["theano"]}}},
+            "workloads.mnist_cnn.backend: 'theano' is not known",
         ),
         ({"devices": {"cpu": {"kind": "cpu", "hardware": "TPU v22"}}}, "nearest: TPU v2"),
-        ({"workloads": {"mnist_cnn": {"loop": ["fit"]}}}, "workloads.mnist_cnn.loop: tensorflow does not run fit"),
+        ({"workloads": {"mnist_cnn": {"loop": ["fitt"]}}}, "workloads.mnist_cnn.loop: 'fitt' is not known"),
     ],
     ids=["key", "workload", "negative batch", "device", "only", "type", "backend", "hardware", "loop"],
 )

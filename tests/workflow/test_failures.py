@@ -23,8 +23,10 @@ ACTS = {
     "hangs": "time.sleep(600)",
     "dies": "os.kill(os.getpid(), signal.SIGKILL)",
     "greedy": "raise MemoryError('cannot allocate 99 TB')",
+    "oversized": "import tensorflow as tf; tf.zeros((10**7, 10**7))",
     "works": "pass",
 }
+ASKED = "batch_size 8, expected to need 0.9 GB (estimate)"
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,7 @@ def study(project):
         {
             "study": "faulty",
             "data": {"source": "standin"},
+            "compile": {"topologies": []},
             "measure": {"seconds": 0.1, "min_steps": 1, "repeats": 1, "timeout": 25},
             "workloads": workloads,
         }
@@ -56,14 +59,21 @@ def record(study, workload: str) -> Record:
     [
         ("fails", "failed", "ValueError: no luck today"),
         ("hangs", "timed_out", "still running after measure.timeout = 25 s; killed"),
-        ("dies", "out_of_memory", "killed by the system (signal 9), most likely for lack of memory"),
-        ("greedy", "out_of_memory", "MemoryError: cannot allocate 99 TB"),
+        ("dies", "out_of_memory", f"killed by the system (signal 9), most likely for lack of memory; {ASKED}"),
+        ("greedy", "out_of_memory", f"MemoryError: cannot allocate 99 TB; {ASKED}"),
         ("works", "ok", None),
     ],
 )
 def test_each_end_has_its_status_and_its_reason(study, workload, status, reason):
     found = record(study, workload)
     assert (found.status, found.reason) == (status, reason)
+
+
+def test_a_run_that_the_estimate_lets_through_ends_out_of_memory_and_names_the_size_asked_for(study):
+    found = record(study, "oversized")
+    assert found.status == "out_of_memory"
+    assert "OOM when allocating tensor with shape[10000000,10000000]" in found.reason
+    assert found.reason.endswith(f"(400,000.0 GB); {ASKED}")
 
 
 def test_a_run_that_cannot_fit_is_refused_with_what_it_needs(study):
@@ -76,7 +86,7 @@ def test_a_run_that_cannot_fit_is_refused_with_what_it_needs(study):
 
 def test_the_study_ends_well_and_says_how_many_failed_and_how_to_repeat_them(study):
     assert study.first.code == 0, study.first.out
-    assert "4 of 6 runs failed (1 failed, 2 out_of_memory, 1 timed_out). 1 of 6 runs refused" in study.first.out
+    assert "5 of 7 runs failed (1 failed, 3 out_of_memory, 1 timed_out). 1 of 7 runs refused" in study.first.out
     assert "--forcerun measure --config retry=failed" in study.first.out
     report = (study.folder / "results/faulty/report.html").read_text()
     assert "no luck today" in report
@@ -90,7 +100,7 @@ def test_the_log_of_a_failed_run_holds_its_traceback(study):
 def test_failed_runs_are_measured_again_on_demand_and_only_they(study):
     assert "Nothing to be done" in study.snakemake("all").out
     again = ("all", "--forcerun", "measure", "--config", "retry=failed")
-    assert study.snakemake("-n", *again).jobs["measure"] == 4
+    assert study.snakemake("-n", *again).jobs["measure"] == 5
     (study.folder / "mended").touch()
     done = study.snakemake(*again, "only={workload: fails}")
     assert done.code == 0, done.out

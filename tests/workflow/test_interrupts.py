@@ -58,6 +58,11 @@ def running(folder: Path, what: str) -> list[psutil.Process]:
     return found
 
 
+def listen_to_interrupts() -> None:
+    """A shell starts what it runs in the background deaf to Ctrl-C, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Popen[str]:
     """Snakemake in a process group of its own, while its second run is starting."""
     project.write({**STUDY, "study": name, "measure": {**STUDY["measure"], "repeats": repeats}})
@@ -69,6 +74,7 @@ def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Po
         stdin=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        preexec_fn=listen_to_interrupts,
     )
     until(lambda: records(project, name), WAIT, "no first record")
     until(lambda: any(map(is_importing, measured(project.folder))), WAIT, "no second run")

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from whichdevice.figures.registry import figure_names
 from whichdevice.records.schema import Record
 
 STUDY = {
@@ -16,6 +17,7 @@ STUDY = {
     "workloads": {"matmul": {"batch_size": [64, 128]}, "mnist_cnn": {"batch_size": [128], "fraction": [0.01]}},
 }
 RUNS = 6
+FIGURES = len(figure_names())
 pytestmark = pytest.mark.slow
 
 
@@ -58,7 +60,7 @@ def test_every_run_is_a_record_and_the_report_is_there(study):
     assert {record.status for record in found.values()} == {"ok"}
     assert (results(study) / "report.html").stat().st_size > 10_000
     assert {path.stem for path in results(study).glob("tables/*.csv")} == {
-        "runs", "epochs", "summary", "speedups", "published"
+        "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "compiled"
     }  # fmt: skip
     assert "All 6 runs are ok." in study.first.out
 
@@ -143,8 +145,14 @@ def test_results_in_a_fresh_checkout_are_not_measured_again(study, tmp_path):
     ("file", "old", "new", "measured", "figures"),
     [
         ("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ", 0, 1),
-        ("scripts/whichdevice/backends/tensorflow.py", "return sums / tf", "return 1.0 * sums / tf", RUNS, 12),
-        ("scripts/whichdevice/workloads/mnist_cnn.py", "layers.Dropout(0.5)", "layers.Dropout(0.45)", 2, 12),
+        (
+            "scripts/whichdevice/backends/tensorflow_training.py",
+            "return sums / tf",
+            "return 1.0 * sums / tf",
+            RUNS,
+            FIGURES,
+        ),
+        ("scripts/whichdevice/workloads/mnist_cnn.py", "layers.Dropout(0.5)", "layers.Dropout(0.45)", 2, FIGURES),
         ("scripts/whichdevice/backends/tensorflow.py", '"""', '"""Now: ', 0, 0),
     ],
     ids=["a figure", "the backend", "a workload", "a comment"],

@@ -8,8 +8,9 @@ from whichdevice.errors import StudyError
 
 
 def backend_names() -> list[str]:
-    """The backends that this version can run."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in ("__init__", "base"))
+    """The backends that this version can run: files named by letters alone, as a cell's name has them."""
+    names = {path.stem for path in Path(__file__).parent.glob("*.py") if path.stem.isalpha()}
+    return sorted(names - {"base"})
 
 
 def backend_class(name: str) -> type[Backend]:

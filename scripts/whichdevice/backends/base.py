@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.records.schema import Request
+from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+
+ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
 
 
 class Means(NamedTuple):
@@ -27,7 +29,9 @@ class OperationLoop(Protocol):
 
 
 class TrainingLoop(ABC):
-    """A model being trained on data that lies on the device."""
+    """A model being trained; `run` is given the same batches whatever the backend and the kind of loop."""
+
+    window_seconds: ClassVar[float] = 0.1  # long enough that reading clock and result costs under a thousandth
 
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:
@@ -49,13 +53,19 @@ class TrainingLoop(ABC):
     def publish(self) -> None:
         """Bring the trained values into the Keras model, so that callbacks and saving see them."""
 
+    @abstractmethod
+    def adopt(self) -> None:
+        """Go on from the values that the Keras model holds now, e.g. after loading weights."""
+
 
 class Backend(ABC):
-    """One framework on one device."""
+    """One framework on one device, of one or several replicas that share each batch."""
 
-    name: str
-    loops: tuple[str, ...]  # the training loops that it has
-    precisions: tuple[str, ...]  # the number formats that it trains in
+    name: ClassVar[str]
+    package: ClassVar[str]  # what must be installed
+    precisions: ClassVar[tuple[str, ...]]  # the number formats that it trains in
+    loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")
+    activation_copies: ClassVar[float] = 1.0  # host memory of a step, in units of the activations in costs.py
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request
@@ -68,19 +78,31 @@ class Backend(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Import the framework, take the device, set precision and seed."""
+        """Import the framework; set precision and seed."""
+
+    @abstractmethod
+    def initialise(self) -> None:
+        """Take the devices, as many as replicas are asked for; raises StudyError where they are not there."""
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """What a model is built under, so that its variables lie on every replica."""
+        return nullcontext()
 
     @abstractmethod
     def operation_loop(self, workload: OperationWorkload, random: np.random.Generator) -> OperationLoop:
-        """Place the operands and build the loop; nothing is traced or compiled yet."""
+        """Place the operands on every replica and build the loop; nothing is traced or compiled yet."""
 
     @abstractmethod
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """Place the data and build the loop; nothing is traced or compiled yet."""
+        """Place the data and build the loop that the request names; nothing is traced or compiled yet."""
 
     @abstractmethod
     def flags(self) -> Mapping[str, str]:
-        """Settings as they really are: compiler, threads, types of storage, product and sum."""
+        """Settings as they really are: compiler, threads."""
+
+    @abstractmethod
+    def types(self) -> Types:
+        """Number formats of storage, product and sum as the framework is really set."""
 
     @abstractmethod
     def device(self) -> tuple[str | None, int]:

@@ -54,6 +54,7 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def plan_lines(plan: Any) -> list[str]:
     """The plan as lines for a person."""
     from whichdevice.host.memory import available_memory
+    from whichdevice.planning.compile_plan import compiled_records
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
 
     study, wanted = plan.study, plan.wanted()
@@ -72,6 +73,7 @@ def plan_lines(plan: Any) -> list[str]:
         "Data: "
         + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
         + ".",
+        _compiles(compiled_records(study)),
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
@@ -83,18 +85,25 @@ def plan_lines(plan: Any) -> list[str]:
     return lines + _left_out(plan, refused, needs, available)
 
 
+def _compiles(records: list[str]) -> str:
+    done = sum(Path(record).is_file() for record in records)
+    return f"TPU compiler: {len(records)} programs, {done} compiled already; each takes seconds to a few minutes."
+
+
 def _left_out(plan: Any, refused: list[Any], needs: dict[Any, Any], available: float) -> list[str]:
     lines = [
         f"Left out: {name} ({sum(run.cell.device == name for run in plan.runs)} runs): {reason}; "
         f"to measure them on a machine that has one: snakemake --cores 1 {plan.study.devices[name].kind}"
         for name, reason in plan.absent.items()
     ]
+    lines += [f"Left out: the {backend} runs on {kind}: {reason}" for (kind, backend), reason in plan.missing.items()]
     lines += [
         f"Will be refused: {run.path}: needs about {needs[run].memory / 1e9:.1f} GB of memory, "
         f"{available / 1e9:.1f} GB are available"
         for run in refused
     ]
-    narrowed = len(plan.runs) - len(plan.wanted()) - sum(run.cell.device in plan.absent for run in plan.runs)
+    elsewhere = sum(run.cell.device in plan.absent or plan.platform(run) in plan.missing for run in plan.runs)
+    narrowed = len(plan.runs) - len(plan.wanted()) - elsewhere
     if narrowed:
         lines.append(f"Left out: {narrowed} runs that `only` does not select.")
     return ["", *lines] if lines else []

@@ -24,6 +24,7 @@ The recurrent workloads run smaller than published; their real shapes stand in e
 The recipes as published are in config/published.yaml."""
 QUICK_NOTES = {
     "workloads.mnist_official": "also training time against data-set size",
+    "workloads.mnist_cnn_loops": "two backends, and each one's quickest loop against plain model.fit",
     "workloads.fashion_cnn": "a tenth of the data keeps the default study short",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",

@@ -108,6 +108,6 @@ def _cells(call: Call) -> list[Cell]:
     found: list[Cell] = []
     for name, workload in call.workloads.items():
         batch_size = 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size
-        for device in call.devices:
-            found += workload_cells(device, name, workload, batch_size)
+        for device, settings in call.devices.items():
+            found += workload_cells(device, settings.kind, name, workload, batch_size)
     return found

@@ -25,6 +25,7 @@ Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
 Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
 Bool = Annotated[bool, BeforeValidator(from_text)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64), BeforeValidator(text)]
+Topology = Annotated[str, BeforeValidator(text)]  # checked against the slices that the compiler knows
 Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(many), AfterValidator(without_repeats)]
 
 
@@ -110,6 +111,22 @@ class Workload(Section):
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
 
 
+class Compile(Section):
+    """The real TPU compiler on the study's workloads; it needs Linux on x86-64 and no TPU."""
+
+    topologies: Annotated[list[Topology], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
+        ["v2-2x2"],
+        description="TPU slices: v2-2x2, v3-2x2, v4-2x2x1, v5e-2x2, v5p-2x2x1, v6e-2x2 ...; [] compiles nothing",
+    )
+    workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
+    precision: Values[Precision] = Field(
+        ["mixed_bfloat16"], description="number formats; a TPU multiplies bfloat16, and float32 in several passes"
+    )
+    batch_size: Values[PositiveInt] | None = Field(None, description="global batch sizes; empty takes each workload's")
+    largest_batch: Bool = Field(False, description="also find the largest batch that fits, by 2 to 5 more compiles")
+    timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
+
+
 def _default_devices() -> dict[str, Device]:
     return {
         "cpu": Device(kind="cpu"),
@@ -123,6 +140,14 @@ def _default_workloads() -> dict[str, Workload]:
         "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
         "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
         "mnist_cnn": Workload(batch_size=[256, 512, 1024]),
+        "mnist_cnn_loops": Workload(
+            module="mnist_cnn",
+            batch_size=[256],
+            backend=["tensorflow", "jax"],
+            loop=["epoch", "fit"],
+            fraction=[0.1],
+            epochs=0,
+        ),
         "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
@@ -157,6 +182,9 @@ class Study(Section):
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")
     train: Train = Field(default_factory=Train, description="how learning is followed")
+    compile: Compile = Field(
+        default_factory=Compile, description="what the TPU compiler says of the workloads, without a TPU"
+    )
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)] = Field(
         default_factory=_default_workloads, description="what is run, by any name"
     )

@@ -1,6 +1,6 @@
 """The publications' own recipes as a study, beside the quick default."""
 
-from whichdevice.config.model import Measure, Study, Train, Workload
+from whichdevice.config.model import Compile, Measure, Study, Train, Workload
 
 HEADER = """\
 The published study: each publication's recipe, exactly as it was published.
@@ -29,6 +29,7 @@ def published() -> Study:
         study="published",
         measure=Measure(seconds=10, repeats=10, timeout=172800),
         train=Train(epochs=None, repeats=3),
+        compile=Compile(topologies=["v2-2x2", "v3-2x2", "v4-2x2x1", "v5e-2x2", "v5p-2x2x1", "v6e-2x2"]),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
             "mnist_official": Workload(batch_size=[1024], epochs=10),

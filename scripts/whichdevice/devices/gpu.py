@@ -1,8 +1,13 @@
 """NVIDIA GPUs, found through NVML."""
 
+from collections.abc import Callable
+from typing import Any
+
 from whichdevice.devices.base import DeviceFacts
 from whichdevice.host.environment import visible_list
 from whichdevice.host.nvml import NvmlError, handle, open_nvml, text, visible_gpus
+
+MEGAHERTZ = 1e6
 
 
 def present() -> int:
@@ -21,7 +26,10 @@ def absent_reason(replicas: int = 1) -> str | None:
 
 
 def describe() -> DeviceFacts:
-    """Name and memory of the first GPU, how many there are, and the driver with its CUDA version."""
+    """Name, memory, power limit and highest clock of the first GPU, how many there are, and the driver with its CUDA.
+
+    Power and clock are None where the GPU or the driver does not tell them.
+    """
     try:
         nvml = open_nvml()
     except NvmlError:
@@ -34,10 +42,37 @@ def describe() -> DeviceFacts:
         if not gpus:
             return DeviceFacts(driver=driver)
         first = handle(nvml, gpus[0])
-        name, memory = text(nvml.nvmlDeviceGetName(first)), nvml.nvmlDeviceGetMemoryInfo(first).total
-        return DeviceFacts(name, len(gpus), int(memory), driver)
+        name, memory = text(nvml.nvmlDeviceGetName(first)), nvml.nvmlDeviceGetMemoryInfo(first)
+        milliwatts = _told(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(first))
+        clock = _told(nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(first, nvml.NVML_CLOCK_SM))
+        return DeviceFacts(
+            name=name,
+            count=len(gpus),
+            memory=int(memory.total),
+            driver=driver,
+            free_memory=int(memory.free),
+            power_limit=None if milliwatts is None else milliwatts / 1000,
+            clock_max=None if clock is None else clock * MEGAHERTZ,
+        )
     except nvml.NVMLError:
         return DeviceFacts(count=present())
+
+
+def clock_now() -> float | None:
+    """Hz of the first GPU's multiprocessors at this moment; None where NVML does not tell. It never raises."""
+    try:
+        nvml = open_nvml()
+    except NvmlError:
+        return None
+    clock = _told(nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle(nvml, visible_gpus(nvml)[0]), nvml.NVML_CLOCK_SM))
+    return None if clock is None else clock * MEGAHERTZ
+
+
+def _told(nvml: Any, ask: Callable[[], int]) -> int | None:
+    try:
+        return int(ask())
+    except (nvml.NVMLError, IndexError):  # not supported by this GPU, lost, or none visible
+        return None
 
 
 def _look() -> tuple[int, str]:

@@ -23,6 +23,10 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
         architecture=platform.machine(),
         operating_system=operating_system(),
         driver=facts.driver,
+        device_memory=facts.memory if kind != "cpu" else None,  # a CPU's is the host's
+        device_memory_free=facts.free_memory,
+        power_limit=facts.power_limit,
+        clock_max=facts.clock_max,
     )
 
 

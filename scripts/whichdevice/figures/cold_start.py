@@ -8,20 +8,22 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Cold start, part by part"
 CAPTION = (
-    "Seconds from the start of a process to steady state: importing the framework, opening the data, building the "
-    "model, the first step with tracing and compilation, and the steps discarded as warm-up. Geometric means over "
-    "processes; no average of steps or epochs holds any of it."
+    "Seconds from the start of a process to steady state: importing the framework, taking the device (CUDA context, "
+    "TPU system), opening the data, building the model, the first step with tracing and compilation, and the steps "
+    "discarded as warm-up. Geometric means over processes; no average of steps or epochs holds any of it."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 24
 PARTS = {
     "start": "start",
+    "initialise": "take the device",
     "load": "load data",
     "build": "build model",
     "first_step": "first step",
     "warm_up": "warm-up",
 }
-SHADES = [style.BLUE, style.SKY, style.GREEN, style.ORANGE, "#cccccc"]
+SHADES = [style.BLUE, style.PURPLE, style.SKY, style.GREEN, style.ORANGE, "#cccccc"]
+HATCHES = ["", "xxx", "///", "...", "\\\\\\", ""]
 
 
 def draw(study: StudyResults) -> Figure:
@@ -37,7 +39,7 @@ def draw(study: StudyResults) -> Figure:
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
     left = shown["first_step"].to_numpy(float) * 0
-    for (name, text), colour, hatch in zip(PARTS.items(), SHADES, ["", "///", "...", "\\\\\\", ""], strict=True):
+    for (name, text), colour, hatch in zip(PARTS.items(), SHADES, HATCHES, strict=True):
         width = shown[name].fillna(0).to_numpy(float)
         axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=text)
         left = left + width
@@ -50,7 +52,7 @@ def draw(study: StudyResults) -> Figure:
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds")
     axes.grid(False, axis="y")
-    figure.legend(loc="outside upper right", ncols=5)
+    figure.legend(loc="outside upper right", ncols=len(PARTS))
     counts = sorted({int(n) for n in shown["n_ok"]})
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
     style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes{more}")

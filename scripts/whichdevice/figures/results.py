@@ -59,9 +59,29 @@ class StudyResults:
         return self._table("speedups")
 
     @cached_property
+    def crossover(self) -> pd.DataFrame:
+        """Table `crossover`."""
+        return self._table("crossover")
+
+    @cached_property
+    def saturation(self) -> pd.DataFrame:
+        """Table `saturation`."""
+        return self._table("saturation")
+
+    @cached_property
+    def scaling(self) -> pd.DataFrame:
+        """Table `scaling`."""
+        return self._table("scaling")
+
+    @cached_property
     def published(self) -> pd.DataFrame:
         """Table `published`."""
         return self._table("published")
+
+    @cached_property
+    def compiled(self) -> pd.DataFrame:
+        """Table `compiled`."""
+        return self._table("compiled")
 
     def _table(self, name: str) -> pd.DataFrame:
         return read_table(self.tables_folder / f"{name}.csv", TABLES[name])

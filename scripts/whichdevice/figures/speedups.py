@@ -12,7 +12,7 @@ TITLE = "Speed-ups, all else equal"
 CAPTION = (
     "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from "
     "repeats paired within the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the "
-    "compared choice is faster. One machine, one sitting."
+    "compared choice is faster. Virtual replicas on one CPU are no device here."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 16
@@ -21,7 +21,7 @@ WORDS = {
     "backend": "Backends",
     "precision": "Number formats",
     "loop": "Training loops",
-    "batch_size": "Batch sizes (examples per second) and matrix sizes N",
+    "batch_size": "Batch sizes and matrix sizes N",
 }
 
 
@@ -30,27 +30,30 @@ def draw(study: StudyResults) -> Figure:
     found = study.speedups
     if found.empty:
         return style.empty(study, "No two measured cells differ in one thing only, so there is no ratio.")
-    groups = [(name, group) for name, group in found.groupby("comparison", sort=False)]
-    heights = [min(len(group), MOST_ROWS) + 1.6 for _, group in groups]
+    groups = [(str(name), group, _shown(group)) for name, group in found.groupby("comparison", sort=False)]
+    heights = [len(shown) + 2.2 for _, _, shown in groups]
     figure = style.new_figure(9, 0.26 * sum(heights) + 1.2)
-    panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights, sharex=True)[:, 0]
+    panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
     colours = style.device_colours(study)
-    for panel, (name, group) in zip(panels, groups, strict=True):
-        shown = group if len(group) <= MOST_ROWS else _telling(group).head(MOST_ROWS)
+    for panel, (name, group, shown) in zip(panels, groups, strict=True):
         _rows(panel, shown, colours, varied=[axis for axis in LABELLED if axis != name and found[axis].nunique() > 1])
         more = f" — {len(shown)} of {len(group)}, largest sizes" if len(shown) < len(group) else ""
-        panel.set_title(WORDS.get(str(name), str(name)) + more, parse_math=False)
-    everything = found[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
-    style.log_axis(panels[-1], "x", [*everything[np.isfinite(everything)], 1.0])
-    low, high = panels[-1].get_xlim()
-    panels[-1].set_xlim(min(low, 0.8), max(high, 1.25))
-    panels[-1].set_xlabel("ratio (logarithmic)")
+        panel.set_title(WORDS.get(name, name) + more, parse_math=False)
+        extent = shown[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
+        style.log_axis(panel, "x", [*extent[np.isfinite(extent)], 1.0])
+        low, high = panel.get_xlim()
+        panel.set_xlim(min(low, 0.8), max(high, 1.25))
+    panels[-1].set_xlabel("ratio (logarithmic, each panel its own axis)")
     single = "" if len(study.devices) > 1 else "one device only: no ratio between devices; "
     style.footnote(figure, f"{single}bars: 95 % t-interval over n pairs; no bar from one pair")
     return figure
 
 
 LABELLED = ["device", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
+
+
+def _shown(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows if len(rows) <= MOST_ROWS else _telling(rows).head(MOST_ROWS)
 
 
 def _telling(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """NVIDIA's management library, opened with care: it may be missing, broken or hang."""
 
 import importlib
+import os
 import threading
 from typing import Any
 
@@ -43,11 +44,19 @@ def open_nvml(patience: float = PATIENCE) -> Any:
     return pynvml
 
 
+def cuda_variables(replicas: int) -> dict[str, str]:
+    """Environment in which a process sees the first so many of the GPUs visible here, numbered as NVML numbers them."""
+    listed = visible_list("CUDA_VISIBLE_DEVICES")
+    entries = [str(index) for index in range(replicas)] if listed is None else listed[1][:replicas]
+    order = os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    return {"CUDA_VISIBLE_DEVICES": ",".join(entries) or "-1", "CUDA_DEVICE_ORDER": order}
+
+
 def visible_gpus(pynvml: Any) -> list[int | str]:
     """GPUs that this process may use, as NVML indices or UUIDs, in the order of CUDA_VISIBLE_DEVICES.
 
     As CUDA does, the list ends at the first entry that names no GPU. CUDA numbers unlike GPUs fastest first
-    unless CUDA_DEVICE_ORDER=PCI_BUS_ID; NVML always by bus, so on hosts with mixed GPUs set that.
+    unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
     """
     count = pynvml.nvmlDeviceGetCount()
     listed = visible_list("CUDA_VISIBLE_DEVICES")

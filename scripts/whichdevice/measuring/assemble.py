@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from whichdevice.measuring.failure_reason import with_what_was_asked
 from whichdevice.records.schema import Artefact, Record, Request
 
 
@@ -34,6 +35,8 @@ class RecordDraft:
     def close(self, status: str, reason: str | None, ended: datetime, folder: Path) -> Record:
         """The finished record; artefacts named by the process are checked into it with their checksums."""
         files = self._fields.pop("artefacts", {})
+        if status == "out_of_memory":
+            reason = with_what_was_asked(reason, self._fields)
         artefacts = {
             name: Artefact(file=f"{folder.name}/{file}", sha256=_checksum(folder / file))
             for name, file in files.items()

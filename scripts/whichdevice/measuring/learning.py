@@ -43,8 +43,10 @@ def learn(
         callbacks.on_epoch_begin(number - 1)
         epochs.append(_epoch(loop, request, order, steps_per_epoch, number, left, emit))
         loop.publish()
-        epochs[-1].learning_rate = float(model.optimizer.learning_rate)  # before a callback changes it
+        rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
+        epochs[-1].learning_rate = float(rate)
         callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
+        loop.adopt()  # a callback may have changed the learning rate
         emit.append("epochs", epochs[-1])
         workload.after_epoch(number, model)
         if model.stop_training:
@@ -52,6 +54,7 @@ def learn(
     callbacks.on_train_end()
     if (best := workload.best_weights()) is not None:
         model.load_weights(best)
+        loop.adopt()
     return epochs
 
 
@@ -79,8 +82,8 @@ def _epoch(
     window = max(1, round(PROGRESS_SECONDS / left.step_time))
     seconds, sums = 0.0, np.zeros(2)
     for start in range(0, steps_per_epoch, window):
-        began = time.perf_counter()
         part = order.take(min(window, steps_per_epoch - start))
+        began = time.perf_counter()
         means = loop.run(part)
         took = time.perf_counter() - began
         seconds += took

@@ -1,22 +1,32 @@
-"""How much host memory a run will need, estimated before it starts, so that what cannot fit is refused."""
+"""How much host memory a run will need, estimated before it starts, so that what cannot fit is refused.
 
+A GPU or TPU keeps weights and activations in memory of its own: there the host needs room for the framework and
+for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
+"""
+
+from whichdevice.records.schema import Request
 from whichdevice.workloads.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
 SLACK = 1.1  # allocator and scratch buffers
 
 
-def operation_memory(bytes_per_step: float) -> float:
-    """Bytes that a single operation needs: its operands in float32, placed ones, and the result. An estimate."""
-    return FRAMEWORK_BYTES + 3 * bytes_per_step
+def operation_memory(bytes_per_step: float, request: Request) -> float:
+    """Host bytes that a single operation needs: operands in float32 and, on a CPU, placed ones and the result."""
+    if request.kind != "cpu":
+        return FRAMEWORK_BYTES + 2 * bytes_per_step
+    return FRAMEWORK_BYTES + 3 * bytes_per_step * request.replicas
 
 
-def estimated_memory(costs: Costs, batch_size: int, precision: str, data_bytes: float) -> float:
-    """Bytes: framework, data (mapped file and placed copy), weights with optimiser, activations with gradients.
+def estimated_memory(costs: Costs, request: Request, data_bytes: float, activation_copies: float) -> float:
+    """Host bytes: framework, data (mapped file and placed copy), weights with optimiser, activations with gradients.
 
-    An estimate, meant to be right within a third.
+    The CPU's replicas each have the data and the weights, and share the activations. `activation_copies` is the
+    backend's. An estimate, meant to be right within a third.
     """
-    width = 2 if precision.endswith("float16") and precision.startswith("mixed") else 4
+    if request.kind != "cpu":
+        return FRAMEWORK_BYTES + SLACK * 2 * data_bytes
+    width = 2 if request.precision.startswith("mixed_") else 4
     weights = costs.parameters * 4 * 4
-    activations = costs.activations * batch_size * width
-    return FRAMEWORK_BYTES + SLACK * (2 * data_bytes + weights + activations)
+    activations = costs.activations * request.batch_size * width * activation_copies
+    return FRAMEWORK_BYTES + SLACK * (data_bytes + request.replicas * (data_bytes + weights) + activations)

@@ -6,7 +6,6 @@ It imports neither Snakemake nor pandas, and says everything it finds through fi
 import json
 import os
 import sys
-import threading
 import time
 import traceback
 from pathlib import Path
@@ -15,9 +14,11 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.failure_reason import reason_line
 from whichdevice.measuring.operation_run import run_operation
 from whichdevice.measuring.refusal import RefusedError
 from whichdevice.measuring.training_run import run_training
+from whichdevice.parent import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
@@ -27,26 +28,29 @@ def main() -> int:
     """Run what the job file asks for; the job holds request, folders, memory limit and the clock at the start."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
-    _end_with_supervisor()
+    end_with_supervisor()
     request = Request.model_validate(job["request"])
     backend = backend_class(request.backend)(request, job["threads"])
     try:
         backend.start()
         emit.part("cold", {"start": time.monotonic() - job["started"]})
+        began = time.monotonic()
+        backend.initialise()
+        emit.part("cold", {"initialise": time.monotonic() - began})
         _run(backend, request, job, emit)
     except StudyError as error:
         emit.end("refused" if isinstance(error, RefusedError) else "failed", str(error))
     except Exception as error:
         traceback.print_exc()
         status = "out_of_memory" if _out_of_memory(backend, error) else "failed"
-        emit.end(status, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}")
+        emit.end(status, reason_line(error))
     else:
         emit.end("ok")
     return 0
 
 
 def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
-    emit.part("software", {"flags": dict(backend.flags())})
+    _tell_settings(backend, emit)
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
     workload = workload_class(request.module)(
@@ -57,7 +61,12 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
         run_training(backend, workload, request, Path(job["dataset"]), folder, job["memory_limit"], emit)
+    _tell_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory()})
+
+
+def _tell_settings(backend: Backend, emit: Emitter) -> None:
+    emit.part("software", {"flags": dict(backend.flags()), "types": backend.types().model_dump()})
 
 
 def _out_of_memory(backend: Backend, error: Exception) -> bool:
@@ -65,16 +74,6 @@ def _out_of_memory(backend: Backend, error: Exception) -> bool:
         return isinstance(error, MemoryError) or backend.is_out_of_memory(error)
     except AttributeError:  # the framework never got imported
         return False
-
-
-def _end_with_supervisor() -> None:
-    """Standard input closes when the supervisor dies, however it dies; then this process must not live on."""
-
-    def watch() -> None:
-        os.read(0, 1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 if __name__ == "__main__":

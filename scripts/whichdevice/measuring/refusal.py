@@ -8,9 +8,9 @@ class RefusedError(StudyError):
 
 
 def refuse_what_cannot_fit(need: float, available: float) -> None:
-    """Raise RefusedError where the estimated need is above what the host has left; both in bytes."""
+    """Raise RefusedError where the estimated need of host memory is above what the host has left; both in bytes."""
     if need > available:
         raise RefusedError(
-            f"needs about {need / 1e9:.1f} GB of memory (estimate), {available / 1e9:.1f} GB are available; "
-            "take a smaller batch_size or sequence_length"
+            f"needs about {need / 1e9:.1f} GB of memory (estimate), this host has {available / 1e9:.1f} GB left; "
+            "take a smaller batch_size, sequence_length or fraction"
         )

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 OnMessage = Callable[[dict[str, Any]], None]
+# They would change what float32 means behind the framework's back.
+OVERRIDES = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 GRACE_SECONDS = 5.0  # between asking a process to end and killing it
 
 
@@ -59,7 +61,8 @@ def supervise(
     The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names.
     """
     read_end, write_end = os.pipe()
-    variables = {**os.environ, **environment, "WHICHDEVICE_EVENTS": str(write_end)}
+    inherited = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
+    variables = {**inherited, **environment, "WHICHDEVICE_EVENTS": str(write_end)}
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,

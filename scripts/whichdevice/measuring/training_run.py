@@ -4,6 +4,7 @@ import io
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,10 @@ def run_training(
 ) -> None:
     """Measure and send everything but the end; artefacts go to `folder`."""
     splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays))
-    model, build = _timed(workload.model)
+    with backend.scope():
+        model, build = _timed(workload.model)
     train, validation = splits
-    facts, costs = _facts(workload, request, model, train, validation)
+    facts, costs = _facts(backend, workload, request, model, train, validation)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     loop, place = _timed(lambda: backend.training_loop(workload, model, train, validation))
@@ -44,17 +46,19 @@ def run_training(
 
     order = workload.order(train.examples, request.seed)
     step_time = time_steps(
-        lambda steps: loop.run(order.take(steps)),
+        lambda steps: partial(loop.run, order.take(steps)),
         request,
         request.batch_size,
         costs.training_flops * request.batch_size,
         facts.steps_per_epoch,
         emit,
+        loop.window_seconds,
     )
     if request.profile:
         with backend.trace(folder / "profile"):
             loop.run(order.take(PROFILED_STEPS))
-        profiles = [path.relative_to(folder).as_posix() for path in (folder / "profile").rglob("*.pb")]
+        files = [path for kind in ("*.pb", "*.pt.trace.json") for path in (folder / "profile").rglob(kind)]
+        profiles = [path.relative_to(folder).as_posix() for path in files]
         emit.part("artefacts", {"profile": profiles[0]} if profiles else {})
     if request.learn:
         fresh = workload.order(train.examples, request.seed)
@@ -70,13 +74,13 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _facts(
-    workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
+    backend: Backend, workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
 ) -> tuple[WorkloadFacts, Costs]:
     costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
     summary = io.StringIO()
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
-    need = estimated_memory(costs, request.batch_size, request.precision, data_bytes)
+    need = estimated_memory(costs, request, data_bytes, backend.activation_copies)
     sequence = workload.sequence_length if workload.recipe.sequence_length else None
     facts = WorkloadFacts(
         unit=workload.unit,

@@ -1,13 +1,20 @@
 """What a config may name but this version cannot run."""
 
 import csv
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
+from whichdevice.cells import KIND_PRECISIONS, Run
+from whichdevice.compiling.topology import TOPOLOGIES
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import TrainingWorkload
 
 HARDWARE = Path(__file__).parents[3] / "config" / "hardware.csv"
 
@@ -37,6 +44,65 @@ def check_hardware(study: Study) -> None:
             raise StudyError(
                 f"config: devices.{name}.hardware: {device.hardware} is not in config/hardware.csv; nearest: {near[0]}"
             )
+
+
+def check_cells(study: Study, runs: list[Run]) -> None:
+    """Raise StudyError where no device has what a workload asks for, or replicas cannot share a batch evenly."""
+    measured = {run.cell.workload for run in runs}
+    for name, workload in study.workloads.items():
+        if name not in measured:
+            asked = f"backend {', '.join(workload.backend)} with precision {', '.join(workload.precision)}"
+            raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see docs/devices.md")
+    for cell in dict.fromkeys(run.cell for run in runs):
+        replicas = study.devices[cell.device].replicas
+        if cell.batch_size % replicas and _trains(study, cell.workload):
+            raise StudyError(
+                f"config: workloads.{cell.workload}.batch_size: {cell.batch_size} examples cannot be divided over the "
+                f"{replicas} replicas of device {cell.device}; take a multiple of {replicas}"
+            )
+
+
+def missing_packages(study: Study) -> dict[tuple[str, str], str]:
+    """For each kind of device and backend that this environment cannot run: why, and what to do.
+
+    A framework is installed or not; whether it was built for the kind is known where envs/install.sh installed it.
+    """
+    made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
+    kinds = {device.kind for device in study.devices.values()}
+    backends = {backend for workload in study.workloads.values() for backend in workload.backend}
+    missing: dict[tuple[str, str], str] = {}
+    for kind, backend in product(sorted(kinds), sorted(backends)):
+        needed = environment_of(kind, backend)
+        how = f"make study ENV={needed} (docs/devices.md, Environments)"
+        if find_spec(backend_class(backend).package) is None:
+            missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
+        elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):
+            missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
+    return missing
+
+
+def environment_of(kind: str, backend: str) -> str:
+    """The name in envs/ that a run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
+    return "torch" if backend == "torch" else "cpu" if (kind, backend) == ("tpu", "jax") else kind
+
+
+def check_compile(study: Study) -> None:
+    """Raise StudyError on a topology, workload or precision that there is not."""
+    by_accelerator = {topology.accelerator: name for name, topology in TOPOLOGIES.items()}
+    places: tuple[tuple[str, Iterable[str], Iterable[str]], ...] = (
+        ("topologies", study.compile.topologies, TOPOLOGIES),
+        ("workload", study.compile.workload or [], study.workloads),
+        ("precision", study.compile.precision, KIND_PRECISIONS["tpu"]),
+    )
+    for place, values, known in places:
+        for value in values:
+            if value not in known:
+                nearest = f"; did you mean {by_accelerator[value]}?" if value in by_accelerator else ""
+                raise StudyError(f"config: compile.{place}: no {value}{nearest}; there are {', '.join(known)}")
+
+
+def _trains(study: Study, workload: str) -> bool:
+    return issubclass(workload_class(study.workloads[workload].module or workload), TrainingWorkload)
 
 
 def _unknown(workload: str, key: str, value: str, who: str, known: Iterable[str]) -> StudyError:

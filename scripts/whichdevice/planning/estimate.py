@@ -8,11 +8,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from whichdevice.backends import backend_class
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
@@ -102,10 +104,11 @@ def _shape(request_json: str) -> _Shape:
     options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
     workload = workload_class(request.module)(options)
     if isinstance(workload, OperationWorkload):
-        return _Shape(workload.flops_per_step, 0.0, 0, 0, operation_memory(workload.bytes_per_step), 0.0)
+        return _Shape(workload.flops_per_step, 0.0, 0, 0, operation_memory(workload.bytes_per_step, request), 0.0)
     if not isinstance(workload, TrainingWorkload) or request.dataset is None:
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")
+    os.environ.setdefault("KERAS_BACKEND", installed)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with quick_imports(), without_native_messages():
         import keras  # noqa: F401
@@ -115,11 +118,12 @@ def _shape(request_json: str) -> _Shape:
     dataset = get_dataset(request.dataset)
     splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in dataset.arrays.items()})
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
+    copies = backend_class(request.backend).activation_copies
     return _Shape(
         flops_per_step=costs.training_flops * request.batch_size,
         forward_flops=costs.forward_flops,
         steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(splits[0].examples),
         validation_examples=splits[1].examples,
-        memory=estimated_memory(costs, request.batch_size, request.precision, data_bytes),
+        memory=estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,
     )

@@ -1,9 +1,8 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
 import json
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,15 @@ from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.measure import run_code_hash
 from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
-from whichdevice.planning.checks import check_backends, check_hardware
-from whichdevice.records.store import read_record
+from whichdevice.planning.checks import (
+    check_backends,
+    check_cells,
+    check_compile,
+    check_hardware,
+    environment_of,
+    missing_packages,
+)
+from whichdevice.planning.closing import run_status
 from whichdevice.study_runs import study_runs
 
 
@@ -30,26 +36,47 @@ class StudyPlan:
     study: Study  # with the source of every dataset decided
     runs: list[Run]  # every configured run, in the order of measuring
     absent: dict[str, str]  # device: why this host does not measure it
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
 
     def wanted(self, kind: str | None = None) -> list[Run]:
         """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
         return [
             run
-            for run in self._in_reach()
+            for run in self.in_reach()
             if kind in (None, self.study.devices[run.cell.device].kind)
             and (self.call.retry is None or self._failed(run))
         ]
 
-    def _in_reach(self) -> list[Run]:
-        return [run for run in self.runs if run.cell.device not in self.absent and selected(run, self.call.only)]
+    def in_reach(self) -> list[Run]:
+        """Runs that this host and this environment can measure, narrowed by `only`."""
+        return [
+            run
+            for run in self.runs
+            if run.cell.device not in self.absent
+            and self.platform(run) not in self.missing
+            and selected(run, self.call.only)
+        ]
 
     def of_kind(self, kind: str) -> list[Run]:
         """Runs of a kind asked for by name; raises StudyError where this host has no such device."""
+        self.need_packages(kind)
         if not self.wanted(kind) and not any(
             device.kind == kind and name not in self.absent for name, device in self.study.devices.items()
         ):
             require_kind(self.study, kind)
         return self.wanted(kind)
+
+    def need_packages(self, kind: str | None = None) -> None:
+        """Raise StudyError where everything that a call asks for needs a backend that is not installed."""
+        asked = [
+            self.platform(run)
+            for run in self.runs
+            if run.cell.device not in self.absent
+            and kind in (None, self.study.devices[run.cell.device].kind)
+            and selected(run, self.call.only)
+        ]
+        if asked and set(asked) <= set(self.missing):
+            raise StudyError("; ".join(dict.fromkeys(self.missing[platform] for platform in asked)))
 
     def records(self, runs: list[Run]) -> list[str]:
         """Paths of the records of these runs."""
@@ -68,6 +95,14 @@ class StudyPlan:
         """Everything asked of the run of that path; any change in it measures the run again."""
         return build_request(self.study, parse_run(run)).model_dump(mode="json")
 
+    def environment(self, run: str) -> str:
+        """The name in envs/ that the run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
+        return environment_of(*self.platform(parse_run(run)))
+
+    def platform(self, run: Run) -> tuple[str, str]:
+        """Kind of device and backend."""
+        return self.study.devices[run.cell.device].kind, run.cell.backend
+
     def code(self, run: str) -> str:
         """Hash of the code that the run executes: its workload, its backend and the measuring itself."""
         request = self.request(run)
@@ -84,6 +119,18 @@ class StudyPlan:
     def dataset_json(self, dataset: str) -> str:
         """Path of a prepared dataset's description; its source is the study's."""
         return str(dataset_folder(self.study, dataset) / "dataset.json")
+
+    def dataset_input(self, workload: str, ancient: Callable[[str], Any]) -> list[Any]:
+        """The description of a workload's dataset as input of a rule, for Snakemake's `ancient` where that holds.
+
+        Another checksum is a reason to run again, a newer file is not. But below an ancient file that is itself about
+        to be made, Snakemake looks no further: a stale one stays as it is.
+        """
+        name = self.dataset_of(workload)
+        if name is None:
+            return []
+        path = self.dataset_json(name)
+        return [path if self.is_stale(name) else ancient(path)]
 
     def made_of(self, dataset: str) -> dict[str, str]:
         """What the dataset would be made of now; a change in it makes the dataset anew."""
@@ -119,32 +166,7 @@ class StudyPlan:
 
     def _failed(self, run: Run) -> bool:
         """Whether a run's record says so; a refused run did not fail, it would be refused again."""
-        return self._status(run) not in (None, "ok", "refused")
-
-    def closing_line(self) -> str:
-        """What a person reads at the end of a study; nothing where no run belongs to it."""
-        statuses = Counter(status for run in self._in_reach() if (status := self._status(run)) is not None)
-        total, refused = sum(statuses.values()), statuses.pop("refused", 0)
-        failed = sum(statuses.values()) - statuses.pop("ok", 0)
-        if not total:
-            return ""
-        unfit = f" {refused} of {total} runs refused: they cannot fit this host." if refused else ""
-        if not failed:
-            return f"All {total} runs are ok." if not refused else f"No run failed.{unfit}"
-        named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-        return (
-            f"{failed} of {total} runs failed ({named}).{unfit} The report says why; "
-            "to repeat the failed ones: snakemake --cores 1 all --forcerun measure --config retry=failed"
-        )
-
-    def _status(self, run: Run) -> str | None:
-        path = Path(run.record(self.study))
-        if not path.is_file():
-            return None
-        try:
-            return read_record(path).status
-        except StudyError:
-            return "unreadable"
+        return run_status(self.study, run) not in (None, "ok", "refused")
 
 
 def plan_study(config: dict[str, Any]) -> StudyPlan:
@@ -153,9 +175,15 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     study = resolved(call)
     check_backends(study)
     check_hardware(study)
+    check_compile(study)
+    runs = study_runs(study)
+    check_cells(study, runs)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
     study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(study, names)})})
-    return StudyPlan(call, study, study_runs(study), absent_devices(study))
+    missing = {} if study.run_on == "all" else missing_packages(study)
+    plan = StudyPlan(call, study, runs, absent_devices(study), missing)
+    plan.need_packages()
+    return plan
 
 
 def _sources(study: Study, names: list[str]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from whichdevice.records.redaction import Told
+
 SCHEMA_VERSION = 1
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "compiled", "modelled", "published"]
@@ -80,6 +82,20 @@ class Machine(Part):
     instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
+    device_memory: int | None = None  # bytes of one device
+    device_memory_free: int | None = None  # bytes of the first device before the run; less: others hold it
+    power_limit: float | None = None  # watts that one GPU may draw
+    clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
+    clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
+
+
+class Types(Part):
+    """Number formats really used; `emulated` says how where the device has no such product in hardware."""
+
+    storage: str  # of weights as the optimiser keeps them; of operands for a single operation
+    product: str
+    sum: str  # of the terms of a product
+    emulated: str | None = None
 
 
 class Software(Part):
@@ -89,7 +105,8 @@ class Software(Part):
     versions: dict[str, str] = Field(default_factory=dict)
     git_commit: str | None = None
     code_hash: str | None = None
-    flags: dict[str, str] = Field(default_factory=dict)  # resolved: jit_compile, oneDNN, threads, types ...
+    flags: dict[str, Told] = Field(default_factory=dict)  # resolved: jit_compile, oneDNN, threads ...
+    types: Types | None = None
 
 
 class DataFacts(Part):
@@ -104,6 +121,7 @@ class Cold(Part):
     """Everything before steady state, each timed apart. `first_step` holds trace, compilation and one step."""
 
     start: float | None = None  # process start to framework imported
+    initialise: float | None = None  # device taken: CUDA context, TPU system
     load: float | None = None  # dataset opened and placed
     build: float | None = None  # model built
     first_step: float | None = None
@@ -177,7 +195,7 @@ class Record(Part):
     run: str  # <device>/<workload>/<cell>/r<repeat>
     evidence: Evidence = "measured"
     status: Status
-    reason: str | None = None  # one line, for every status but ok
+    reason: Told | None = None  # one line, for every status but ok
     asked: Request
     workload: WorkloadFacts | None = None
     machine: Machine = Field(default_factory=Machine)

@@ -11,11 +11,15 @@ import yaml
 from whichdevice.errors import StudyError
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.figures.results import StudyResults
+from whichdevice.report.advice import advice, uncompared
+from whichdevice.report.compiled import compiled_section
 from whichdevice.report.headline import BROKEN, RETRY, answers, statements
 from whichdevice.report.numbers import cell_number, interval, number, seconds, share
+from whichdevice.report.rules_of_thumb import rules_of_thumb
+from whichdevice.report.scaling import scaling_rows
 from whichdevice.tables.write import TABLES
 
-CATEGORIES = ["Speed", "Learning"]  # figures of "Published" stand above the table of published figures
+CATEGORIES = ["Speed", "Learning"]  # figures of other ones stand in sections of their own
 MOST_LISTED = 200
 CARD = {
     "device": "Device",
@@ -41,10 +45,16 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "study": study.study,
         "statements": statements(study),
         "answers": answers(study),
+        "advice": advice(study),
+        "uncompared": uncompared(study),
+        "rules_of_thumb": rules_of_thumb(study),
+        "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
+        "scaling": scaling_rows(study),
         "cells": [_cell(row) for _, row in study.summary.iterrows() if not _is_absent(row)],
         "absent": list(_absent(study.summary)),
         "figures": list(_figures(figures_folder)),
         "categories": CATEGORIES,
+        "compiled": compiled_section(study),
         "published": [_published(row) for _, row in study.published.iterrows()],
         "cards": list(_cards(study.runs)),
         "broken": _broken(study.runs),
@@ -82,6 +92,7 @@ def _cell(row: pd.Series) -> dict[str, Any]:
         "device": row["device"],
         "workload": row["workload"],
         "settings": _settings(row),
+        "emulated": row["emulated"] if pd.notna(row["emulated"]) else None,
         "batch_size": row["batch_size"],
         "status": row["status"],
         "measured": bool(row["n_ok"] > 0),

@@ -8,6 +8,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval, seconds, share
+from whichdevice.tables.measured_values import without_rehearsals
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
@@ -16,6 +17,8 @@ SOURCES = {
     "tfds": "downloaded by TensorFlow Datasets",
 }
 RETRY = "snakemake --cores 1 all --forcerun measure --config retry=failed"
+# Axis to what keeps its ratios apart.
+COMPARED: dict[str, list[str]] = {"device": [], "backend": ["device"], "loop": ["device", "backend"]}
 
 
 class Statement(NamedTuple):
@@ -78,8 +81,9 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
 
 
 def answers(study: StudyResults) -> list[dict[str, Any]]:
-    """Per workload: the cell with the highest measured throughput, and how the devices compare."""
-    return [_answer(study, str(workload), cells) for workload, cells in study.measured.groupby("workload", sort=False)]
+    """Per workload: the cell with the highest measured throughput, and how devices, backends and loops compare."""
+    cells = without_rehearsals(study.measured)
+    return [_answer(study, str(workload), own) for workload, own in cells.groupby("workload", sort=False)]
 
 
 def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str, Any]:
@@ -119,13 +123,16 @@ def _quality(cell: pd.Series) -> str | None:
 
 
 def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
-    """Device against the first cpu, at the largest batch and the largest share of the data that both ran."""
-    found = study.speedups
-    found = found[(found["comparison"] == "device") & (found["workload"] == workload)]
-    for device, rows in found.groupby("compared", sort=False):
-        row = rows.sort_values(["fraction", "batch_size"], kind="stable").iloc[-1]
-        bounds = interval(row["ratio_low"], row["ratio_high"])
-        surely = "" if bounds and not row["ratio_low"] <= 1 <= row["ratio_high"] else " (undecided)"
-        ratio = f"{device} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'}"
-        size = "N" if row["quantity"] == "tflops" else "batch"
-        yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']}{surely}"
+    """Devices, backends and loops against their baselines, at the largest batch and share of the data that both ran."""
+    found = study.speedups[study.speedups["workload"] == workload]
+    for axis, apart in COMPARED.items():
+        own = found[found["comparison"] == axis].sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
+        for _, row in own.drop_duplicates(["compared", *apart]).sort_index().iterrows():
+            bounds = interval(row["ratio_low"], row["ratio_high"])
+            surely = "" if bounds and not row["ratio_low"] <= 1 <= row["ratio_high"] else "; undecided"
+            named = "loop " if axis == "loop" else ""
+            ratio = f"{named}{row['compared']} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'}"
+            size = "N" if row["quantity"] == "tflops" else "batch"
+            told = [str(row[name]) for name in ("device", "backend", "precision") if name != axis]
+            told += [f"loop {row['loop']}"] if axis != "loop" and row["loop"] != "epoch" else []
+            yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']} ({', '.join(told)}{surely})"

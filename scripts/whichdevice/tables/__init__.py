@@ -1,4 +1,4 @@
-"""Tables: everything that the records say, as five CSV files."""
+"""Tables: everything that the records say, as CSV files."""
 
 from whichdevice.tables.write import TABLES, write_tables
 

@@ -34,6 +34,12 @@ CELL_COLUMNS: dict[str, Column] = {
     "loop": Column("text", "epoch: many steps in one compiled program; fit: plain model.fit"),
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
 }
+TYPE_COLUMNS: dict[str, Column] = {
+    "type_storage": Column("text", "number format of weights as kept; of operands for a single operation"),
+    "type_product": Column("text", "number format of the factors of products, as really used"),
+    "type_sum": Column("text", "number format in which the terms of a product are summed"),
+    "emulated": Column("text", "how, where the device has no such products in hardware"),
+}
 
 
 def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:

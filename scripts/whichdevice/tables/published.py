@@ -57,7 +57,7 @@ MATCHING: dict[tuple[str, str], Matching] = {
     ("throughput_cold", "TFLOP/s"): Matching("cold_tflops", "n_ok", higher_is_better=True),
     ("wall_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
     ("total_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
-    ("tpu_init_time", "s"): Matching("start", "n_ok"),
+    ("tpu_init_time", "s"): Matching("initialise", "n_ok"),
     **{
         (metric, unit): Matching(column, "n_learned", 1.0, True, True, True)
         for metric, unit, column in [
@@ -153,8 +153,8 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
 
 def _unlike(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
     """What makes the measured case another one than the published, so that no ratio may be given."""
-    if entry["metric"] == "tpu_init_time":
-        yield "published: TPU initialisation alone; measured: the whole start of the process"
+    if entry["metric"] == "tpu_init_time" and cell["kind"] != "tpu":
+        yield f"published: initialisation of a TPU; measured: of a {cell['kind']}"
     for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
         wanted = _number(entry.get(name, ""))
         found = cell["steps_per_sequence" if name == "sequence_length" else name]

@@ -35,6 +35,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "python": software.python,
         "versions": _listed(software.versions, " "),
         "flags": _listed(software.flags, "="),
+        **_types(record),
         "git_commit": software.git_commit,
         "code_hash": software.code_hash,
         "started": record.started.strftime("%Y-%m-%d %H:%M:%S"),
@@ -56,6 +57,7 @@ def _speed(record: Record) -> dict[str, Any]:
         "steps_per_sequence": _sequence(record),
         "flops_per_step": flops or None,
         "start": cold.start,
+        "initialise": cold.initialise,
         "load": cold.load,
         "build": cold.build,
         "first_step": first,
@@ -98,6 +100,16 @@ def _quality(record: Record) -> dict[str, Any]:
         **final,
         "misclassified": results.get("misclassified"),
         "test_images": results.get("test_images"),
+    }
+
+
+def _types(record: Record) -> dict[str, Any]:
+    types = record.software.types
+    return {
+        "type_storage": types.storage if types else None,
+        "type_product": types.product if types else None,
+        "type_sum": types.sum if types else None,
+        "emulated": types.emulated if types else None,
     }
 
 

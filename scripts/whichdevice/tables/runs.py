@@ -7,7 +7,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import CELL_COLUMNS, Column
+from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
@@ -30,6 +30,7 @@ COLUMNS: dict[str, Column] = {
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
     "start": Column("float", "s, process start to framework imported"),
+    "initialise": Column("float", "s, device taken: CUDA context, TPU system"),
     "load": Column("float", "s, dataset opened and placed"),
     "build": Column("float", "s, model built"),
     "first_step": Column("float", "s, trace, compilation and one step"),
@@ -73,6 +74,7 @@ COLUMNS: dict[str, Column] = {
     "python": Column("text", "Python version"),
     "versions": Column("text", "versions of the libraries"),
     "flags": Column("text", "resolved settings of the framework"),
+    **TYPE_COLUMNS,
     "git_commit": Column("text", "commit of the project"),
     "code_hash": Column("text", "hash of the code that measured"),
     "started": Column("text", "start, UTC"),

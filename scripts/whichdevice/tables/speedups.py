@@ -8,6 +8,7 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
+from whichdevice.tables.measured_values import measured_values, quantity, without_rehearsals
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
@@ -29,11 +30,9 @@ COLUMNS: dict[str, Column] = {
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Every comparison along one axis; the other cell columns are those of the compared cell."""
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
-    good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
-    good = good[good["value"] > 0]
-    rows = [row for axis in AXES for row in _compared(good, axis, study)]
-    return table(rows, COLUMNS)
+    good = measured_values(runs)
+    used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
+    return table([row for axis, runs_of in used.items() for row in _compared(runs_of, axis, study)], COLUMNS)
 
 
 def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str, Any]]:
@@ -59,7 +58,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str,
             "baseline": str(first[f"{axis}_base"]),
             "compared": str(first[axis]),
             **{name: first[name] for name in CELL},
-            "quantity": "tflops" if first["unit"] == "product" else "throughput",
+            "quantity": quantity(str(first["unit"])),
             "ratio": row["mean"],
             "ratio_low": row["low"],
             "ratio_high": row["high"],
@@ -72,8 +71,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str,
 def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:
     """What other values are compared with: the first cpu, TensorFlow, float32, plain fit; else the first there is."""
     if axis == "device":
-        kinds = {name: device.kind for name, device in study.devices.items()}
-        cpus = [name for name in kinds if kinds[name] == "cpu"]
-        return next((name for name in [*cpus, *kinds] if name in values), None)
+        cpus = [name for name, device in study.devices.items() if device.kind == "cpu"]
+        return next((name for name in [*cpus, *study.devices] if name in values), None)
     preferred = PREFERRED.get(axis)
     return preferred if preferred in values else next(iter(values), None)

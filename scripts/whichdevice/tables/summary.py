@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.runs import NOT_MEASURED
 
 INTERVALS = ["step_time", "throughput"]
-COLD = ["start", "load", "build", "first_step", "warm_up"]
+COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 GEOMETRIC = [*COLD, "first_epoch_time", "epoch_time", "tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
@@ -21,12 +21,23 @@ LEARNED = {
     "misclassified": "test images taken for another class, mean over learning repeats",
     "test_images": "test images evaluated",
 }
-FIRST = ["metric", "unit", "kind", "module", "parameters", "training_examples", "steps_per_epoch", "steps_per_sequence"]
-JOINED = ["source", "device_name"]
+FIRST = [
+    "metric",
+    "unit",
+    "kind",
+    "replicas",
+    "module",
+    "parameters",
+    "training_examples",
+    "steps_per_epoch",
+    "steps_per_sequence",
+]
+JOINED = ["source", "device_name", *TYPE_COLUMNS]
 
 COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
+    "replicas": Column("int", "chips or cores that share a batch"),
     "module": Column("text", "workload file"),
     "status": Column("text", "what became of the cell's runs"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
@@ -57,6 +68,7 @@ COLUMNS: dict[str, Column] = {
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "source": Column("text", "where the data came from"),
     "device_name": Column("text", "name of the device"),
+    **TYPE_COLUMNS,
 }
 
 

@@ -1,4 +1,4 @@
-"""From records to the five tables."""
+"""From records to the tables."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
-from whichdevice.tables import epochs, published, runs, speedups, summary
+from whichdevice.tables import compiled, crossover, epochs, published, runs, saturation, scaling, speedups, summary
 from whichdevice.tables.columns import Columns, table, write_table
 from whichdevice.tables.run_row import run_row
 
@@ -18,11 +18,21 @@ TABLES: dict[str, Columns] = {
     "epochs": epochs.COLUMNS,
     "summary": summary.COLUMNS,
     "speedups": speedups.COLUMNS,
+    "crossover": crossover.COLUMNS,
+    "saturation": saturation.COLUMNS,
+    "scaling": scaling.COLUMNS,
     "published": published.COLUMNS,
+    "compiled": compiled.COLUMNS,
 }
 
 
-def write_tables(config_path: Path, record_paths: Iterable[Path], published_csv: Path, out_folder: Path) -> None:
+def write_tables(
+    config_path: Path,
+    record_paths: Iterable[Path],
+    published_csv: Path,
+    out_folder: Path,
+    compiled_paths: Iterable[Path] = (),
+) -> None:
     """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
     study = read_study(config_path)
     run_rows, epoch_rows = collect(study, record_paths)
@@ -33,7 +43,11 @@ def write_tables(config_path: Path, record_paths: Iterable[Path], published_csv:
         "epochs": table(epoch_rows, epochs.COLUMNS),
         "summary": summary_frame,
         "speedups": speedups.speedup_table(run_table, study),
+        "crossover": crossover.crossover_table(run_table, study),
+        "saturation": saturation.saturation_table(run_table),
+        "scaling": scaling.scaling_table(run_table, study),
         "published": published.published_table(published.read_published(published_csv), summary_frame),
+        "compiled": table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS),
     }
     for name, frame in frames.items():
         write_table(frame, out_folder / f"{name}.csv")

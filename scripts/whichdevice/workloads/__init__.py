@@ -13,7 +13,7 @@ from types import ModuleType
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Workload
 
-INFRASTRUCTURE = {"__init__", "base", "batch_order", "costs", "image_classifier"}
+INFRASTRUCTURE = {"__init__", "base", "batch_order", "costs", "image_classifier", "losses"}
 
 
 def workload_names() -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.workloads.base import Arrays, Outcome, Split, TrainingWorkload
+from whichdevice.workloads.losses import sparse_cross_entropy
 
 CLASSES = 10
 GALLERY_IMAGES = 100
@@ -40,9 +41,7 @@ class ImageClassifier(TrainingWorkload):
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Sparse categorical cross-entropy."""
-        import keras
-
-        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(target, prediction))
+        return sparse_cross_entropy(target, prediction)
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Share of images whose most probable class is the right one."""

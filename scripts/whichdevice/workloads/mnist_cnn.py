@@ -4,6 +4,7 @@ from typing import Any
 
 from whichdevice.workloads.base import Arrays, Recipe
 from whichdevice.workloads.image_classifier import CLASSES, ImageClassifier, softmax_classes
+from whichdevice.workloads.losses import cross_entropy
 
 
 class MnistCnn(ImageClassifier):
@@ -54,9 +55,7 @@ class MnistCnn(ImageClassifier):
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Categorical cross-entropy."""
-        import keras
-
-        return keras.ops.mean(keras.losses.categorical_crossentropy(target, prediction))
+        return cross_entropy(target, prediction)
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Share of images whose most probable class is the right one."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from whichdevice.workloads.base import Arrays, Options, Outcome, Recipe, Split, TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
+from whichdevice.workloads.losses import sparse_cross_entropy
 
 VOCABULARY = 256
 UNITS = 512
@@ -84,9 +85,7 @@ class ShakespeareLstm(TrainingWorkload):
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Sparse categorical cross-entropy, mean over all characters."""
-        import keras
-
-        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(target, prediction))
+        return sparse_cross_entropy(target, prediction)
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Share of characters foretold."""

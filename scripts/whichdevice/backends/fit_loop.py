@@ -1,0 +1,69 @@
+"""Plain `model.fit`, as most people train: one call of the compiled step per batch, fed from the host."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.workloads.base import TrainingWorkload
+
+Feed = Callable[[np.ndarray], Any]
+
+
+class FitLoop(TrainingLoop):
+    """Trains through `model.fit`; everything but training is left to the backend's own loop on the same model.
+
+    `feed` turns batches of example numbers, int32 [steps, batch], into something that `model.fit` takes.
+    """
+
+    window_seconds = 3.0  # each call of `fit` builds an iterator and callbacks anew, as once an epoch in practice
+
+    def __init__(self, workload: TrainingWorkload, model: Any, inner: TrainingLoop, feed: Feed) -> None:
+        self._model, self._inner, self._feed = model, inner, feed
+        self._has_metric = workload.metric is not None
+        metrics = [_named("quality", workload.quality)] if self._has_metric else []
+        model.compile(optimizer=model.optimizer, loss=_vector_loss(workload), metrics=metrics)
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train; `fit` has read every step's loss when it returns."""
+        history = self._model.fit(self._feed(batches), epochs=1, shuffle=False, verbose=0).history
+        return Means(float(history["loss"][-1]), float(history["quality"][-1]) if self._has_metric else None)
+
+    def reset(self) -> None:
+        """Initial weights, optimiser and random state, in the Keras model."""
+        self._inner.reset()
+        self._inner.publish()
+
+    def evaluate(self) -> Means:
+        """As the backend's own loop does."""
+        self._inner.adopt()
+        return self._inner.evaluate()
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """As the backend's own loop does."""
+        self._inner.adopt()
+        return self._inner.predict(index)
+
+    def publish(self) -> None:
+        """`fit` trains the Keras model itself: nothing to do."""
+
+    def adopt(self) -> None:
+        """`fit` trains the Keras model itself: nothing to do."""
+
+
+def _vector_loss(workload: TrainingWorkload) -> Callable[[Any, Any], Any]:
+    """The loss as [1]: of a scalar, Keras with tf.distribute adds up the replicas' gradients instead of averaging."""
+    from keras import ops
+
+    return _named("loss", lambda target, prediction: ops.reshape(workload.loss(target, prediction), (1,)))
+
+
+def _named(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Keras names its logs after the function; a bound method's name cannot be set."""
+
+    def call(target: Any, prediction: Any) -> Any:
+        return function(target, prediction)
+
+    call.__name__ = name
+    return call

@@ -1,0 +1,176 @@
+"""JAX on CPU, GPUs and TPU VM: compiled training steps over data that lies on the device.
+
+Several replicas are a mesh of devices that share each batch.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.fit_loop import FitLoop
+from whichdevice.backends.jax_devices import device_variables, take_devices
+from whichdevice.backends.jax_operation import JaxOperation
+from whichdevice.backends.jax_training import JaxTraining
+from whichdevice.backends.jax_types import types_of
+from whichdevice.backends.profile_files import without_host_name
+from whichdevice.errors import StudyError
+from whichdevice.quick_import import quick_imports
+from whichdevice.records.schema import Request, Types
+from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+
+
+class Jax(Backend):
+    """JAX with Keras."""
+
+    name = "jax"
+    package = "jax"
+    precisions = ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
+    activation_copies = 2.0  # recurrent nets 1.6 to 2.1 by XLA's own count; convolutional ones 5, checked once compiled
+
+    @staticmethod
+    def environment(request: Request, threads: int) -> dict[str, str]:
+        """Quiet start, devices as asked, threads as counted, every compilation a real one."""
+        return {
+            "KERAS_BACKEND": "jax",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "JAX_ENABLE_COMPILATION_CACHE": "false",
+            "PJRT_NPROC": str(threads),
+            **device_variables(request),
+        }
+
+    def __init__(self, request: Request, threads: int) -> None:
+        super().__init__(request, threads)
+        self._loop: JaxTraining | JaxOperation | None = None
+
+    def start(self) -> None:
+        """Import JAX and Keras, set precision and seed; threads and devices come by environment."""
+        with quick_imports("tensorflow", "torch"):
+            import jax
+            import keras
+
+            keras.utils.set_random_seed(self.request.seed)  # Keras would import TensorFlow to seed it, too
+        self._jax, self._keras = jax, keras
+        jax.config.update("jax_default_matmul_precision", self._matmul_precision())
+        keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
+
+    def _matmul_precision(self) -> str | None:
+        """Of float32 factors; left to itself JAX multiplies them in TF32 on GPUs and in bfloat16 on TPUs."""
+        precision = self.request.precision
+        if self.request.kind == "tpu" and precision != "float32":
+            return None  # mixed precision there is bfloat16 products everywhere
+        return "tensorfloat32" if precision == "tf32" else "highest"
+
+    def initialise(self) -> None:
+        """Take the devices; JAX starts its client here and a TPU its system."""
+        if self.request.precision == "tf32" and self.request.kind != "gpu":
+            raise StudyError(f"{self.request.device}: precision tf32: only GPUs have it")
+        self._devices = take_devices(self._jax, self.request)
+        self._mesh = self._jax.sharding.Mesh(np.array(self._devices), ("replica",))
+        if self.request.loop == "fit" and self.request.replicas > 1:
+            names = self._keras.distribution.list_devices(self.request.kind)[: self.request.replicas]
+            self._keras.distribution.set_distribution(self._keras.distribution.DataParallel(devices=names))
+
+    def operation_loop(self, workload: OperationWorkload, random: np.random.Generator) -> OperationLoop:
+        """Operands in the precision asked for, on every replica."""
+        dtype = self._keras.config.dtype_policy().compute_dtype
+        self._loop = JaxOperation(self._jax, self._mesh, workload, random, dtype)
+        return self._loop
+
+    def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
+        """`epoch`: data on the device, compiled steps; `fit`: fed from the host."""
+        size, replicas = self.request.batch_size, self.request.replicas
+        if size % replicas:
+            raise StudyError(f"batch_size {size} cannot be divided over {replicas} replicas")
+        model.optimizer = self._optimizer(workload, model)
+        fit = self.request.loop == "fit"
+        # XLA's CPU compiler leaves gradients of convolutions in a naive form inside loops: slower.
+        loops = self.request.kind != "cpu"
+        data = Split({}, train.examples) if fit else train
+        self._loop = JaxTraining(self._jax, self._mesh, workload, model, data, validation, loops)
+        return FitLoop(workload, model, self._loop, self._feed(workload, train)) if fit else self._loop
+
+    def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
+        """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
+        optimizer = workload.optimizer()
+        if self.request.precision == "mixed_float16":
+            optimizer = self._keras.optimizers.LossScaleOptimizer(optimizer)
+        optimizer.build(model.trainable_variables)
+        return optimizer
+
+    def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:
+        """Batches made by the host's processor, one after the other."""
+        host = self._jax.devices("cpu")[0]
+        arrays = self._jax.device_put({name: np.asarray(array) for name, array in train.arrays.items()}, host)
+        batch = self._jax.jit(workload.batch)
+
+        def feed(batches: np.ndarray) -> Iterator[Any]:
+            for index in batches:
+                yield self._jax.tree.map(np.asarray, batch(arrays, self._jax.device_put(index, host)))
+
+        return feed
+
+    def flags(self) -> Mapping[str, str]:
+        """Compiler, precision and threads: what JAX says, and what was set in its environment."""
+        config = self._jax.config
+        variables = ("XLA_FLAGS", "JAX_PLATFORMS", "PJRT_NPROC", "XLA_PYTHON_CLIENT_PREALLOCATE", "LIBTPU_INIT_ARGS")
+        return {
+            "jit_compile": str(not config.jax_disable_jit).lower(),
+            "compilation_cache": str(bool(config.jax_enable_compilation_cache)).lower(),
+            "matmul_precision": str(config.jax_default_matmul_precision),
+            "devices": str(len(self._devices)),
+            **{name: os.environ[name] for name in variables if name in os.environ},
+        }
+
+    def types(self) -> Types:
+        """Of the compiled step once there is one, until then as asked for."""
+        texts = ("", "")
+        if self._loop is not None:
+            programs = self._loop.programs
+            texts = (programs.written, programs.executed) if programs.written else self._small_product()
+        operation = isinstance(self._loop, JaxOperation)
+        policy = self._keras.config.dtype_policy()
+        storage = policy.compute_dtype if operation else policy.variable_dtype
+        return types_of(self.request.precision, self.request.kind, storage, *texts)
+
+    def _small_product(self) -> tuple[str, str]:
+        """HLO of one product, written and executed, to tell of `fit`, whose programs Keras keeps to itself."""
+        factor = self._jax.numpy.ones((64, 64), self._keras.config.dtype_policy().compute_dtype)
+        lowered = self._jax.jit(self._jax.numpy.matmul).lower(factor, factor)
+        return lowered.as_text("hlo"), lowered.compile().as_text()
+
+    def device(self) -> tuple[str | None, int]:
+        """By JAX's name; a CPU has the host's, and virtual devices are one CPU."""
+        if self.request.kind == "cpu":
+            return None, 1
+        return self._devices[0].device_kind, len(self._devices)
+
+    def peak_device_memory(self) -> int | None:
+        """JAX's own count, of the device that needed most."""
+        if self.request.kind == "cpu":
+            return None
+        peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._devices]
+        return max((int(peak) for peak in peaks if peak is not None), default=None)
+
+    @contextmanager
+    def trace(self, folder: Path) -> Iterator[None]:
+        """JAX's profiler."""
+        self._jax.profiler.start_trace(str(folder))
+        try:
+            yield
+        finally:
+            self._jax.profiler.stop_trace()
+            without_host_name(folder)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """MemoryError, or XLA that finds no room for a buffer or a program."""
+        if isinstance(error, MemoryError):
+            return True
+        said = str(error).lower()
+        return isinstance(error, RuntimeError) and any(
+            words in said for words in ("resource_exhausted", "out of memory", "ran out of memory")
+        )

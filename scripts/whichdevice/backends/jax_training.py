@@ -1,0 +1,111 @@
+"""Training by JAX: state, data and batch numbers on the device, the state given away at each step and used again."""
+
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
+from whichdevice.backends.jax_step import State, state_of, training_step, write_back
+from whichdevice.workloads.base import Split, TrainingWorkload
+
+
+class JaxTraining(TrainingLoop):
+    """Every replica holds all weights and all data and takes its share of each batch; XLA adds the reductions.
+
+    `model.optimizer` is built. `loops`: many steps in one compiled loop, where the device runs them well.
+    """
+
+    def __init__(
+        self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, train: Split, validation: Split, loops: bool
+    ) -> None:
+        self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
+        spec = jax.sharding.PartitionSpec
+        self._replicas = mesh.size
+        self._whole = jax.sharding.NamedSharding(mesh, spec())
+        self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
+        self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
+        self._arrays, self._held_out = self._place(train), self._place(validation)
+        self._state: State = self._held()
+        self._initial = jax.tree.map(np.array, self._state)
+        self.programs = StepPrograms(jax, self._step(), loops)
+        self._judge = jax.jit(self._judged)
+        self._foretell = jax.jit(self._predicted)
+
+    def _place(self, split: Split) -> Any:
+        arrays = {name: np.ascontiguousarray(array) for name, array in split.arrays.items()}
+        return self._jax.device_put(arrays, self._whole)
+
+    def _step(self) -> Any:
+        step = training_step(self._workload, self._model, self._model.optimizer)
+
+        def counted(carry: Any, constants: Any) -> Any:
+            state, sums, done = carry
+            arrays, block = constants
+            state, means = step(state, arrays, block[done % LOOP_STEPS])
+            return state, sums + means, done + 1
+
+        return counted
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train and wait for the sums, which need every step."""
+        carry = (self._state, *self._copy((np.zeros(2, np.float32), np.int32(0))))
+        for start in range(0, len(batches), LOOP_STEPS):
+            part = batches[start : start + LOOP_STEPS]
+            block = np.zeros((LOOP_STEPS, batches.shape[1]), np.int32)  # one shape, whatever the number of steps
+            block[: len(part)] = part
+            constants = (self._arrays, self._jax.device_put(block, self._rows))
+            carry = self.programs.run(carry, constants, len(part))
+        self._state, sums, _ = carry
+        return self._read(np.asarray(sums) / len(batches))
+
+    def _read(self, means: np.ndarray) -> Means:
+        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
+
+    def _judged(self, state: State, arrays: Any, index: Any) -> Any:
+        inputs, target = self._workload.batch(arrays, index)
+        prediction = self._inferred(state, inputs)
+        metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
+        jnp = self._jax.numpy
+        return jnp.stack([jnp.asarray(mean, "float32") for mean in (self._workload.loss(target, prediction), metric)])
+
+    def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
+        return self._jax.numpy.asarray(self._inferred(state, self._workload.batch(arrays, index)[0]), "float32")
+
+    def _inferred(self, state: State, inputs: Any) -> Any:
+        return self._model.stateless_call(state.trainable, state.non_trainable, inputs, training=False)[0]
+
+    def _shared(self, index: np.ndarray) -> Any:
+        """Example numbers [batch], a share on each replica where it divides, else all on each."""
+        spec = self._jax.sharding.PartitionSpec("replica" if len(index) % self._replicas == 0 else None)
+        return self._jax.device_put(index, self._jax.sharding.NamedSharding(self._whole.mesh, spec))
+
+    def evaluate(self) -> Means:
+        """Weighted by batch, so that the tail counts for what it is; compiled for whole batches and for the tail."""
+        size = self._validation.batch_size or self._workload.options.batch_size
+        examples = np.arange(self._validation.examples, dtype=np.int32)
+        parts = [examples[start : start + size] for start in range(0, len(examples), size)]
+        means = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
+        return self._read(np.average(np.asarray(means), axis=0, weights=[len(part) for part in parts]))
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Predictions of the model as it stands."""
+        return np.asarray(self._foretell(self._state, self._held_out, self._shared(index)))
+
+    def reset(self) -> None:
+        """What every weight, optimiser variable and random generator held at first."""
+        self._state = self._copy(self._initial)
+
+    def publish(self) -> None:
+        """A copy into the Keras model, as the next step gives the state's own memory away."""
+        first = self._jax.tree.map(lambda leaf: leaf.addressable_data(0), self._state)
+        copied = self._jax.tree.map(lambda leaf: self._jax.numpy.array(leaf, copy=True), first)
+        write_back(copied, self._model, self._model.optimizer)
+
+    def adopt(self) -> None:
+        """A copy of what the Keras model and its optimiser hold, on every replica."""
+        self._state = self._held()
+
+    def _held(self) -> State:
+        held = state_of(self._model, self._model.optimizer)
+        return self._copy(self._jax.device_put(held, self._whole))

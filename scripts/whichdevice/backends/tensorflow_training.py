@@ -1,0 +1,142 @@
+"""Training in TensorFlow: gather, forward, backward and update, many steps in one call.
+
+The loop runs around the replicas, as Keras' own does: one program of a step then serves any number of steps, where
+a loop inside a program that XLA compiles would be compiled anew for each number.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.tensorflow_devices import place
+from whichdevice.workloads.base import Split, TrainingWorkload
+
+
+class TensorFlowTraining(TrainingLoop):
+    """Replicas each take their share of a batch, gradients are averaged; `xla` compiles the step and what judges it."""
+
+    def __init__(
+        self,
+        tf: Any,
+        strategy: Any,
+        workload: TrainingWorkload,
+        model: Any,
+        train: Split,
+        validation: Split,
+        xla: bool,
+        gather_uint8: bool,
+    ) -> None:
+        self._tf, self._strategy, self._workload, self._model = tf, strategy, workload, model
+        self._replicas = strategy.num_replicas_in_sync
+        self._validation = validation
+        self._initial = self._values()
+        self._train = place(tf, strategy, train.arrays, gather_uint8)
+        self._held_out = place(tf, strategy, validation.arrays, gather_uint8)
+        share = workload.options.batch_size // self._replicas
+        self._one = self._program(self._averaged_step, xla) if xla else self._averaged_step
+        shape = tf.TensorSpec([None, self._replicas, share], tf.int32)
+        self._steps = tf.function(self._many, input_signature=[shape], autograph=False)
+        self._judge = self._program(lambda index: self._averaged(self._judged, index), xla)
+        self._foretell = self._program(lambda index: strategy.run(self._predicted, (index,)), xla)
+
+    def _program(self, function: Callable[[Any], Any], xla: bool) -> Callable[[Any], Any]:
+        return self._tf.function(function, jit_compile=xla or None, autograph=False)
+
+    def _variables(self) -> list[Any]:
+        return [*self._model.variables, *self._model.optimizer.variables]
+
+    def _values(self) -> list[np.ndarray]:
+        from keras import ops
+
+        return [ops.convert_to_numpy(variable) for variable in self._variables()]
+
+    def _many(self, batches: Any) -> Any:
+        """Means over int32 [steps, replicas, share]."""
+        tf = self._tf
+        count = tf.shape(batches)[0]
+
+        def body(step: Any, total: Any) -> tuple[Any, Any]:
+            return step + 1, total + self._one(batches[step])
+
+        sums = tf.while_loop(lambda step, _: step < count, body, (0, tf.zeros(2)))[1]
+        return sums / tf.cast(count, tf.float32)
+
+    def _averaged_step(self, index: Any) -> Any:
+        return self._averaged(self._step, index)
+
+    def _averaged(self, means: Any, index: Any) -> Any:
+        """Run on every replica with its row of the index, int32 [replicas, share]; the mean of what they return."""
+        return self._strategy.reduce("MEAN", self._strategy.run(means, (index,)), axis=None)
+
+    def _own(self, index: Any) -> Any:
+        return self._tf.gather(index, self._tf.distribute.get_replica_context().replica_id_in_sync_group)
+
+    def _step(self, index: Any) -> Any:
+        inputs, target = self._workload.batch(self._train, self._own(index))
+        optimizer, variables = self._model.optimizer, self._model.trainable_variables
+        with self._tf.GradientTape() as tape:
+            prediction = self._model(inputs, training=True)
+            loss = self._workload.loss(target, prediction)
+            scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
+        optimizer.apply(tape.gradient(scaled, variables), variables)
+        return self._means(loss, target, prediction)
+
+    def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
+        metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
+        return self._tf.stack([self._tf.cast(loss, "float32"), self._tf.cast(metric, "float32")])
+
+    def _judged(self, index: Any) -> Any:
+        inputs, target = self._workload.batch(self._held_out, self._own(index))
+        prediction = self._model(inputs, training=False)
+        return self._means(self._workload.loss(target, prediction), target, prediction)
+
+    def _predicted(self, index: Any) -> Any:
+        inputs, _ = self._workload.batch(self._held_out, self._own(index))
+        return self._tf.cast(self._model(inputs, training=False), "float32")
+
+    def _read(self, means: np.ndarray) -> Means:
+        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train and wait for the sums, which need every step."""
+        shares = batches.reshape(len(batches), self._replicas, -1)
+        return self._read(self._steps(self._tf.constant(shares)).numpy())
+
+    def reset(self) -> None:
+        """Write back what every variable held at first, random state included."""
+        for variable, value in zip(self._variables(), self._initial, strict=True):
+            variable.assign(value)
+
+    def evaluate(self) -> Means:
+        """Weighted by batch, so that the tail counts for what it is."""
+        size = self._validation.batch_size or self._workload.options.batch_size
+        sums = np.zeros(2)
+        for index, count in shared_out(self._validation.examples, size, self._replicas):
+            sums += self._judge(self._tf.constant(index)).numpy() * count
+        return self._read(sums / self._validation.examples)
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Predictions of the model as it stands."""
+        each = -(-len(index) // self._replicas)
+        rows = np.resize(index, (self._replicas, each))  # repeats some where the replicas cannot share evenly
+        parts = self._strategy.experimental_local_results(self._foretell(self._tf.constant(rows)))
+        return np.concatenate([part.numpy() for part in parts])[: len(index)]
+
+    def publish(self) -> None:
+        """TensorFlow trains the Keras model's own variables: nothing to do."""
+
+    def adopt(self) -> None:
+        """TensorFlow trains the Keras model's own variables: nothing to do."""
+
+
+def shared_out(examples: int, size: int, replicas: int) -> Iterator[tuple[np.ndarray, int]]:
+    """Every example once, as (int32 [replicas, up to `size`], how many); all replicas judge the few left at the end."""
+    start = 0
+    while start < examples:
+        each = min(size, (examples - start) // replicas)
+        count = each * replicas or examples - start
+        index = np.arange(start, start + count, dtype=np.int32)
+        yield (index.reshape(replicas, each) if each else np.tile(index, (replicas, 1))), count
+        start += count

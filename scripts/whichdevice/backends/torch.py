@@ -1,0 +1,168 @@
+"""PyTorch with Keras on CPU and NVIDIA GPUs: steps over data on the device, as a CUDA graph where there is CUDA."""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.number_formats import emulated, product_format
+from whichdevice.backends.torch_replicas import ReplicatedOperation, ReplicatedTraining, Team
+from whichdevice.host.nvml import cuda_variables
+from whichdevice.quick_import import quick_imports
+from whichdevice.records.schema import Request, Types
+from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+
+# glibc otherwise gives large arrays back to the system after each step and takes them anew, page by page.
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**60)}
+SHOWN = (*KEEP_MEMORY, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "NVIDIA_TF32_OVERRIDE")
+
+
+class Torch(Backend):
+    """PyTorch with Keras; several replicas are processes, of which this one is rank 0."""
+
+    name = "torch"
+    package = "torch"
+    precisions = ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
+    activation_copies = 3.0  # between measured peaks: 2 to 5 for convolutions, 1 to 2 for recurrent layers
+
+    @staticmethod
+    def environment(request: Request, threads: int) -> dict[str, str]:
+        """Keras on the device that is asked for, as many GPUs as replicas; `fit` runs with the system's allocator."""
+        on_gpu = request.kind == "gpu"
+        variables = {
+            "KERAS_BACKEND": "torch",
+            "KERAS_TORCH_DEVICE": "cuda" if on_gpu else "cpu",  # Keras would take what it sees
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting GPUs then makes no context, which could not be forked
+            "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",  # without a look-up of the host's name
+        }
+        if not on_gpu and request.loop == "epoch":
+            variables |= KEEP_MEMORY
+        return variables | (cuda_variables(request.replicas) if on_gpu else {"CUDA_VISIBLE_DEVICES": "-1"})
+
+    def __init__(self, request: Request, threads: int) -> None:
+        super().__init__(request, threads)
+        self._team: Team | None = None
+        self._steps = "not run yet"
+
+    def start(self) -> None:
+        """Import PyTorch and Keras; set precision and seed."""
+        with quick_imports("jax", "tensorflow"):
+            import keras
+            import torch
+
+            keras.utils.set_random_seed(self.request.seed)  # looks for TensorFlow, and remembers that there is none
+        self._torch = torch
+        tf32 = self.request.precision == "tf32" and self.request.kind == "gpu"
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = tf32
+        torch.backends.cudnn.benchmark = self.request.loop == "epoch"
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # sums stay float32
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
+
+    def initialise(self) -> None:
+        """Take the devices: the CUDA context is made here, or ranks are started and connected."""
+        from whichdevice.backends.torch_devices import join_ranks, require_devices, take_device
+        from whichdevice.backends.torch_rank import Rank
+
+        require_devices(self.request)
+        if self.request.replicas == 1:
+            take_device(self.request, 0, self.threads)
+            return
+        self._team = Team(self.request.replicas, partial(Rank, self.request, self.threads))
+        self._team.together("take", lambda: take_device(self.request, 0, self.threads))
+        with tempfile.TemporaryDirectory() as folder:
+            self._team.together("join", lambda: join_ranks(self.request, 0, folder), folder)
+
+    def _tell(self, steps: str) -> None:
+        self._steps = steps
+
+    def operation_loop(self, workload: OperationWorkload, random: np.random.Generator) -> OperationLoop:
+        """Operands in the precision asked for, on every replica."""
+        import keras
+
+        from whichdevice.backends.torch_operation import TorchOperation
+
+        dtype = keras.config.dtype_policy().compute_dtype
+        device = "cuda" if self.request.kind == "gpu" else "cpu"
+        if self._team is None:
+            return TorchOperation(workload, random, dtype, device, self._tell)
+        self._team.tell("operation", workload, random, dtype)  # before this process draws from `random`
+        loop = TorchOperation(workload, random, dtype, device, self._tell)
+        self._team.hear()
+        return ReplicatedOperation(self._team, loop)
+
+    def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
+        """`epoch`: data on the device, gathered by each step; `fit`: gathered on the host and moved by Keras."""
+        from whichdevice.backends.torch_loops import build_loop
+
+        build = partial(build_loop, self.request, workload, model, train, validation, self._tell)
+        if self._team is None:
+            return build()
+        nothing = Split({}, validation.examples)  # rank 0 alone evaluates
+        loop = self._team.together("training", build, workload, model, train, nothing)[0]
+        return ReplicatedTraining(self._team, loop, model, self.request.replicas)
+
+    def flags(self) -> Mapping[str, str]:
+        """How steps run, compiler, threads and precision, as PyTorch is really set."""
+        backends, ranks = self._torch.backends, {"cpu": "gloo", "gpu": "nccl"}
+        fused = self.request.kind == "cpu" and self.request.loop == "epoch"
+        return {
+            "steps": self._steps,
+            "jit_compile": "false",
+            "recurrent": "torch.lstm, torch.gru" if fused else "as Keras has it",
+            "threads": str(self._torch.get_num_threads()),
+            "float32_matmul_precision": self._torch.get_float32_matmul_precision(),
+            "cudnn_tf32": str(backends.cudnn.allow_tf32).lower(),
+            "cudnn_benchmark": str(backends.cudnn.benchmark).lower(),
+            "onednn": str(backends.mkldnn.is_available()).lower(),
+            **({"ranks": ranks[self.request.kind]} if self._team else {}),
+            **{name: os.environ[name] for name in SHOWN if name in os.environ},
+        }
+
+    def types(self) -> Types:
+        """As Keras' policy and PyTorch's switches stand; sums are float32 and rounded when stored."""
+        import keras
+
+        policy = keras.config.dtype_policy()
+        tf32 = policy.compute_dtype == "float32" and self._torch.get_float32_matmul_precision() != "highest"
+        unavailable = emulated(self.request.kind, product_format(self.request.precision))
+        product = "tf32" if tf32 else policy.compute_dtype
+        return Types(storage=policy.variable_dtype, product=product, sum="float32", emulated=unavailable)
+
+    def device(self) -> tuple[str | None, int]:
+        """GPUs by CUDA's name; a CPU has the host's."""
+        if self.request.kind == "cpu":
+            return None, 1
+        return self._torch.cuda.get_device_name(0), self.request.replicas
+
+    def peak_device_memory(self) -> int | None:
+        """Most that rank 0's arrays took at once; what PyTorch's allocator reserved is more."""
+        return int(self._torch.cuda.max_memory_allocated()) if self.request.kind == "gpu" else None
+
+    @contextmanager
+    def trace(self, folder: Path) -> Iterator[None]:
+        """PyTorch's profiler; TensorBoard opens *.pt.trace.json with its PyTorch plugin, as do Chrome and Perfetto."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._torch.profiler.profile() as profile:
+            yield
+        file = folder / "host.pt.trace.json"
+        profile.export_chrome_trace(str(file))
+        trace = json.loads(file.read_text(encoding="utf-8"))
+        for private in ("host_name", "traceName"):  # the latter is the file's path
+            trace.pop(private, None)
+        file.write_text(json.dumps(trace), encoding="utf-8")
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """MemoryError, CUDA's or PyTorch's allocator, here or on another rank."""
+        from whichdevice.backends.torch_devices import is_out_of_memory
+
+        return is_out_of_memory(error)

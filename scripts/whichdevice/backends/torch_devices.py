@@ -1,0 +1,56 @@
+"""Taking the devices of a PyTorch run, and connecting its ranks."""
+
+import torch
+from torch import distributed
+
+from whichdevice.devices import gpu
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Request
+
+
+def require_devices(request: Request) -> None:
+    """Raises StudyError where there are fewer than replicas; makes no context, so that ranks can still be forked."""
+    if request.kind not in ("cpu", "gpu"):
+        raise StudyError(f"{request.device}: this version runs PyTorch on CPU and GPU, not on {request.kind}")
+    if request.kind == "cpu":
+        return
+    version = torch.__version__
+    if torch.version.cuda is None:
+        raise StudyError(
+            f"{request.device}: PyTorch {version} is built without CUDA; make study ENV=torch installs one with it"
+        )
+    if (found := torch.cuda.device_count()) < request.replicas:
+        seen = f"PyTorch {version} finds {found} of {request.replicas} GPUs on this host"
+        raise StudyError(f"{request.device}: {gpu.absent_reason(request.replicas) or seen}")
+
+
+def take_device(request: Request, rank: int, threads: int) -> None:
+    """Threads divided over the ranks; the rank's GPU with its context. Raises StudyError where CUDA refuses."""
+    torch.set_num_threads(max(1, threads // request.replicas))
+    if request.kind != "gpu":
+        return
+    try:
+        torch.cuda.set_device(rank)
+        torch.zeros(1, device="cuda")
+    except RuntimeError as error:  # among others a driver that is too old, which PyTorch words well
+        if is_out_of_memory(error):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise StudyError(f"{request.device}: PyTorch {torch.__version__} cannot use the GPU: {first}") from error
+
+
+def join_ranks(request: Request, rank: int, folder: str) -> None:
+    """Connect a rank with the others through a file in `folder`: NCCL between GPUs, Gloo between CPU processes."""
+    store = distributed.FileStore(f"{folder}/ranks", request.replicas)
+    library = "nccl" if request.kind == "gpu" else "gloo"
+    distributed.init_process_group(library, store=store, rank=rank, world_size=request.replicas)
+    distributed.barrier()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Host or device memory, in Python's, CUDA's and PyTorch's words."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    words = str(error).lower()
+    told = ("out of memory", "can't allocate memory", "memoryerror")  # the last by another rank
+    return isinstance(error, RuntimeError) and any(words_of in words for words_of in told)

@@ -1,0 +1,75 @@
+"""A single operation in PyTorch: dependent steps, launched ahead of the device; short ones as a CUDA graph."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from whichdevice.backends.torch_graph import CapturedStep
+from whichdevice.backends.torch_training import place
+from whichdevice.workloads.base import OperationWorkload
+
+STEPS_A_GRAPH = 20
+SHORT = 1e11  # operations; more keep a device busy for longer than a launch takes
+
+
+class TorchOperation:
+    """Dependent steps from the initial state."""
+
+    def __init__(
+        self,
+        workload: OperationWorkload,
+        random: np.random.Generator,
+        dtype: str,
+        device: str,
+        tell: Callable[[str], None],
+    ) -> None:
+        state, operands = workload.operands(random)
+        self._step, self._tell = workload.step, tell
+        self._operands = {name: array.to(getattr(torch, dtype)) for name, array in place(operands, device).items()}
+        self._initial = place({"state": state}, device)["state"].to(getattr(torch, dtype))
+        self._captures = device == "cuda" and workload.flops_per_step < SHORT
+        self._many: CapturedStep | None = None
+        self._state = self._initial
+
+    @torch.no_grad()
+    def run(self, steps: int) -> None:
+        """Run from the initial state and wait: reading one number of the result back needs all of it.
+
+        Each call starts anew, as rounding to 16 bits lets the chain grow over hundreds of thousands of steps.
+        """
+        self._state, left = self._initial, steps
+        if self._captures:
+            left = self._replay(steps)
+        for _ in range(left):
+            self._state = self._step(self._state, self._operands)
+        if not math.isfinite(float(self._state[0, 0])):
+            raise FloatingPointError("the chain of products is no longer finite")
+
+    def _replay(self, steps: int) -> int:
+        """Replay whole graphs; how many steps are left over."""
+        if self._many is None:
+            self._held = self._initial.clone()
+            self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch
+            try:
+                self._many = CapturedStep(self._several, self._nothing)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                self._captures = False
+                self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
+                return steps
+            self._tell("cuda_graph")
+        self._held.copy_(self._initial)
+        for _ in range(steps // STEPS_A_GRAPH):
+            self._many(self._nothing)
+        self._state = self._held
+        return steps % STEPS_A_GRAPH
+
+    def _several(self, _: Any) -> None:
+        state = self._held
+        for _step in range(STEPS_A_GRAPH):
+            state = self._step(state, self._operands)
+        self._held.copy_(state)

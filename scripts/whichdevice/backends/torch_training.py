@@ -1,0 +1,145 @@
+"""Training in PyTorch: each step gathers its batch on the device; a CUDA graph replays the step on a GPU."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.torch_graph import CapturedStep
+from whichdevice.backends.torch_recurrent import native_recurrence
+from whichdevice.workloads.base import Split, TrainingWorkload
+
+
+def place(arrays: dict[str, np.ndarray], device: str) -> dict[str, Any]:
+    """A copy of each array on the device."""
+    return {name: torch.tensor(np.asarray(array), device=device) for name, array in arrays.items()}
+
+
+class State:
+    """What a step changes, copied to the host: variables in Keras' order and PyTorch's random generators."""
+
+    def __init__(self, variables: list[Any], device: str) -> None:
+        self._values = [variable.value.detach() for variable in variables]
+        self._device = device
+        self._held = [value.cpu().clone() for value in self._values]
+        self._random = torch.get_rng_state(), torch.cuda.get_rng_state() if device == "cuda" else None
+
+    def restore(self) -> None:
+        """Write everything back in place, where a captured graph finds it."""
+        for value, held in zip(self._values, self._held, strict=True):
+            value.copy_(held)
+        torch.set_rng_state(self._random[0])
+        if self._random[1] is not None:
+            torch.cuda.set_rng_state(self._random[1])
+
+
+class TorchTraining(TrainingLoop):
+    """Gather, forward, backward and update for each batch; sums stay on the device until `run` ends.
+
+    `tell` hears how steps run (a captured graph or one by one) as soon as the first has shown it.
+    """
+
+    def __init__(
+        self,
+        workload: TrainingWorkload,
+        model: Any,
+        train: Split,
+        validation: Split,
+        device: str,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._workload, self._model, self._optimizer = workload, model, model.optimizer
+        self._validation, self._device, self._tell = validation, device, tell
+        self._train, self._held_out = place(train.arrays, device), place(validation.arrays, device)
+        self._captures = device == "cuda"
+        self._sums = torch.zeros(2, device=device)
+        self._initial = self._state()
+        self._advance: Callable[[Any], None] | None = None
+
+    def _state(self) -> State:
+        return State([*self._model.variables, *self._optimizer.variables], self._device)
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train and wait for the sums, which need every step."""
+        placed = torch.tensor(batches, device=self._device)
+        with native_recurrence() if self._device == "cpu" else nullcontext():
+            if self._advance is None:
+                self._advance = self._best_way(placed[0])
+            self._sums.zero_()
+            for index in placed:
+                self._advance(index)
+        return self._read(self._sums / len(batches))
+
+    def _best_way(self, example: Any) -> Callable[[Any], None]:
+        """A graph on CUDA, step by step elsewhere and where there is no graph to be had."""
+        if not self._captures:
+            self._tell("eager")
+            return self._step
+        before = self._state()
+        try:
+            captured = CapturedStep(self._step, example)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
+            self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
+            return self._step
+        finally:
+            before.restore()
+        self._tell("cuda_graph")
+        return captured
+
+    def _step(self, index: Any) -> None:
+        inputs, target = self._workload.batch(self._train, index)
+        prediction = self._model(inputs, training=True)
+        loss = self._workload.loss(target, prediction)
+        variables = self._model.trainable_variables
+        values = [variable.value for variable in variables]
+        gradients = torch.autograd.grad(self._optimizer.scale_loss(loss), values, allow_unused=True)
+        with torch.no_grad():
+            self._optimizer.apply(list(gradients), variables)
+            self._sums += self._means(loss, target, prediction)
+
+    def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
+        with torch.no_grad():
+            has_metric = self._workload.metric is not None
+            metric = self._workload.quality(target, prediction) if has_metric else torch.zeros_like(loss)
+            return torch.stack([loss.float(), metric.float()])
+
+    def _read(self, means: Any) -> Means:
+        loss, metric = means.tolist()
+        return Means(loss, None if self._workload.metric is None else metric)
+
+    def reset(self) -> None:
+        """Write back what every variable held at first, random state included."""
+        self._initial.restore()
+
+    @torch.no_grad()
+    def evaluate(self) -> Means:
+        """Weighted by batch, so that the tail counts for what it is."""
+        examples = self._validation.examples
+        size = self._validation.batch_size or self._workload.options.batch_size
+        sums = torch.zeros(2, device=self._device)
+        for start in range(0, examples, size):
+            index = torch.arange(start, min(start + size, examples), dtype=torch.int32, device=self._device)
+            prediction, target = self._predicted(index)
+            sums += self._means(self._workload.loss(target, prediction), target, prediction) * len(index)
+        return self._read(sums / examples)
+
+    @torch.no_grad()
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Predictions of the model as it stands."""
+        return self._predicted(torch.tensor(index, device=self._device))[0].float().cpu().numpy()
+
+    def _predicted(self, index: Any) -> tuple[Any, Any]:
+        with native_recurrence() if self._device == "cpu" else nullcontext():
+            inputs, target = self._workload.batch(self._held_out, index)
+            return self._model(inputs, training=False), target
+
+    def publish(self) -> None:
+        """Steps change the Keras model's own variables: nothing to do."""
+
+    def adopt(self) -> None:
+        """Steps change the Keras model's own variables: nothing to do."""

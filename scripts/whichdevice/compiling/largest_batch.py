@@ -1,0 +1,76 @@
+"""The largest batch that fits a device: extrapolated from two memory analyses, confirmed by a compile."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from whichdevice.compiling.memory import OutOfDeviceMemoryError
+from whichdevice.errors import StudyError
+
+MOST_COMPILES = 5
+FULL = 0.95  # share of the memory from which a batch counts as the largest
+MARGIN = 0.98  # step back after a batch that was refused
+
+
+@dataclass(frozen=True)
+class LargestBatch:
+    """The largest batch that a compile confirmed, and how many compiles it took."""
+
+    batch_size: int
+    compiles: int
+
+
+@dataclass(frozen=True)
+class _Point:
+    batch: int
+    need: float
+    fits: bool
+
+
+def largest_batch(
+    need: Callable[[int], float], batch_size: int, first_need: float, available: float, multiple: int
+) -> LargestBatch:
+    """Find it to within 5 % of the memory; bytes on one device, batches are multiples of `multiple`.
+
+    `need` compiles a batch and gives the bytes it takes, or raises OutOfDeviceMemoryError, which states them too. The
+    second analysis is made at about half the memory, as a small step may lie in on-chip memory altogether. Raises
+    StudyError where no batch can be found.
+    """
+    points = [_Point(batch_size, first_need, first_need <= available)]
+    second = _multiple(batch_size * available / 2 / max(first_need, 1.0), multiple)
+    candidate = second if second != batch_size else 2 * batch_size
+    for _ in range(MOST_COMPILES):
+        points.append(_point(need, candidate))
+        if points[-1].fits and points[-1].need >= FULL * available:
+            break
+        candidate = _next(points, available, multiple)
+        if candidate == points[-1].batch:
+            break
+    fitting = [point.batch for point in points[1:] if point.fits]
+    if not fitting:
+        raise StudyError(f"{MOST_COMPILES} compiles found no batch that fits")
+    return LargestBatch(max(fitting), len(points) - 1)
+
+
+def _point(need: Callable[[int], float], batch: int) -> _Point:
+    try:
+        return _Point(batch, need(batch), True)
+    except OutOfDeviceMemoryError as error:
+        return _Point(batch, error.needed, False)
+
+
+def _next(points: list[_Point], available: float, multiple: int) -> int:
+    """Where the line through the last two points meets the memory, below all that was refused."""
+    first, second = points[-2:]
+    slope = (second.need - first.need) / (second.batch - first.batch) if second.batch != first.batch else 0.0
+    if slope <= 0:
+        raise StudyError("the memory needed does not grow with the batch")
+    found = _multiple(second.batch + (available - second.need) / slope, multiple)
+    refused = [point.batch for point in points if not point.fits]
+    bounded = min(found, _multiple(min(refused) * MARGIN, multiple)) if refused else found
+    if bounded < multiple or bounded in refused:
+        raise StudyError("not even the smallest batch fits")
+    return bounded
+
+
+def _multiple(value: float, multiple: int) -> int:
+    return max(int(value) // multiple, 1) * multiple

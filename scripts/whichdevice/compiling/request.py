@@ -1,0 +1,56 @@
+"""From a study to what the TPU compiler is asked: every topology × workload × precision × batch × sequence length."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.records.compiled import CompileRequest
+from whichdevice.workloads import workload_class
+
+__all__ = ["CompileRequest", "compile_requests", "compiled_path", "request_of"]
+
+
+def compile_requests(study: Study) -> list[CompileRequest]:
+    """Everything that the study compiles, in the order of its topologies; raises StudyError on an unknown workload."""
+    return list(_requests(study))
+
+
+def _requests(study: Study) -> Iterator[CompileRequest]:
+    settings = study.compile
+    names = list(study.workloads) if settings.workload is None else settings.workload
+    for topology, name in product(settings.topologies, names):
+        if name not in study.workloads:
+            raise StudyError(f"config: compile.workload: no {name}; there are {', '.join(study.workloads)}")
+        workload = study.workloads[name]
+        module = workload.module or name
+        chosen = workload_class(module)
+        sizes = settings.batch_size or workload.batch_size or [chosen.recipe.batch_size]
+        lengths: Sequence[int | None] = workload.sequence_length or [None]
+        for precision, size, length in product(settings.precision, sizes, lengths):
+            yield CompileRequest(
+                topology=topology,
+                workload=name,
+                module=module,
+                precision=precision,
+                batch_size=size,
+                sequence_length=length,
+                dataset=chosen.dataset,
+                largest_batch=settings.largest_batch,
+                timeout=settings.timeout,
+            )
+
+
+def compiled_path(study: Study, request: CompileRequest) -> Path:
+    """Where the record lives, relative to the working directory."""
+    return Path(study.root) / "compiled" / f"{request.path}.json"
+
+
+def request_of(study: Study, record_path: Path) -> CompileRequest:
+    """The request that a record's path names; raises StudyError where the study has none."""
+    asked = "/".join(record_path.with_suffix("").parts[-2:])
+    for request in compile_requests(study):
+        if request.path == asked:
+            return request
+    raise StudyError(f"{record_path}: not compiled by this study; see `python -m whichdevice plan`")

@@ -1,0 +1,50 @@
+"""How a call of the workflow ended, in words."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.records.store import read_record
+
+if TYPE_CHECKING:
+    from whichdevice.planning.study_plan import StudyPlan
+
+
+def run_status(study: Study, run: Run) -> str | None:
+    """The status in a run's record, `unreadable` where it cannot be read, None where there is none."""
+    path = Path(run.record(study))
+    if not path.is_file():
+        return None
+    try:
+        return read_record(path).status
+    except StudyError:
+        return "unreadable"
+
+
+def closing_line(plan: "StudyPlan") -> str:
+    """What a person reads at the end of a study; nothing where no run belongs to it."""
+    left_out = [
+        f" {count} runs left out: {reason}."
+        for platform, reason in plan.missing.items()
+        if (count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs))
+    ]
+    return _how_they_ended(plan) + "".join(left_out)
+
+
+def _how_they_ended(plan: "StudyPlan") -> str:
+    statuses = Counter(status for run in plan.in_reach() if (status := run_status(plan.study, run)) is not None)
+    total, refused = sum(statuses.values()), statuses.pop("refused", 0)
+    failed = sum(statuses.values()) - statuses.pop("ok", 0)
+    if not total:
+        return ""
+    unfit = f" {refused} of {total} runs refused: they cannot fit this host." if refused else ""
+    if not failed:
+        return f"All {total} runs are ok." if not refused else f"No run failed.{unfit}"
+    named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    return (
+        f"{failed} of {total} runs failed ({named}).{unfit} The report says why; "
+        "to repeat the failed ones: snakemake --cores 1 all --forcerun measure --config retry=failed"
+    )

@@ -1,0 +1,134 @@
+"""Which device for which batch size, in sentences made of tables `crossover` and `saturation` alone."""
+
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.figures.style import number
+from whichdevice.report.numbers import interval
+from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL, UNDECIDED
+from whichdevice.tables.device_pairs import OWN
+
+MOST_SENTENCES = 8
+
+
+def advice(study: StudyResults) -> list[dict[str, Any]]:
+    """Per workload with something to compare: what is said of devices and of batch sizes; how much was left out."""
+    found = []
+    for workload in study.measured["workload"].unique():
+        devices = telling(study.crossover[study.crossover["workload"] == workload])
+        sizes = fastest(study.saturation[study.saturation["workload"] == workload])
+        sentences = [crossover_sentence(row) for _, row in devices.iterrows()]
+        entry = {
+            "workload": workload,
+            "devices": sentences[:MOST_SENTENCES],
+            "sizes": [saturation_sentence(row) for _, row in sizes.iterrows()],
+            "more": max(0, len(sentences) - MOST_SENTENCES),
+        }
+        found += [entry] if entry["devices"] or entry["sizes"] else []
+    return found
+
+
+def uncompared(study: StudyResults) -> list[str]:
+    """A sentence for each set of devices whose workloads leave no two devices to compare."""
+    together: dict[str, list[str]] = {}
+    for workload, cells in study.measured.groupby("workload", sort=False):
+        if not (study.crossover["workload"] == workload).any():
+            together.setdefault(" and ".join(cells["device"].unique()), []).append(str(workload))
+    why = {True: "never at the same batch size and settings", False: "one device only, so there is nothing to compare"}
+    return [f"Measured on {names}, {why[' and ' in names]}: {', '.join(own)}." for names, own in together.items()]
+
+
+def telling(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the largest share of the data; where each device's own best settings were compared, those alone."""
+    if rows.empty:
+        return rows
+    rows = rows[rows["fraction"] == rows["fraction"].max()]
+    work = ["first", "second", "precision", "sequence_length"]
+    own = rows["comparison"] == OWN
+    has_own = own.groupby([rows[name] for name in work], dropna=False).transform("any")
+    return rows[own | ~has_own]
+
+
+def fastest(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each device its settings with the highest throughput."""
+    if rows.empty:
+        return rows
+    rows = rows[rows["fraction"] == rows["fraction"].max()]
+    return rows.loc[rows.groupby("device", sort=False)["best"].idxmax()]
+
+
+def crossover_sentence(row: pd.Series) -> str:
+    """One row of table `crossover` in words."""
+    return f"{_verdict(row)} ({_basis(row)})."
+
+
+def _verdict(row: pd.Series) -> str:
+    first, second, what = row["first"], row["second"], "N" if row["quantity"] == "tflops" else "batch"
+    low, high = row["crossover_low"], row["crossover_high"]
+    if row["verdict"] in (CROSSOVER, SEVERAL):
+        one_of = " (one of several changes)" if row["verdict"] == SEVERAL else ""
+        return (
+            f"{row['faster_above']} is faster from about {what} {about(row['crossover'])} "
+            f"{interval(low, high, about)}; below, {row['faster_below']}{one_of}"
+        )
+    if row["verdict"] == UNDECIDED:
+        return f"{second} or {first}: undecided{_ratios(row)}"
+    if row["verdict"] == ONE_SIZE:
+        ratio = f"{second} / {first} = {number(row['largest_ratio'])}"
+        bounds = interval(row["largest_ratio_low"], row["largest_ratio_high"]) or "(no interval)"
+        faster = "undecided" if pd.isna(row["faster"]) else f"{row['faster']} is faster"
+        return f"{faster}, {ratio} {bounds}, at the only {what} that both ran; no crossover can be computed"
+    faster = f"{row['faster']} is faster than {first if row['faster'] == second else second}"
+    if row["verdict"] == ONE_FASTER:
+        return f"{faster} at every measured {what}{_ratios(row)}"
+    sure = [f"from {what} {about(high)} on"] if pd.notna(high) else []
+    sure += [f"up to {what} {about(low)}"] if pd.notna(low) else []
+    where = " and ".join(sure) or f"at the smallest and the largest {what}"
+    return f"{faster} {where}; undecided at {', '.join(str(row['undecided']).split())}"
+
+
+def _ratios(row: pd.Series) -> str:
+    """The ratio at both ends of the sizes."""
+    ends = []
+    for end in ("smallest", "largest"):
+        bounds = interval(row[f"{end}_ratio_low"], row[f"{end}_ratio_high"])
+        ends.append(f"{number(row[f'{end}_ratio'])} {bounds or '(no interval)'}")
+    return f": {row['second']} / {row['first']} = {ends[0]} at the smallest, {ends[1]} at the largest"
+
+
+def _basis(row: pd.Series) -> str:
+    """By what and where it was measured."""
+    letter = "N" if row["quantity"] == "tflops" else "b"
+    sizes = str(row["sizes"]).split()
+    reach = f"{letter}{sizes[0]}" + (f"…{letter}{sizes[-1]}, {len(sizes)} sizes" if len(sizes) > 1 else "")
+    if row["comparison"] == OWN:
+        means = "each with its fastest backend and loop"
+    else:
+        means = str(row["backend"]) + ("" if row["loop"] == "epoch" else f", loop {row['loop']}")
+    around = ""
+    if pd.notna(row["size_below"]):
+        around = f", the change between {letter}{row['size_below']} and {letter}{row['size_above']}"
+    length = "" if pd.isna(row["sequence_length"]) else f", length {row['sequence_length']}"
+    return f"{means}, {row['precision']}{length}; measured {reach}{around}; n = {row['n']}"
+
+
+def saturation_sentence(row: pd.Series) -> str:
+    """One row of table `saturation` in words."""
+    product = row["quantity"] == "tflops"
+    what, unit = ("N", "TFLOP/s") if product else ("batch", f"{row['unit']}s/s")
+    gain = f"{number(row['gain'])} times the smallest {interval(row['gain_low'], row['gain_high']) or ''}".strip()
+    best = f"{row['device']}: fastest at {what} {row['best_size']}, {number(row['best'])} {unit}, {gain}"
+    if row["still_rising"]:
+        return f"{best}; still rising there, so a larger one may be faster still."
+    if row["near_size"] == row["best_size"]:
+        return f"{best}; no smaller one comes within 5 %."
+    bounds = interval(100 * row["near_ratio_low"], 100 * row["near_ratio_high"])
+    share = f"{number(100 * row['near_ratio'])} %" + (f" {bounds}" if bounds else "")
+    return f"{best}; within 5 % of it from {what} {row['near_size']} ({share})."
+
+
+def about(value: float) -> str:
+    """A batch size between measured ones: more digits would promise too much."""
+    return number(float(f"{value:.{2 if value < 100 else 3}g}"))

@@ -1,0 +1,99 @@
+"""Pairs of devices on the same work: the paired ratio of their speeds at every batch size that both ran."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables.intervals import geometric
+from whichdevice.tables.measured_values import joined_sources, measured_values, quantity, without_rehearsals
+
+WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
+MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
+SAME, OWN = "same settings", "own best"
+
+
+class DevicePair(NamedTuple):
+    """Two devices on the same work. `logs`: log(second / first), a row per repeat, a column per size, ascending."""
+
+    comparison: str  # SAME: backend and loop equal too; OWN: each device's fastest backend and loop at each size
+    work: Mapping[str, Any]  # values of WORK; of MEANS too where they are the same
+    first: str
+    second: str
+    first_means: str
+    second_means: str
+    quantity: str
+    logs: pd.DataFrame
+    source: str | None
+
+    @property
+    def ratios(self) -> pd.DataFrame:
+        """Geometric mean of second / first, interval and n at each size, indexed by size."""
+        long = self.logs.melt(var_name="size", value_name="log").dropna()
+        ratios = pd.Series(np.exp(long["log"].to_numpy(float)), long.index)
+        return geometric(ratios, long["size"].astype(int)).sort_index()
+
+
+def device_pairs(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
+    """Every two devices of every piece of work: with the same settings, and with each device's own best ones.
+
+    The second kind is left out where it would say the same. Best is the higher geometric mean, chosen from the very
+    repeats that are then compared: a slight favour to a device with many nearly equal settings.
+    """
+    good = without_rehearsals(measured_values(runs))
+    for _, rows in good.groupby(WORK, dropna=False, sort=False):
+        best = _best(rows)
+        for first, second in combinations(in_order(rows, study), 2):
+            two = rows[rows["device"].isin([first, second])]
+            same = [_pair(SAME, part, first, second) for _, part in two.groupby(MEANS, dropna=False, sort=False)]
+            yield from (pair for pair in same if not pair.logs.empty)
+            if len(two[MEANS].drop_duplicates()) > 1:
+                own = _pair(OWN, best, first, second)
+                if not own.logs.empty:
+                    yield own
+
+
+def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
+    """The devices of the rows: cpus first, then as the config names them, then others."""
+    kinds = dict(zip(rows["device"], rows["kind"], strict=True))
+    names = [name for name in study.devices if name in kinds] + [name for name in kinds if name not in study.devices]
+    return sorted(names, key=lambda name: kinds[name] != "cpu")
+
+
+def _best(rows: pd.DataFrame) -> pd.DataFrame:
+    """At each device and size, the rows of the backend and loop with the highest geometric mean."""
+    place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
+    means = np.log(rows["value"]).groupby([place, *(rows[name] for name in MEANS)]).transform("mean")
+    return rows[means == means.groupby(place).transform("max")].drop_duplicates(["device", "batch_size", "repeat"])
+
+
+def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> DevicePair:
+    sides = [rows[rows["device"] == name] for name in (first, second)]
+    values = [side.pivot(index="repeat", columns="batch_size", values="value").astype(float) for side in sides]
+    sizes = sorted(set(values[0].columns) & set(values[1].columns))
+    logs = (values[1][sizes] / values[0][sizes]).apply(np.log).dropna(axis="columns", how="all")
+    used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
+    shown = WORK if comparison == OWN else [*WORK, *MEANS]
+    return DevicePair(
+        comparison=comparison,
+        work={name: rows[name].iloc[0] for name in shown},
+        first=first,
+        second=second,
+        first_means=_means(used[0]),
+        second_means=_means(used[1]),
+        quantity=quantity(str(rows["unit"].iloc[0])),
+        logs=logs,
+        source=joined_sources(*(side["source"] for side in used)),
+    )
+
+
+def _means(rows: pd.DataFrame) -> str:
+    """Backends and loops used, each with the sizes where they were the best, where these differ."""
+    parts: Sequence[tuple[Any, pd.DataFrame]] = list(rows.groupby(MEANS, sort=False))
+    if len(parts) == 1:
+        return " ".join(parts[0][0])
+    sizes = {" ".join(key): sorted({int(size) for size in part["batch_size"]}) for key, part in parts}
+    return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())

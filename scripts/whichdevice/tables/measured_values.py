@@ -1,0 +1,31 @@
+"""The runs that may enter a ratio, each with the one number that it counts with."""
+
+import pandas as pd
+
+
+def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `runs` that are ok and measured, with column `value`: throughput, or TFLOP/s for products of matrices."""
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
+    good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
+    return good[good["value"] > 0]
+
+
+def quantity(unit: str) -> str:
+    """What `value` is of."""
+    return "tflops" if unit == "product" else "throughput"
+
+
+def without_rehearsals(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those of several virtual replicas on one CPU, which rehearse a program and show no speed."""
+    return rows[~is_rehearsal(rows)]
+
+
+def is_rehearsal(rows: pd.DataFrame) -> pd.Series:
+    """True for rows of a CPU with several replicas; needs columns `kind` and `replicas`."""
+    return (rows["kind"] == "cpu") & (rows["replicas"].fillna(1) > 1)
+
+
+def joined_sources(*columns: pd.Series) -> str | None:
+    """Where the data of some rows came from, each source once."""
+    found = dict.fromkeys(str(name) for column in columns for name in column.dropna())
+    return " + ".join(found) or None

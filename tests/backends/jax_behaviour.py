@@ -1,0 +1,216 @@
+"""What a JAX run does, seen in a process of its own: `python jax_behaviour.py REPLICAS RESULT.json`."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from backends.scenario import REQUEST, ROOT, arrays_for, without_dropout
+
+BATCH, STEPS = 16, 6
+
+
+def behaviour(replicas: int, folder: Path) -> dict:
+    """Everything that `main` finds, with so many virtual devices."""
+    from whichdevice.backends.jax import Jax
+
+    variables = Jax.environment(request(replicas=replicas), 2)
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+    command = [sys.executable, __file__, str(replicas), str(folder / "result.json")]
+    environment = {**os.environ, **variables, "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {**json.loads((folder / "result.json").read_text()), "stderr": done.stderr}
+
+
+def request(**changes):
+    from whichdevice.records.schema import Request
+
+    return Request(**{**REQUEST, "backend": "jax", "batch_size": BATCH, **changes})
+
+
+def main() -> None:
+    import jax
+
+    from whichdevice.backends.jax import Jax
+
+    replicas = int(sys.argv[1])
+    backend = Jax(request(replicas=replicas), threads=2)
+    backend.start()
+    backend.initialise()
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **__: compiled.append(event) if event.endswith("backend_compile_duration") else None
+    )
+    found = {"many": many_steps(backend, compiled), "operation": operation(backend, compiled)}
+    found |= {"evaluation": evaluation(backend, compiled), "device": backend.device(), "flags": dict(backend.flags())}
+    if replicas == 1:
+        found |= {"state": state(backend), "profile": profile(backend), "memory": memory(backend, jax)}
+        found |= {"crowded": crowded(backend)}
+    Path(sys.argv[2]).write_text(json.dumps(found))
+
+
+def training(backend, dropout=False, loops=False, **changes):
+    """Workload, model and loop; `loops`: as on an accelerator."""
+    from whichdevice.backends.jax_training import JaxTraining
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    backend._keras.utils.set_random_seed(1)
+    workload = workload_class("mnist_cnn")(Options(BATCH))
+    model = workload.model() if dropout else without_dropout(workload.model())
+    train, validation = workload.splits(arrays_for("mnist_cnn"))
+    if not loops:
+        return workload, model, backend.training_loop(workload, model, train, validation)
+    model.optimizer = backend._optimizer(workload, model)
+    return workload, model, JaxTraining(backend._jax, backend._mesh, workload, model, train, validation, loops=True)
+
+
+def many_steps(backend, compiled) -> dict:
+    """The same 40 steps one by one, in uneven calls, and in a compiled loop; what compiled after the first of them."""
+    batches = np.random.default_rng(0).integers(0, 640, (40, BATCH), np.int32)
+    _, _, apart = training(backend)
+    single = [apart.run(batch[None]) for batch in batches]
+    _, _, uneven = training(backend)
+    first = uneven.run(batches[:1])
+    before = len(compiled)
+    rest = [uneven.run(batches[start:end]) for start, end in ((1, 3), (3, 38), (38, 40))]
+    late = len(compiled) - before
+    _, _, looped = training(backend, loops=True)
+    together = [looped.run(batches[:1])]
+    before = len(compiled)
+    together += [looped.run(batches[1:3]), looped.run(batches[3:])]
+    return {
+        "single": single,
+        "uneven": [first, *rest],
+        "compiled_after_the_first_step": late,
+        "looped": together,
+        "compiled_after_the_first_looped_step": len(compiled) - before,
+        "reductions": uneven.programs.executed.count(" all-reduce("),
+        "gathered": uneven.programs.executed.count(" all-gather("),
+    }
+
+
+def state(backend) -> dict:
+    """With dropout: what reset, publish and adopt do to losses and weights."""
+    batches = np.random.default_rng(0).integers(0, 640, (STEPS, BATCH), np.int32)
+    _, model, loop = training(backend, dropout=True)
+    before = model.get_weights()
+    first = loop.run(batches).loss
+    untouched = all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+    loop.publish()
+    published = model.get_weights()
+    second = loop.run(batches).loss  # another dropout, other weights
+    still = all(np.array_equal(a, b) for a, b in zip(published, model.get_weights(), strict=True))
+    loop.adopt()  # back to what was published, random state included
+    again = loop.run(batches).loss
+    loop.reset()
+    reset = loop.run(batches).loss
+    model.optimizer.learning_rate = 0.0
+    loop.publish()
+    kept = float(model.optimizer.learning_rate)  # the loop's own value
+    model.optimizer.learning_rate = 0.0
+    loop.adopt()
+    held = model.get_weights()
+    loop.run(batches)
+    loop.publish()
+    frozen = all(np.array_equal(a, b) for a, b in zip(held, model.get_weights(), strict=True))
+    return {
+        "losses": [first, second, again, reset], "untouched": untouched, "still": still, "kept": kept, "frozen": frozen
+    }  # fmt: skip
+
+
+def evaluation(backend, compiled) -> dict:
+    """23 examples whole, and as 10 + 10 + 3."""
+    from whichdevice.workloads.base import Split
+
+    workload, model, loop = training(backend)
+    whole = loop.evaluate()
+    held = loop._validation
+    loop._validation = Split(held.arrays, held.examples, batch_size=10)
+    parts = loop.evaluate()
+    before = len(compiled)
+    loop.evaluate()
+    late = len(compiled) - before
+    predicted = loop.predict(np.arange(23, dtype=np.int32))
+    images = held.arrays["images"][..., None] / np.float32(255)
+    expected = model.predict(images, verbose=0)
+    outcome = workload.outcome(loop.predict, held)
+    return {
+        "whole": whole, "parts": parts, "late": late, "dtype": str(predicted.dtype),
+        "difference": float(np.abs(predicted - expected).max()), "misclassified": outcome.results["misclassified"],
+        "accuracy": float((expected.argmax(1) == held.arrays["labels"]).mean()),
+    }  # fmt: skip
+
+
+def operation(backend, compiled) -> dict:
+    """A chain of products on every replica."""
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    workload = workload_class("matmul")(Options(32))
+    loop = backend.operation_loop(workload, np.random.default_rng(1))
+    state, operands = workload.operands(np.random.default_rng(1))
+    loop.run(1)
+    loop.run(40)
+    before = len(compiled)
+    loop.run(35)  # from the initial state again
+    late = len(compiled) - before
+    results = np.asarray(loop._states)
+    expected = state @ np.linalg.matrix_power(operands["b"].astype(np.float64), 35)
+    return {
+        "shape": results.shape,
+        "difference": float(np.abs(results - expected).max()),
+        "late": late,
+        "types": backend.types().model_dump(),
+        "places": len(loop._states.sharding.device_set),
+    }
+
+
+def profile(backend) -> dict:
+    """A profile of a step, and whether the host's name is in it."""
+    _, _, loop = training(backend)
+    with tempfile.TemporaryDirectory() as folder:
+        with backend.trace(Path(folder)):
+            loop.run(np.zeros((1, BATCH), np.int32))
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        planes = [plane.name for plane in backend._jax.profiler.ProfileData.from_file(str(files[0])).planes]
+        name = socket.gethostname()
+        whole_name = re.compile(rb"(?<![\w.-])" + re.escape(name.encode()) + rb"(?![\w.-])")
+        named = [path.name for path in files if whole_name.search(path.read_bytes())]
+        return {"files": [path.name for path in files], "planes": planes, "named": named}
+
+
+def memory(backend, jax) -> dict:
+    """An array that no machine holds."""
+    try:
+        jax.block_until_ready(jax.numpy.zeros((1 << 21, 1 << 21)))
+    except Exception as error:
+        return {
+            "recognised": backend.is_out_of_memory(error),
+            "said": str(error),
+            "other": backend.is_out_of_memory(RuntimeError("INVALID_ARGUMENT: shapes")),
+        }
+    return {}
+
+
+def crowded(backend) -> dict:
+    """A step on a host that has next to no memory left."""
+    from whichdevice.backends import jax_programs
+
+    _, _, loop = training(backend)
+    jax_programs.available_memory = lambda: 1000
+    try:
+        loop.run(np.zeros((1, BATCH), np.int32))
+    except Exception as error:
+        return {"recognised": backend.is_out_of_memory(error), "said": str(error)}
+    return {}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""One backend in a process of its own: `python scenario.py JOB.json RESULT.json`; a process has one Keras backend.
+
+The job names workload, backend, loop, replicas, precision and a planted fault. `play` gives the loss of every step,
+with weights, data and batch order from NumPy, so that every backend is given the same. `accuracies` learns several
+seeds, each with the backend's own weights and dropout.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+REQUEST = dict(
+    device="cpu", kind="cpu", replicas=1, workload="mnist_cnn", module="mnist_cnn", backend="tensorflow",
+    precision="float32", batch_size=16, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+    epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+    profile=False, dataset=None, source=None,
+)  # fmt: skip
+
+
+def play(folder: Path, steps: int = 10, fault: str | None = None, **request) -> dict:
+    """Run some steps in a process; {"losses": [...], "evaluated": [loss, metric], "modules": [...], ...}."""
+    return _in_process(folder, {"steps": steps, "fault": fault}, request)
+
+
+def accuracies(
+    folder: Path, dataset: Path, seeds: int, epochs: int, fault: str | None = None, **request
+) -> list[float]:
+    """Final validation accuracy of each seed on a prepared dataset, in per cent."""
+    job = {"dataset": str(dataset), "seeds": seeds, "epochs": epochs, "fault": fault}
+    return _in_process(folder, job, request)["accuracies"]
+
+
+def _in_process(folder: Path, work: dict, request: dict) -> dict:
+    asked = {**REQUEST, **request}
+    asked["module"] = asked["workload"]
+    job, result = folder / "job.json", folder / "result.json"
+    job.write_text(json.dumps({"request": asked, **work}))
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from whichdevice.backends import backend_class
+    from whichdevice.records.schema import Request
+
+    variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+    command = [sys.executable, __file__, str(job), str(result)]
+    done = subprocess.run(
+        command, env={**os.environ, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(result.read_text())
+
+
+def main() -> None:
+    job = json.loads(Path(sys.argv[1]).read_text())
+    from whichdevice.backends import backend_class
+    from whichdevice.records.schema import Request
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    request = Request(**job["request"])
+    backend = backend_class(request.backend)(request, threads=2)
+    backend.start()
+    backend.initialise()
+    options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
+    workload = workload_class(request.module)(options)
+    if job["fault"]:
+        from backends.planted_faults import plant
+
+        plant(job["fault"], workload)
+    result = learned(backend, workload, job) if "seeds" in job else stepped(backend, workload, request, job["steps"])
+    Path(sys.argv[2]).write_text(json.dumps(result))
+
+
+def learned(backend, workload, job: dict) -> dict:
+    """Final accuracies over seeds, with one compiled loop for all of them."""
+    import keras
+
+    from whichdevice.datasets.store import load_dataset
+
+    train, validation = workload.splits(load_dataset(Path(job["dataset"])).arrays)
+    with backend.scope():
+        model = workload.model()
+    loop = backend.training_loop(workload, model, train, validation)
+    steps = workload.steps_per_epoch(train.examples)
+    found = []
+    for seed in range(1, job["seeds"] + 1):
+        loop.reset()
+        loop.publish()
+        keras.utils.set_random_seed(seed)
+        fresh = workload.model()
+        for own, other in zip(model.variables, fresh.variables, strict=True):  # states of dropout's generators, too
+            own.assign(other.value)
+        loop.adopt()
+        order = workload.order(train.examples, seed)
+        for _ in range(job["epochs"]):
+            loop.run(order.take(steps))
+        loop.publish()
+        found.append(100 * loop.evaluate().metric)
+    return {"accuracies": found}
+
+
+def stepped(backend, workload, request, steps: int) -> dict:
+    """Losses of single steps without dropout."""
+    with backend.scope():
+        model = without_dropout(workload.model())
+    give_weights(model)
+    train, validation = workload.splits(arrays_for(request.module))
+    order = workload.order(train.examples, request.seed)
+    loop = backend.training_loop(workload, model, train, validation)
+    losses = [loop.run(order.take(1)).loss for _ in range(steps)]
+    loop.publish()
+    return {
+        "losses": losses,
+        "evaluated": list(loop.evaluate()),
+        "weights": [float(np.abs(weight).sum()) for weight in model.get_weights()],
+        "modules": sorted(name for name in sys.modules if "." not in name),
+        "types": backend.types().model_dump(),
+        "flags": dict(backend.flags()),
+    }
+
+
+def without_dropout(model):
+    """The same layers without the random ones."""
+    import keras
+
+    kept = [layer for layer in model.layers if not isinstance(layer, keras.layers.Dropout)]
+    return keras.Sequential([keras.Input(model.inputs[0].shape[1:], dtype=model.inputs[0].dtype), *kept])
+
+
+def give_weights(model) -> None:
+    """Kernels from NumPy, of Glorot's spread; vectors keep what Keras gave them (zeros and ones).
+
+    Large matrices are smaller: from Glorot's spread RMSprop at .01 blows rounding errors of 1e-7 in a recurrent net up
+    to 1e-4 within ten steps.
+    """
+    random = np.random.default_rng(7)
+    values = []
+    for weight in model.weights:
+        if len(weight.shape) < 2:
+            values.append(np.asarray(weight.numpy() if hasattr(weight, "numpy") else weight))
+        else:
+            large = len(weight.shape) == 2 and weight.shape[1] >= 512
+            spread = np.sqrt((0.2 if large else 2) / (np.prod(weight.shape[:-1]) + weight.shape[-1]))
+            values.append(random.standard_normal(weight.shape).astype(np.float32) * spread)
+    model.set_weights(values)
+
+
+def arrays_for(module: str) -> dict[str, np.ndarray]:
+    """Small random data of the right form."""
+    random = np.random.default_rng(0)
+    if module == "shakespeare_lstm":
+        return {
+            "train_text": random.integers(32, 120, 4000, np.uint8),
+            "test_text": random.integers(32, 120, 400, np.uint8),
+        }
+    if module == "weather_gru":
+        times = np.datetime64("2000-01-01T00", "s") + np.arange(1500) * np.timedelta64(3600, "s")
+        return {"times": times.astype(np.int64), "signals": random.standard_normal((1500, 20)).astype(np.float32)}
+    patterns = random.integers(0, 200, (10, 28, 28))  # a class has a pattern: from noise alone gradients are rounding
+    train, test = random.integers(0, 10, 640), random.integers(0, 10, 23)
+    images = [
+        (patterns[labels] + random.integers(0, 56, (len(labels), 28, 28))).astype(np.uint8) for labels in (train, test)
+    ]
+    return {
+        "train_images": images[0],
+        "train_labels": train.astype(np.uint8),
+        "test_images": images[1],
+        "test_labels": test.astype(np.uint8),
+    }
+
+
+if __name__ == "__main__":
+    main()

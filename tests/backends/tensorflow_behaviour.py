@@ -1,0 +1,179 @@
+"""TensorFlow's backend in a process of its own, `python tensorflow_behaviour.py WHAT RESULT.json`, 8 virtual devices.
+
+One function below answers each question of test_tensorflow_replicas.py and test_tensorflow_float16.py.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from backends.scenario import REQUEST, ROOT, arrays_for, give_weights, without_dropout
+
+BATCH = 16
+
+
+def behaviour(what: str, folder: Path) -> dict:
+    """What one of the functions below says, asked in a process of its own."""
+    result = folder / "result.json"
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+    command = [sys.executable, __file__, what, str(result)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(result.read_text())
+
+
+def started(workload: str, **asked):
+    """The backend with its devices taken, as a run has it."""
+    from whichdevice.backends import backend_class
+    from whichdevice.records.schema import Request
+
+    request = Request(**{**REQUEST, "workload": workload, "module": workload, "replicas": 8, **asked})
+    backend = backend_class("tensorflow")(request, threads=2)
+    os.environ.update(backend.environment(request, 2))
+    backend.start()
+    backend.initialise()
+    return backend
+
+
+def built(backend, workload: str, arrays=None, prepare=without_dropout):
+    """Workload, model with NumPy's weights, splits."""
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    made = workload_class(workload)(Options(BATCH, backend.request.precision, sequence_length=12))
+    with backend.scope():
+        model = prepare(made.model())
+    give_weights(model)
+    return made, model, *made.splits(arrays_for(workload) if arrays is None else arrays)
+
+
+def evaluation() -> dict:
+    """23 examples, which 8 replicas cannot share evenly, against the model's own prediction."""
+    backend = started("mnist_official")
+    workload, model, train, validation = built(backend, "mnist_official")
+    loop = backend.training_loop(workload, model, train, validation)
+    index = np.arange(23, dtype=np.int32)
+    plain = model(validation.arrays["images"][..., None] / 255, training=False).numpy()
+    chosen = plain[index, validation.arrays["labels"]]
+    predicted = loop.predict(index)
+    return {
+        "evaluated": list(loop.evaluate()),
+        "expected": [float(-np.log(chosen).mean()), float((plain.argmax(1) == validation.arrays["labels"]).mean())],
+        "shape": list(predicted.shape),
+        "difference": float(np.abs(predicted - plain).max()),
+        "flags": dict(backend.flags()),
+        "device": backend.device(),
+    }
+
+
+def reset() -> dict:
+    """The same two batches, before and after a reset, with dropout; and a callback that changes the rate."""
+    from keras import callbacks, ops
+
+    backend = started("mnist_cnn")
+    workload, model, train, validation = built(backend, "mnist_cnn", prepare=lambda model: model)
+    loop = backend.training_loop(workload, model, train, validation)
+    batches = workload.order(train.examples, 1).take(2)
+    first = loop.run(batches)
+    loop.reset()
+    again = loop.run(batches)
+    plateau = callbacks.ReduceLROnPlateau(patience=0, factor=0.1, min_lr=0, cooldown=0)
+    plateau.set_model(model)
+    plateau.on_train_begin()
+    for epoch in range(3):
+        plateau.on_epoch_end(epoch, {"val_loss": 1.0})
+    rates = [float(ops.convert_to_numpy(model.optimizer.learning_rate))]
+    return {"first": list(first), "again": list(again), "rates": rates}
+
+
+def overflow() -> dict:
+    """float16 where only the later replicas' gradients overflow: the first one's share of the batch is black."""
+    from keras import ops
+
+    backend = started("mnist_official", precision="mixed_float16")
+    arrays = arrays_for("mnist_official")
+    arrays["train_images"][:2] = 0
+    workload, model, train, validation = built(backend, "mnist_official", arrays)
+    loop = backend.training_loop(workload, model, train, validation)
+    batch = np.arange(BATCH, dtype=np.int32)[None]
+    kept = []
+    for power in range(16, 28):
+        loop.reset()
+        model.optimizer.dynamic_scale.assign(2.0**power)
+        loop.run(batch)
+        finite = all(bool(np.isfinite(value).all()) for value in model.get_weights())
+        scale = float(ops.convert_to_numpy(model.optimizer.dynamic_scale))
+        kept.append([finite, scale / 2.0**power, int(ops.convert_to_numpy(model.optimizer.iterations))])
+    return {"kept": kept}
+
+
+def float16(loop: str) -> dict:
+    """Loss scaling on one replica: learn, overflow once, learn on."""
+    from keras import ops
+
+    backend = started("mnist_official", precision="mixed_float16", replicas=1, loop=loop)
+    workload, model, train, validation = built(backend, "mnist_official")
+    loop = backend.training_loop(workload, model, train, validation)
+    batch = np.arange(BATCH, dtype=np.int32)[None]
+    scale = model.optimizer.dynamic_scale
+    losses, scales = [loop.run(batch).loss for _ in range(8)], [float(ops.convert_to_numpy(scale))]
+    before = model.get_weights()
+    scale.assign(2.0**30)
+    loop.run(batch)
+    scales.append(float(ops.convert_to_numpy(scale)))
+    kept = all(np.array_equal(was, now) for was, now in zip(before, model.get_weights(), strict=True))
+    losses += [loop.run(batch).loss for _ in range(24)]
+    return {
+        "losses": losses,
+        "scales": [*scales, float(ops.convert_to_numpy(scale))],
+        "kept": kept,
+        "types": backend.types().model_dump(),
+        "dtypes": sorted({layer.compute_dtype for layer in model.layers}),
+    }
+
+
+def float16_epoch() -> dict:
+    """The epoch loop."""
+    return float16("epoch")
+
+
+def float16_fit() -> dict:
+    """Plain fit."""
+    return float16("fit")
+
+
+def products() -> dict:
+    """The chain's end on every replica, and what it should be."""
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    backend = started("matmul")
+    workload = workload_class("matmul")(Options(32))
+    loop = backend.operation_loop(workload, np.random.default_rng(1))
+    loop.run(3)
+    state, operands = workload.operands(np.random.default_rng(1))
+    return {"ends": loop.ends, "expected": float((state @ np.linalg.matrix_power(operands["b"], 3))[0, 0])}
+
+
+def kernels() -> dict:
+    """Operations of the step on several replicas that a GPU would leave to its host, text gathered as on GPUs."""
+    from backends.tensorflow_kernels import without_gpu_kernel
+
+    from whichdevice.backends.tensorflow_training import TensorFlowTraining
+
+    backend = started("shakespeare_lstm", replicas=2)
+    workload, model, train, validation = built(backend, "shakespeare_lstm")
+    with backend.scope():
+        model.optimizer = backend._optimizer(workload, model)
+        given = (backend._tf, backend._strategy, workload, model, train, validation)
+        loop = TensorFlowTraining(*given, xla=False, gather_uint8=False)
+    return without_gpu_kernel(loop._steps.get_concrete_function().graph)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(globals()[sys.argv[1]]()))

@@ -1,0 +1,81 @@
+"""Which products a device has in hardware, and what a precision stands for."""
+
+import types
+
+import pytest
+
+from whichdevice.backends import number_formats
+from whichdevice.backends.number_formats import compute_capability, emulated, product_format, storage_format
+
+
+@pytest.mark.parametrize(
+    ("precision", "storage", "product"),
+    [
+        ("float32", "float32", "float32"),
+        ("tf32", "float32", "tf32"),
+        ("mixed_bfloat16", "float32", "bfloat16"),
+        ("mixed_float16", "float32", "float16"),
+        ("bfloat16", "bfloat16", "bfloat16"),
+    ],
+)
+def test_a_precision_names_storage_and_product(precision, storage, product):
+    assert (storage_format(precision), product_format(precision)) == (storage, product)
+
+
+@pytest.mark.parametrize(
+    ("sets", "product", "has"),
+    [
+        (["avx2", "fma"], "float32", True),
+        (["avx2", "fma"], "bfloat16", False),
+        (["avx512f", "avx512_bf16"], "bfloat16", True),
+        (["avx512f", "avx512_bf16"], "float16", False),
+        (["amx_tile", "amx_bf16"], "bfloat16", True),
+        (["asimd", "bf16"], "bfloat16", True),
+        (["asimd"], "bfloat16", False),
+        (["asimd"], "float16", True),  # unknown, so not called emulated
+        ([], "bfloat16", True),  # unknown
+        (["avx2"], "tf32", False),
+    ],
+)
+def test_a_cpu_has_products_by_its_instruction_sets(monkeypatch, sets, product, has):
+    monkeypatch.setattr(number_formats, "instruction_sets", lambda: sets)
+    assert (emulated("cpu", product) is None) == has
+
+
+@pytest.mark.parametrize(
+    ("capability", "product", "has"),
+    [
+        ((7, 5), "float32", True),
+        ((7, 5), "tf32", False),
+        ((7, 5), "bfloat16", False),
+        ((7, 5), "float16", True),
+        ((8, 0), "tf32", True),
+        ((9, 0), "bfloat16", True),
+        (None, "bfloat16", True),  # unknown
+    ],
+)
+def test_a_gpu_has_products_by_its_compute_capability(monkeypatch, capability, product, has):
+    monkeypatch.setattr(number_formats, "compute_capability", lambda: capability)
+    reason = emulated("gpu", product)
+    assert (reason is None) == has
+    assert reason is None or "compute capability 7.5" in reason
+
+
+def test_a_tpu_multiplies_only_bfloat16():
+    assert emulated("tpu", "bfloat16") is None
+    assert emulated("tpu", "float32") == "made of six bfloat16 passes"
+    assert emulated("tpu", "float16") is not None
+
+
+def test_compute_capability_is_that_of_the_first_visible_gpu(monkeypatch):
+    nvml = types.SimpleNamespace(
+        NVMLError=type("NVMLError", (Exception,), {}),
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetCudaComputeCapability=[(7, 5), (9, 0)].__getitem__,
+    )
+    monkeypatch.setattr(number_formats, "open_nvml", lambda: nvml)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert compute_capability() == (9, 0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert compute_capability() is None

@@ -1,0 +1,125 @@
+"""Which devices TensorFlow takes, and what it says where they are not there; TensorFlow and NVML are played."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.backends import backend_class, tensorflow_devices
+from whichdevice.backends.tensorflow_devices import take_devices
+from whichdevice.devices import DeviceFacts
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Request
+
+NO_KERNEL = (
+    "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "
+    "'ConfigureDistributedTPU' used by {{node ConfigureDistributedTPU}} with these attrs: []\nRegistered devices: [CPU]"
+)
+
+
+def request_for(kind: str, replicas: int = 1) -> Request:
+    return Request(
+        device="mine", kind=kind, replicas=replicas, workload="matmul", module="matmul", backend="tensorflow",
+        precision="float32", batch_size=8, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+        profile=False, dataset=None, source=None,
+    )  # fmt: skip
+
+
+class OpError(Exception):
+    pass
+
+
+class Played(SimpleNamespace):
+    """As much of TensorFlow as taking devices needs, with so many GPUs and TPU cores."""
+
+    def __init__(self, gpus: int = 0, cores: int = 0, cuda: bool = True) -> None:
+        def initialise(cluster: str) -> str:
+            if not cores:
+                raise OpError(NO_KERNEL)
+            self.initialised.append(cluster)
+            return "topology"
+
+        def listed(kind: str) -> list[SimpleNamespace]:
+            return [SimpleNamespace(name=f"/device:{kind}:{i}") for i in range({"GPU": gpus, "TPU": cores}[kind])]
+
+        build = {"is_cuda_build": cuda, "cuda_version": "12.5.1", "cudnn_version": "9"}
+        super().__init__(
+            __version__="2.21.0",
+            initialised=[],
+            errors=SimpleNamespace(OpError=OpError),
+            config=SimpleNamespace(list_logical_devices=listed),
+            sysconfig=SimpleNamespace(get_build_info=lambda: build),
+            distribute=SimpleNamespace(
+                get_strategy=lambda: "default",
+                MirroredStrategy=lambda names: ("mirrored", *names),
+                TPUStrategy=lambda cluster, experimental_device_assignment: (cluster, experimental_device_assignment),
+                cluster_resolver=SimpleNamespace(TPUClusterResolver=lambda name: name),
+            ),
+            tpu=SimpleNamespace(
+                experimental=SimpleNamespace(
+                    initialize_tpu_system=initialise,
+                    DeviceAssignment=SimpleNamespace(build=lambda topology, num_replicas: (topology, num_replicas)),
+                )
+            ),
+        )
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    played = SimpleNamespace(absent=None)
+    monkeypatch.setattr(tensorflow_devices.gpu, "absent_reason", lambda replicas: played.absent)
+    monkeypatch.setattr(tensorflow_devices.gpu, "describe", lambda: DeviceFacts(driver="NVIDIA 470.57 (CUDA 11.4)"))
+    return played
+
+
+def test_one_gpu_needs_no_strategy_and_several_are_mirrored() -> None:
+    assert take_devices(Played(gpus=2), request_for("gpu")) == ("default", ["/device:GPU:0"])
+    strategy, names = take_devices(Played(gpus=4), request_for("gpu", 2))
+    assert names == ["/device:GPU:0", "/device:GPU:1"]
+    assert strategy == ("mirrored", *names)
+
+
+def test_a_driver_too_old_is_named_with_the_cuda_that_the_build_needs(nvml: SimpleNamespace) -> None:
+    with pytest.raises(StudyError) as error:
+        take_devices(Played(), request_for("gpu"))
+    assert str(error.value) == (
+        "mine: TensorFlow 2.21.0 finds 0 of 1 GPUs with driver NVIDIA 470.57 (CUDA 11.4); it is built for CUDA 12.5.1 "
+        "and cuDNN 9: take a driver of that CUDA or newer, or CUDA's libraries "
+        "(make study ENV=gpu installs one that fits)"
+    )
+
+
+def test_a_build_without_cuda_and_a_host_without_gpus_are_said_to_be_that(nvml: SimpleNamespace) -> None:
+    with pytest.raises(StudyError, match=r"^mine: TensorFlow 2\.21\.0 is built without CUDA; make study ENV=gpu "):
+        take_devices(Played(cuda=False), request_for("gpu"))
+    nvml.absent = "1 GPU found on this host, 2 replicas asked"
+    with pytest.raises(StudyError, match=r"^mine: 1 GPU found on this host, 2 replicas asked$"):
+        take_devices(Played(gpus=1), request_for("gpu", 2))
+
+
+@pytest.mark.parametrize("replicas", [1, 8])
+def test_tpu_cores_are_initialised_and_assigned_as_many_as_replicas(replicas: int) -> None:
+    tensorflow = Played(cores=8)
+    strategy, names = take_devices(tensorflow, request_for("tpu", replicas))
+    assert tensorflow.initialised == ["local"]
+    assert strategy == ("local", ("topology", replicas))
+    assert len(names) == replicas
+
+
+def test_a_missing_tpu_is_one_line() -> None:
+    with pytest.raises(StudyError) as error:
+        take_devices(Played(), request_for("tpu"))
+    assert str(error.value) == (
+        "mine: TensorFlow 2.21.0 cannot use a TPU here (TPUs not found in the cluster. Failed in initialization); it "
+        "needs a TPU VM and tensorflow-tpu: make study ENV=tpu installs one that fits"
+    )
+    with pytest.raises(StudyError, match=r"^mine: 4 TPU cores found on this host, 8 asked$"):
+        take_devices(Played(cores=4), request_for("tpu", 8))
+
+
+def test_a_process_sees_its_own_gpus_and_none_for_other_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,0")
+    environment = backend_class("tensorflow").environment
+    assert environment(request_for("gpu", 2), 4)["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert environment(request_for("gpu", 2), 4)["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert environment(request_for("cpu"), 4)["CUDA_VISIBLE_DEVICES"] == "-1"

@@ -1,0 +1,33 @@
+"""float16 with loss scaling, driven on a CPU, which has no such cells: both loops learn and survive an overflow."""
+
+import numpy as np
+import pytest
+from backends.tensorflow_behaviour import behaviour
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["epoch", "fit"])
+def found(request, tmp_path_factory) -> dict:
+    return behaviour(f"float16_{request.param}", tmp_path_factory.mktemp(request.param))
+
+
+def test_it_learns(found):
+    assert np.isfinite(found["losses"]).all()
+    assert found["losses"][-1] < 0.7 * found["losses"][0]
+
+
+def test_an_overflow_halves_the_scale_until_steps_are_taken_again(found):
+    first, after_overflow, last = found["scales"]
+    assert (first, after_overflow) == (2**15, 2**29)
+    assert 2**10 < last < 2**29
+
+
+def test_a_step_that_overflows_changes_no_weight(found):
+    assert found["kept"]
+
+
+def test_products_are_float16_and_the_last_layer_and_the_weights_are_not(found):
+    types = found["types"]
+    assert (types["storage"], types["product"], types["sum"]) == ("float32", "float16", "float32")
+    assert found["dtypes"] == ["float16", "float32"]

@@ -1,0 +1,195 @@
+"""The PyTorch backend: its start, its devices and its ranks. What Keras does on it is in torch_cases.py."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from backends.scenario import REQUEST, ROOT
+
+from whichdevice.backends import backend_class
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Request
+
+torch = pytest.importorskip("torch")
+
+PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+
+
+def request_for(**changes) -> Request:
+    return Request(**{**REQUEST, "backend": "torch", **changes})
+
+
+def variables_for(**changes) -> dict[str, str]:
+    return {**os.environ, **backend_class("torch").environment(request_for(**changes), 2), "PYTHONPATH": PATH}
+
+
+@pytest.mark.slow
+def test_cases_in_a_process_with_keras_on_pytorch():
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(Path(__file__).parent / "torch_cases.py"),
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=variables_for(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+def test_a_cpu_run_sees_no_gpu_and_keeps_its_memory_unless_it_is_plain_fit(monkeypatch):
+    epoch, fit = (backend_class("torch").environment(request_for(loop=loop), 2) for loop in ("epoch", "fit"))
+    assert epoch["KERAS_TORCH_DEVICE"] == "cpu" and epoch["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert epoch["MALLOC_MMAP_MAX_"] == "0"
+    assert "MALLOC_MMAP_MAX_" not in fit
+
+
+def test_a_gpu_run_sees_as_many_gpus_as_replicas(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,6")
+    variables = backend_class("torch").environment(request_for(kind="gpu", replicas=2), 2)
+    assert variables["CUDA_VISIBLE_DEVICES"] == "3,5"
+    assert variables["KERAS_TORCH_DEVICE"] == "cuda"
+
+
+def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
+    from whichdevice.backends import torch_devices
+
+    monkeypatch.setattr(torch.version, "cuda", None)
+    with pytest.raises(StudyError, match=r"h200: PyTorch .* is built without CUDA; make study ENV=torch"):
+        torch_devices.require_devices(request_for(kind="gpu", device="h200"))
+
+
+def test_too_few_gpus_are_said_in_one_line(monkeypatch):
+    from whichdevice.backends import torch_devices
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch_devices.gpu, "absent_reason", lambda replicas: None)
+    with pytest.raises(StudyError, match=r"h200: PyTorch .* finds 1 of 2 GPUs on this host"):
+        torch_devices.require_devices(request_for(kind="gpu", device="h200", replicas=2))
+
+
+def test_a_driver_that_is_too_old_is_said_in_pytorchs_words(monkeypatch):
+    from whichdevice.backends import torch_devices
+
+    def refuse(rank):
+        raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update.\nMore")
+
+    monkeypatch.setattr(torch.cuda, "set_device", refuse)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    with pytest.raises(StudyError, match=r"PyTorch .* cannot use the GPU: The NVIDIA driver .* too old .*update\.$"):
+        torch_devices.take_device(request_for(kind="gpu", device="h200"), 0, 2)
+
+
+def test_a_tpu_is_refused(monkeypatch):
+    from whichdevice.backends import torch_devices
+
+    with pytest.raises(StudyError, match="runs PyTorch on CPU and GPU, not on tpu"):
+        torch_devices.require_devices(request_for(kind="tpu"))
+
+
+@pytest.mark.slow
+def test_threads_are_divided_over_ranks_and_every_rank_runs_its_own_product(tmp_path):
+    told = in_process(
+        tmp_path,
+        """
+        from whichdevice.workloads import workload_class
+        from whichdevice.workloads.base import Options
+        import numpy as np
+        loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
+        loop.run(3)
+        from threading import active_count
+        tell(backend.flags()["threads"], len(backend._team._processes))
+        """,
+    )
+    assert told.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.slow
+def test_ranks_end_with_rank_0_however_it_dies(tmp_path):
+    process = in_process(tmp_path, "tell(*ranks)\nimport time; time.sleep(60)", wait=False, replicas=4)
+    ranks = [int(word) for word in process.stdout.readline().split()]
+    assert len(ranks) == 3 and all(alive(rank) for rank in ranks)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(alive(rank) for rank in ranks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(alive(rank) for rank in ranks)
+
+
+@pytest.mark.slow
+def test_a_killed_rank_is_lack_of_memory(tmp_path):
+    told = in_process(
+        tmp_path,
+        """
+        import os, signal, numpy as np
+        from whichdevice.workloads import workload_class
+        from whichdevice.workloads.base import Options
+        loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
+        os.kill(ranks[0], signal.SIGKILL)
+        try:
+            loop.run(3)
+        except Exception as error:
+            tell(backend.is_out_of_memory(error), error)
+        """,
+    )
+    assert told.stdout.strip() == "True replica 1 was killed, most likely for lack of memory"
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_on_a_rank_is_told_in_its_words(tmp_path):
+    told = in_process(
+        tmp_path,
+        """
+        class Broken:
+            def operands(self, random):
+                raise ValueError("no operands")
+        import sys, numpy as np
+        sys.modules["__main__"].Broken = Broken
+        backend._team.tell("operation", 1, 2, 3)
+        try:
+            backend._team.hear()
+        except Exception as error:
+            tell(type(error).__name__, error)
+        """,
+    )
+    assert told.stdout.startswith("ReplicaError replica 1: AttributeError: 'int' object has no attribute 'operands'")
+
+
+def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):
+    """Run code in a process where `backend` is initialised with replicas whose process numbers are `ranks`."""
+    request = json.dumps(request_for(replicas=replicas).model_dump())
+    script = folder / "script.py"
+    lines = "\n".join(line.removeprefix("        ") for line in body.splitlines())
+    script.write_text(
+        "import json\n"
+        "from whichdevice.backends import backend_class\n"
+        "from whichdevice.records.schema import Request\n"
+        f"backend = backend_class('torch')(Request(**json.loads({request!r})), threads=2)\n"
+        "backend.start()\nbackend.initialise()\n"
+        "ranks = [process.pid for process in backend._team._processes]\n"
+        "def tell(*words): print(*words, flush=True)\n" + lines + "\n"
+    )
+    environment = variables_for(replicas=replicas)
+    command = [sys.executable, str(script)]
+    if not wait:
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def alive(process: int) -> bool:
+    """Whether it runs; one that waits to be reaped does not."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"

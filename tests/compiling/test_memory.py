@@ -1,0 +1,80 @@
+"""What the compiler says of programs that do not fit, and the search for the largest batch."""
+
+import pytest
+
+from whichdevice.compiling.largest_batch import largest_batch
+from whichdevice.compiling.memory import OutOfDeviceMemoryError, out_of_memory
+from whichdevice.errors import StudyError
+
+GIBI = 2**30
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries (20.00G) exceeds "
+        "available HBM (7.48G).",
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.00G of "
+        "7.48G hbm. Exceeds hbm capacity by 12.52G.",
+    ],
+)
+def test_both_sizes_are_read_from_the_compilers_message(message):
+    found = out_of_memory(message)
+    assert (found.needed, found.available) == (20 * GIBI, 7.48 * GIBI)
+    assert str(found) == "needs 20.00 GiB of HBM on each device, 7.48 GiB are available: 12.52 GiB too much"
+
+
+def test_another_message_is_about_something_else():
+    assert out_of_memory("INVALID_ARGUMENT: used 3 of 4 operands") is None
+
+
+class Compiler:
+    """Needs a constant, so much per example, and nothing per example below what fits on the chip."""
+
+    def __init__(self, per_example: float, on_chip: int = 0, curve: float = 0.0) -> None:
+        self.asked: list[int] = []
+        self._per_example, self._on_chip, self._curve = per_example, on_chip, curve
+
+    def need(self, batch: int) -> float:
+        self.asked.append(batch)
+        needed = self.of(batch)
+        if needed > 8 * GIBI:
+            raise OutOfDeviceMemoryError(needed, 8 * GIBI)
+        return needed
+
+    def of(self, batch: int) -> float:
+        return GIBI + (self._per_example * batch * (1 + self._curve * batch) if batch > self._on_chip else 0)
+
+
+def search(compiler: Compiler, batch: int = 1024):
+    return largest_batch(compiler.need, batch, compiler.of(batch), 8 * GIBI, 8)
+
+
+def test_a_linear_need_takes_two_compiles():
+    compiler = Compiler(2**20)
+    found = search(compiler)
+    assert found.batch_size == 7 * 1024
+    assert found.compiles == 2
+
+
+def test_a_batch_that_fits_on_the_chip_misleads_nobody():
+    compiler = Compiler(2**18, on_chip=2048)
+    found = search(compiler)
+    assert 0.9 * 28 * 1024 < found.batch_size <= 28 * 1024
+    assert compiler.of(found.batch_size) <= 8 * GIBI
+
+
+def test_a_need_that_bends_upwards_steps_back():
+    compiler = Compiler(2**19, curve=2e-5)
+    found = search(compiler)
+    assert compiler.of(found.batch_size) <= 8 * GIBI < compiler.of(round(found.batch_size * 1.1))
+
+
+def test_from_a_batch_that_does_not_fit():
+    found = search(Compiler(2**20), batch=65536)
+    assert found.batch_size == 7 * 1024
+
+
+def test_a_need_that_does_not_grow_is_told():
+    with pytest.raises(StudyError, match="does not grow"):
+        search(Compiler(0.0))

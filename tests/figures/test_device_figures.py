@@ -1,0 +1,76 @@
+"""The figures of several devices: where the faster one changes, and what more replicas bring."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import synthetic
+
+from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.figures import draw
+from whichdevice.tables.write import write_tables
+
+PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
+
+
+def text_of(figure: str, study: Study, folder: Path) -> str:
+    """All text of a figure of a study whose every run is ok."""
+    config, paths = synthetic.write_study(study, folder, artefacts=False)
+    write_tables(config, paths, PUBLISHED, folder / "tables")
+    draw(figure, folder / "tables", config, folder / "figure.svg", folder / "figure.png")
+    return " ".join(ElementTree.parse(folder / "figure.svg").getroot().itertext())
+
+
+def sweep(sizes: list[int], devices: dict[str, Device], repeats: int = 3, **workload: object) -> Study:
+    """One workload at these batch sizes."""
+    return synthetic.small_study(
+        devices=devices,
+        workloads={"mnist_cnn": Workload(batch_size=sizes, **workload)},  # type: ignore[arg-type]
+        measure=Measure(repeats=repeats),
+        train=Train(epochs=1),
+    )
+
+
+def test_a_crossover_is_told_with_its_interval(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu"), "tpu": Device(kind="tpu", replicas=8)}
+    text = text_of("crossover", sweep([2, 8, 32, 128, 512], devices, repeats=5), tmp_path)
+    assert "gpu / cpu: equal at " in text and " [" in text
+    assert "tpu / gpu: gpu faster throughout" in text
+    assert "n = 5 pairs per point; bands and diamonds: 95 % t-interval" in text
+
+
+def test_one_repeat_has_no_band_and_decides_nothing(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
+    text = text_of("crossover", sweep([2, 512], devices, repeats=1), tmp_path)
+    assert "gpu / cpu: undecided" in text
+    assert "no interval from one" in text
+
+
+def test_several_backends_are_one_line_of_each_devices_fastest(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
+    study = sweep([64, 512], devices, backend=["tensorflow", "jax", "torch"], loop=["epoch", "fit"])
+    assert text_of("crossover", study, tmp_path).count("gpu / cpu:") == 1
+
+
+@pytest.mark.slow
+def test_many_devices_many_sizes_and_formats_draw(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu")} | {f"gpu{n}": Device(kind="gpu", replicas=n) for n in (1, 2, 4, 8)}
+    sizes = [8 * 2**place for place in range(10)]
+    text = text_of("crossover", sweep(sizes, devices, precision=["float32", "mixed_bfloat16"]), tmp_path)
+    assert "some pairs left to the tables" in text
+
+
+def test_scaling_shows_both_kinds_and_no_rehearsal(tmp_path: Path) -> None:
+    devices = {
+        "cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8),
+        "gpu1": Device(kind="gpu"), "gpu4": Device(kind="gpu", replicas=4),
+    }  # fmt: skip
+    text = text_of("scaling", sweep([256, 1024], devices), tmp_path)
+    assert "strong: b1024 in all" in text and "weak: b256 each" in text
+    assert "Example GPU 40 GB (gpu1, gpu4); n = 3 pairs" in text
+    assert "cpu8" not in text
+
+
+def test_a_rehearsal_alone_is_no_scaling(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8)}
+    assert "other than virtual ones on a CPU" in text_of("scaling", sweep([256], devices), tmp_path)

@@ -1,0 +1,128 @@
+"""Advice says in words what the tables hold, and stands beside the rules of thumb that were measured."""
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Study, Workload
+from whichdevice.report.advice import advice, uncompared
+from whichdevice.report.rules_of_thumb import rules_of_thumb
+from whichdevice.tables.crossover import crossover_table
+from whichdevice.tables.saturation import saturation_table
+from whichdevice.tables.summary import summary_table
+
+JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
+
+
+def results(workloads: dict[str, Workload], throughput: Callable[[Run], float], *devices: str) -> Any:
+    """The tables of a study, as the report sees them; repeats differ by a percent on every device but the first."""
+    names = devices or ("cpu", "gpu")
+    study = Study(
+        study="advice",
+        devices={name: Device(kind=name) for name in names},  # type: ignore[arg-type]
+        workloads=workloads,
+        measure=Measure(repeats=3),
+    )
+    jitter = {name: JITTER if name != names[0] else dict.fromkeys(JITTER, 1.0) for name in names}
+    runs = synthetic.runs_table(study, lambda run: throughput(run) * jitter[run.cell.device][run.repeat])
+    return SimpleNamespace(
+        runs=runs, measured=summary_table(runs), crossover=crossover_table(runs, study),
+        saturation=saturation_table(runs), kind=lambda name: name,
+    )  # fmt: skip
+
+
+def faster(ratios: dict[int, float]) -> Callable[[Run], float]:
+    """100 examples a second on the cpu, `ratios` times as many on others, by batch size."""
+    return lambda run: 100 * (1 if run.cell.device == "cpu" else ratios[run.cell.batch_size])
+
+
+def sentence(ratios: dict[int, float], **workload: Any) -> str:
+    """What is said of the two devices."""
+    settings = Workload(batch_size=list(ratios), **workload)
+    (found,) = advice(results({"mnist_cnn": settings}, faster(ratios)))
+    return str(found["devices"][0])
+
+
+def test_a_crossover_in_words() -> None:
+    text = sentence({64: 0.25, 256: 0.5, 1024: 2.0})
+    assert re.match(r"gpu is faster from about batch 512 \[\d+ – \d+\]; below, cpu \(tensorflow, float32; ", text)
+    assert "measured b64…b1024, 3 sizes, the change between b256 and b1024; n = 3)." in text
+
+
+def test_a_falling_ratio_names_the_cpu_above() -> None:
+    assert sentence({64: 2.0, 256: 0.5}).startswith("cpu is faster from about batch 128")
+
+
+def test_every_other_verdict_in_words() -> None:
+    assert sentence({64: 2.0, 256: 3.0}).startswith("gpu is faster than cpu at every measured batch: gpu / cpu = 2 [")
+    assert sentence({64: 0.5, 256: 0.6}).startswith("cpu is faster than gpu at every measured batch: gpu / cpu = 0.5 [")
+    assert sentence({64: 1.0, 256: 1.0}).startswith("gpu or cpu: undecided: gpu / cpu = 1 [")
+    assert re.match(r"gpu is faster than cpu from batch \d+ on; undecided at 64 ", sentence({64: 1.0, 256: 3.0}))
+    assert re.match(r"gpu is faster than cpu up to batch \d+; undecided at 256 ", sentence({64: 3.0, 256: 1.0}))
+    middle = sentence({64: 3.0, 256: 1.0, 512: 3.0})
+    assert middle.startswith("gpu is faster than cpu at the smallest and the largest batch; undecided at 256")
+    assert sentence({64: 3.0}).startswith("gpu is faster, gpu / cpu = 3 [") and "no crossover can be" in sentence(
+        {64: 3.0}
+    )
+
+
+def test_several_changes_are_told_as_such() -> None:
+    workload = {"mnist_cnn": Workload(batch_size=[16, 64, 256])}
+    (found,) = advice(results(workload, faster({16: 0.5, 64: 2.0, 256: 0.5})))
+    assert len(found["devices"]) == 2
+    assert all("one of several changes" in text for text in found["devices"])
+
+
+def test_own_best_settings_take_the_place_of_like_ones() -> None:
+    text = sentence({64: 2.0, 256: 3.0}, backend=["tensorflow", "jax"])
+    assert "each with its fastest backend and loop" in text
+
+
+def test_one_device_has_nothing_to_compare_and_still_a_best_batch() -> None:
+    workloads = {"mnist_cnn": Workload(batch_size=[64, 256]), "fashion_cnn": Workload(batch_size=[64])}
+    study = results(workloads, lambda run: {64: 97.0, 256: 100.0}[run.cell.batch_size], "cpu")
+    assert uncompared(study) == [
+        "Measured on cpu, one device only, so there is nothing to compare: mnist_cnn, fashion_cnn."
+    ]
+    (found,) = advice(study)
+    assert found["devices"] == []
+    assert found["sizes"] == [
+        "cpu: fastest at batch 256, 100 images/s, 1.03 times the smallest [1.03 – 1.03]; "
+        "within 5 % of it from batch 64 (97 % [97 – 97])."
+    ]
+
+
+def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:
+    ratios = {
+        "mnist_cnn": {64: 0.5, 256: 2.0},
+        "fashion_cnn": {64: 2.0, 256: 4.0},
+        "mnist_official": {64: 2.0, 256: 0.5},
+    }
+    study = results(
+        {name: Workload(batch_size=[64, 256]) for name in ratios},
+        lambda run: faster(ratios[run.cell.workload])(run),
+    )
+    batches, models, largest = rules_of_thumb(study)
+    (text,) = batches.here
+    assert "so in mnist_cnn (about b128 [" in text
+    assert "no change, gpu faster at every size, in fashion_cnn (b64…b256)" in text
+    assert "the other way round in mnist_official (about b128 [" in text
+    assert "Google Cloud" in batches.source
+    (text,) = models.here  # by work per example: mnist_cnn 42, mnist_official 56, fashion_cnn 510 million operations
+    assert text.index("mnist_cnn") < text.index("mnist_official") < text.index("fashion_cnn")
+    assert "does not rise with the work throughout" in text
+    assert any("mnist_official ×1 " in text and text.startswith("cpu") for text in largest.here)
+
+
+def test_what_was_not_measured_is_no_rule() -> None:
+    study = results({"mnist_cnn": Workload(batch_size=[64])}, lambda run: 100.0, "cpu")
+    assert rules_of_thumb(study) == []
+    empty = SimpleNamespace(**{name: getattr(study, name).iloc[:0] for name in ("runs", "measured", "crossover")})
+    empty.saturation, empty.kind = study.saturation.iloc[:0], study.kind
+    assert (advice(empty), uncompared(empty), rules_of_thumb(empty)) == ([], [], [])
+    assert isinstance(empty.crossover, pd.DataFrame)

@@ -1,0 +1,94 @@
+"""Published figures stand beside what was measured of the same thing, and no ratio is given of unlike things."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.records.schema import Steady
+from whichdevice.tables.columns import read_table, table
+from whichdevice.tables.published import published_table
+from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.summary import summary_table
+from whichdevice.tables.write import TABLES, write_tables
+
+PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
+
+
+def claim(**changes: str) -> dict[str, str]:
+    """A published figure."""
+    entry = {
+        "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
+        "batch_size": "256", "metric": "step_time", "value": "50", "unit": "us/sample", "caveat": "", "epochs": "",
+        "steps_per_epoch": "", "sequence_length": "", "status": "as published",
+    }  # fmt: skip
+    return entry | changes
+
+
+def summary_of(**workload: object) -> pd.DataFrame:
+    """The summary of one CPU cell with a step time of 25.6 ms, learned for three epochs from files."""
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")},
+        workloads={"own_name": Workload(module="mnist_cnn", batch_size=[256], **workload)},  # type: ignore[arg-type]
+        measure=Measure(repeats=1),
+        train=Train(epochs=3),
+    )
+    record = synthetic.record_of(study, configured_runs(study)[0], source="files")
+    record.steady = Steady(steps=10, seconds=0.256, throughput=10_000)
+    return summary_table(table([synthetic.runs_row(record)], TABLES["runs"]))
+
+
+def test_published_units_are_converted() -> None:
+    found = published_table([claim(), claim(unit="ms", value="12.8")], summary_of())
+    assert found["measured"].tolist() == pytest.approx([100.0, 25.6])
+    assert found["ratio"].tolist() == pytest.approx([2.0, 2.0])
+    assert found["device"].tolist() == ["cpu", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "workload", "why"),
+    [
+        (claim(metric="validation_accuracy", unit="fraction", value=".99", epochs="10"), {}, "learned for 3 epochs"),
+        (claim(metric="epoch_time", unit="s", value="5"), {"fraction": [0.1]}, "10 %|0.1 of the training data"),
+        (claim(metric="epoch_time", unit="s", value="5", steps_per_epoch="100"), {}, "234 steps per epoch"),
+        (claim(status="disputed"), {}, "doubtful"),
+    ],
+)
+def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, object], why: str) -> None:
+    row = published_table([entry], summary_of(**workload)).iloc[0]
+    assert pd.isna(row["ratio"])
+    assert pd.notna(row["measured"])
+    assert any(part in row["note"] for part in why.split("|"))
+
+
+def test_the_initialisation_of_a_tpu_is_compared_with_that_of_a_tpu_alone() -> None:
+    entry = claim(metric="tpu_init_time", unit="s", value="21")
+    row = published_table([entry], summary_of()).iloc[0]
+    assert (row["measured"], pd.isna(row["ratio"])) == (pytest.approx(0.01), True)
+    assert "measured: of a cpu" in row["note"]
+    row = published_table([entry], summary_of().assign(kind="tpu", initialise=10.5)).iloc[0]
+    assert (row["ratio"], pd.isna(row["note"])) == (pytest.approx(0.5), True)
+
+
+def test_another_batch_size_is_not_the_same_thing() -> None:
+    row = published_table([claim(batch_size="512")], summary_of()).iloc[0]
+    assert (row["note"], pd.isna(row["measured"])) == ("not measured here", True)
+
+
+def test_every_published_figure_is_shown(tmp_path: Path) -> None:
+    config, paths = synthetic.write_study(synthetic.full_study(), tmp_path, artefacts=False)
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    found = read_table(tmp_path / "tables/published.csv", TABLES["published"])
+    claims = pd.read_csv(PUBLISHED)
+    assert (
+        len(
+            found.drop_duplicates(
+                ["source", "published_device", "published_workload", "published_batch_size", "metric"]
+            )
+        )
+        >= 40
+    )
+    assert set(claims["source"]) == set(found["source"])
+    assert not found["note"].fillna("").str.contains("no such number").any()

@@ -1,0 +1,37 @@
+"""What larger batches bring, and from where on they bring little."""
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.tables.saturation import saturation_table
+
+JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
+
+
+def found(speeds: dict[int, float], device: Device | None = None) -> pd.DataFrame:
+    """The table of one device with these throughputs by batch size."""
+    study = synthetic.small_study(
+        devices={"gpu": device or Device(kind="gpu")},
+        workloads={"mnist_cnn": Workload(batch_size=list(speeds))},
+        measure=Measure(repeats=3),
+    )
+    return saturation_table(synthetic.runs_table(study, lambda run: speeds[run.cell.batch_size] * JITTER[run.repeat]))
+
+
+def test_the_smallest_size_within_5_percent_of_the_best_is_named_with_its_interval() -> None:
+    row = found({32: 100.0, 64: 376.0, 128: 390.0, 512: 400.0, 2048: 380.0}).iloc[0]
+    assert (row["best_size"], row["near_size"], row["still_rising"]) == (512, 128, False)
+    assert [row["near_ratio"], row["near_ratio_low"], row["near_ratio_high"]] == pytest.approx([0.975] * 3)
+    assert (row["gain"], row["n"], row["sizes"]) == (pytest.approx(4), 3, "32 64 128 512 2048")
+
+
+def test_a_throughput_that_rises_to_the_largest_size_is_said_to_rise() -> None:
+    row = found({32: 100.0, 128: 200.0, 512: 400.0}).iloc[0]
+    assert (row["best_size"], row["near_size"], row["still_rising"]) == (512, 512, True)
+
+
+def test_one_size_says_nothing_and_virtual_replicas_say_nothing() -> None:
+    assert found({32: 100.0}).empty
+    assert found({32: 100.0, 64: 120.0}, Device(kind="cpu", replicas=8)).empty
