@@ -1,27 +1,58 @@
-"""Timing keeps what it discards and stops when both the time and the number of steps are met."""
+"""Timing keeps what it discards, starts counting where the step times settled, and stops in bounded time."""
 
-import time
-from functools import partial
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 
 import pytest
 
-from whichdevice.measuring.steady_state import steady_windows, timed, warm_up, window_steps
+from whichdevice.measuring import steady_state
+from whichdevice.measuring.steady_state import Budget, SteadyState, find_steady_state, timed, window_steps
 
 
-def test_drawing_batches_is_outside_the_clock():
-    def prepare(steps: int):
-        time.sleep(0.05)  # drawing them
-        return lambda: None
+class Clock:
+    """A clock that only steps move: each takes the next of some times, the last for ever."""
 
-    assert timed(prepare, 1) < 0.01
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(steady_state.time, "perf_counter", lambda: self.now)
+
+    def steps(self, times: Iterator[float]) -> Callable[[int], Callable[[], None]]:
+        def prepare(steps: int) -> Callable[[], None]:
+            self.now += 0.01  # drawing batches, outside the clock
+
+            def run() -> None:
+                self.now += sum(next(times) for _ in range(steps))
+
+            return run
+
+        return prepare
 
 
-def sleeper(step_time: float):
-    return lambda steps: partial(time.sleep, steps * step_time)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
 
 
-def nothing(*_):
-    return None
+def wobbly(time: float) -> Iterator[float]:
+    """Step times that vary by 2 % without a trend."""
+    while True:
+        yield from (time, time * 1.02, time * 0.99, time * 1.01, time * 0.98)
+
+
+def found(clock: Clock, times: Iterator[float], budget: Budget, **more) -> SteadyState:
+    return find_steady_state(clock.steps(times), budget, **more)
+
+
+def seconds(windows) -> float:
+    return sum(took for _, took in windows)
+
+
+def steps(windows) -> int:
+    return sum(count for count, _ in windows)
+
+
+def test_drawing_batches_is_outside_the_clock(clock):
+    assert timed(clock.steps(repeat(0.5)), 1) == pytest.approx(0.5)
 
 
 def test_windows_last_about_a_tenth_of_a_second():
@@ -30,30 +61,58 @@ def test_windows_last_about_a_tenth_of_a_second():
     assert window_steps(0.0) >= 1  # a clock that stood still divides nothing by zero
 
 
-def test_both_the_budget_and_the_least_number_of_steps_are_met():
-    windows = steady_windows(sleeper(0.02), 0.02, seconds=0.3, min_steps=3, on_window=nothing)
-    assert sum(seconds for _, seconds in windows) >= 0.3
-    windows = steady_windows(sleeper(0.02), 0.02, seconds=0.001, min_steps=7, on_window=nothing)
-    assert sum(steps for steps, _ in windows) >= 7
+def test_a_steady_series_takes_its_budget_and_a_quarter_more(clock):
+    state = found(clock, wobbly(0.01), Budget(1.0, 4))
+    assert 0.25 <= seconds(state.warm_up) < 0.4
+    assert 1.0 <= seconds(state.windows) < 1.15
+    assert state.trend.direction == "none" and "least warm-up; no trend" in state.end
 
 
-def test_windows_grow_to_their_length_even_from_a_wrong_first_guess():
-    windows = steady_windows(sleeper(0.001), 0.05, seconds=0.5, min_steps=1, on_window=nothing)
-    assert all(0.05 < seconds < 0.3 for _, seconds in windows[1:])
+def test_both_the_budget_and_the_least_number_of_steps_are_met(clock):
+    state = found(clock, wobbly(30.0), Budget(1.0, 4))
+    assert steps(state.warm_up) == 2 and steps(state.windows) == 4
+    assert state.trend.direction is None
+    assert state.end == "least warm-up; too few windows to test for a trend"
 
 
-def test_each_window_holds_its_steps_and_its_seconds():
-    for steps, seconds in steady_windows(sleeper(0.01), 0.01, seconds=0.3, min_steps=1, on_window=nothing):
-        assert seconds / steps == pytest.approx(0.01, rel=0.5)
+def test_slow_first_windows_are_discarded_and_a_whole_budget_remains(clock):
+    slow = chain(repeat(0.02, 25), wobbly(0.01))  # half a second, a quarter beyond the least warm-up
+    state = found(clock, slow, Budget(1.0, 4))
+    assert seconds(state.warm_up) >= 0.5 and state.end.startswith("MSER; no trend")
+    assert seconds(state.windows) >= 1.0
+    assert seconds(state.windows) / steps(state.windows) == pytest.approx(0.01, rel=0.02)
 
 
-def test_the_warm_up_takes_its_share_and_is_kept():
-    windows = warm_up(sleeper(0.005), seconds=0.4)
-    assert 0.1 <= sum(seconds for _, seconds in windows) < 0.4
-    assert sum(steps for steps, _ in windows) >= 2
+def test_the_first_epoch_belongs_to_the_warm_up_where_it_fits_the_budget(clock):
+    assert steps(found(clock, wobbly(0.01), Budget(1.0, 4, epoch_steps=70)).warm_up) >= 70
+    assert seconds(found(clock, wobbly(0.01), Budget(1.0, 4, epoch_steps=7000)).warm_up) < 0.4
 
 
-def test_seconds_left_never_falls_below_zero():
+def test_a_run_that_never_settles_ends_after_twice_the_time_and_says_so(clock):
+    def rising() -> Iterator[float]:
+        time = 0.01
+        while True:
+            yield (time := time * 1.002)
+
+    state = found(clock, rising(), Budget(1.0, 4))
+    assert state.trend.direction == "rising" and state.trend.drift > 0.01
+    assert "time is up: still rising" in state.end
+    assert 2.4 <= seconds(state.warm_up) + seconds(state.windows) < 3.2
+    assert seconds(state.windows) >= 1.0
+
+
+def test_the_warm_up_is_told_once_before_the_steady_windows(clock):
+    told = []
+    state = found(clock, wobbly(0.01), Budget(1.0, 4), on_warm=told.append)
+    assert told == [state.warm_up]
+
+
+def test_seconds_left_never_falls_below_zero(clock):
     left = []
-    steady_windows(sleeper(0.01), 0.01, 0.2, 1, lambda step_time, seconds: left.append(seconds))
+    found(clock, wobbly(0.01), Budget(0.2, 1), on_window=lambda step_time, seconds_left: left.append(seconds_left))
     assert min(left) >= 0
+
+
+def test_a_loop_may_ask_for_longer_windows(clock):
+    state = found(clock, wobbly(0.01), Budget(9.0, 1), window=3.0)
+    assert all(took == pytest.approx(3.0, rel=0.1) for _, took in state.windows)

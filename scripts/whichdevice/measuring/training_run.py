@@ -15,8 +15,8 @@ from whichdevice.datasets.store import load_dataset
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.memory_need import estimated_memory
-from whichdevice.measuring.operation_run import time_steps
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.timing import time_steps
 from whichdevice.records.schema import Epoch, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs

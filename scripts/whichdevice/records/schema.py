@@ -48,6 +48,7 @@ class Request(Part):
     profile: bool
     dataset: str | None
     source: str | None
+    slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
 
 
 class WorkloadFacts(Part):
@@ -126,6 +127,8 @@ class Cold(Part):
     build: float | None = None  # model built
     first_step: float | None = None
     warm_up: list[tuple[int, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
+    warm_up_epochs: float | None = None  # first step and warm-up, in epochs; below 1: an epoch outlasts the time budget
+    warm_up_end: str | None = None  # what ended it: which test, and what that said
 
 
 class Steady(Part):
@@ -138,6 +141,9 @@ class Steady(Part):
     throughput: float | None = None  # units per second
     flops_per_second: float | None = None
     epoch_time: float | None = None  # computed: steps_per_epoch * step_time
+    trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to tell
+    trend_p: float | None = None  # of the Mann-Kendall test
+    drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
 
 
 class Epoch(Part):
@@ -160,12 +166,22 @@ class Memory(Part):
     peak_device: int | None = None
 
 
+class MeteredPart(Part):
+    """Energy of one part of a run, and the time between the meter's readings around it."""
+
+    joules: float
+    seconds: float
+
+
 class Energy(Part):
-    """Joules and by which meter; without a meter, the reason."""
+    """Joules of a whole run, process start to end, and by which meter; without a meter, the reason."""
 
     joules: float | None = None
     meter: str | None = None
     reason: str | None = None
+    update: float | None = None  # seconds between two new values of the meter
+    parts: dict[str, MeteredPart] = Field(default_factory=dict)  # `steady`, and `epoch 1` ... with validation
+    beside: dict[str, "Energy"] = Field(default_factory=dict)  # `host`: its processors; `memory`: the host's
 
 
 class Noise(Part):

@@ -1,0 +1,65 @@
+"""Where step times settle, and whether a trend is left."""
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, theilslopes
+
+from whichdevice.measuring.trend import Trend, settled_from, trend_of
+
+TRIALS = 300
+
+
+def windows(times) -> list[tuple[int, float]]:
+    return [(10, 10 * float(time)) for time in times]
+
+
+def noisy(seed: int, n: int, spread: float = 0.03) -> np.ndarray:
+    return np.exp(np.random.default_rng(seed).normal(0, spread, n))
+
+
+@pytest.mark.parametrize("n", [5, 8, 20])
+def test_the_test_and_the_slope_are_those_of_scipy(n):
+    times = noisy(n, n)
+    trend = trend_of(windows(times))
+    assert trend.p == pytest.approx(kendalltau(range(n), times, method="exact").pvalue)
+    assert trend.drift == pytest.approx(theilslopes(times)[0] * (n - 1) / np.median(times))
+
+
+@pytest.mark.parametrize("n", [12, 100])
+def test_a_series_without_trend_is_seldom_said_to_have_one(n):
+    assert sum(trend_of(windows(noisy(seed, n))).goes_on for seed in range(TRIALS)) / TRIALS < 0.08
+
+
+@pytest.mark.parametrize(("slope", "direction"), [(0.2, "rising"), (-0.2, "falling")])
+def test_a_trend_beyond_the_noise_is_seen(slope, direction):
+    series = [windows(noisy(seed, 12, 0.02) * (1 + slope * np.linspace(0, 1, 12))) for seed in range(20)]
+    assert sum(trend_of(one).direction == direction for one in series) >= 18
+
+
+def test_a_drift_that_changes_no_verdict_is_no_trend():
+    trend = trend_of(windows(np.linspace(1, 1.008, 12)))
+    assert trend.direction == "none" and trend.p < 0.001
+
+
+def test_four_windows_are_too_few_to_tell():
+    assert trend_of(windows([1, 2, 3, 4])) == Trend()
+    assert settled_from(windows([9, 1, 1, 1]), 0) == 0
+
+
+@pytest.mark.parametrize("n", [12, 100])
+def test_a_slow_start_is_cut_where_it_ends(n):
+    slow = n // 4
+    cuts = []
+    for seed in range(20):
+        times = noisy(seed, n, 0.02)
+        times[:slow] *= 1.3
+        cuts.append(settled_from(windows(times), 0))
+    assert min(cuts) >= slow and np.median(cuts) <= 1.3 * slow
+
+
+def test_nothing_before_the_least_warm_up_is_counted():
+    assert settled_from(windows([5, 5, 1, 1.001, 0.999, 1, 1.001, 1, 0.999]), 2) == 2
+
+
+def test_a_cut_that_would_change_nothing_is_not_made():
+    assert settled_from(windows([1.004, 1.004, 1.004, *[1.0] * 20]), 0) == 0
