@@ -1,146 +1,157 @@
-"""Joules from counters that are there, reasons where there are none."""
+"""Joules of a run and of its parts, reasons where there are none."""
 
 import math
-from pathlib import Path
-from types import SimpleNamespace
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from whichdevice.host import energy
-from whichdevice.host.nvml import NvmlError
+from whichdevice.host.energy_counters import Counters, MeterError
 from whichdevice.records.schema import Energy
 
-JOULE = 1_000_000  # microjoules
+
+class Counter:
+    """A counter that a test turns by hand."""
+
+    def __init__(self, joules: float, full: float = math.inf) -> None:
+        self.joules, self.full, self.broken = joules, full, False
+
+    def found(self) -> Counters:
+        return Counters("a counter", self._read, [self.full], 0.001)
+
+    def _read(self) -> list[float]:
+        if self.broken:
+            raise MeterError("it is gone")
+        return [self.joules]
 
 
-def zone(powercap: Path, name: str, label: str, joules: int, full: int = 1000) -> Path:
-    folder = powercap / name
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in (("name", label), ("energy_uj", joules * JOULE), ("max_energy_range_uj", full * JOULE)):
-        (folder / file).write_text(f"{text}\n", encoding="utf-8")
-    return folder
+def meter_of(**counters: Counter) -> energy.EnergyMeter:
+    finders = {name: counter.found for name, counter in counters.items()}
+    return energy.EnergyMeter("cpu", find=lambda kind, replicas: finders)
 
 
-def advance(folder: Path, joules: int) -> None:
-    (folder / "energy_uj").write_text(f"{joules * JOULE}\n", encoding="utf-8")
-
-
-def processor_meter(powercap: Path) -> energy.EnergyMeter:
-    return energy.EnergyMeter("cpu", find=lambda kind, replicas: energy.rapl_counters(powercap))
-
-
-def test_packages_are_summed_and_their_parts_are_not(tmp_path: Path) -> None:
-    first, second = zone(tmp_path, "intel-rapl:0", "package-0", 100), zone(tmp_path, "intel-rapl:1", "package-1", 5)
-    part, platform = zone(tmp_path, "intel-rapl:0:0", "core", 50), zone(tmp_path, "intel-rapl:2", "psys", 50)
-    meter = processor_meter(tmp_path)
+def test_a_counter_that_wraps_goes_on() -> None:
+    counter = Counter(900, full=1000)
+    meter = meter_of(device=counter)
     meter.start()
-    for folder, joules in ((first, 130), (second, 25), (part, 999), (platform, 999)):
-        advance(folder, joules)
-    assert meter.stop() == Energy(joules=50.0, meter="RAPL of 2 processor packages")
-
-
-def test_a_counter_that_wraps_goes_on(tmp_path: Path) -> None:
-    folder = zone(tmp_path, "intel-rapl:0", "package-0", 900, full=1000)
-    meter = processor_meter(tmp_path)
-    meter.start()
-    for joules in (100, 800, 200):
-        advance(folder, joules)
+    for counter.joules in (100, 800, 200):
         meter.sample()
     assert meter.stop().joules == pytest.approx(200 + 700 + 400)
 
 
-def test_start_begins_at_zero(tmp_path: Path) -> None:
-    folder = zone(tmp_path, "intel-rapl:0", "package-0", 100)
-    meter = processor_meter(tmp_path)
+def test_start_begins_at_zero() -> None:
+    counter = Counter(100)
+    meter = meter_of(device=counter)
     meter.start()
-    advance(folder, 300)
+    counter.joules = 300
+    meter.enter("steady")
     meter.start()
-    advance(folder, 310)
-    assert meter.stop().joules == pytest.approx(10)
+    counter.joules = 310
+    found = meter.stop()
+    assert (found.joules, found.parts) == (pytest.approx(10), {})
 
 
-def test_no_powercap_is_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(energy.MeterError, match="no RAPL processor package"):
-        energy.rapl_counters(tmp_path)
-
-
-def test_a_counter_for_root_only_is_a_reason_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    zone(tmp_path, "intel-rapl:0", "package-0", 100)
-    read = Path.read_text
-
-    def guarded(path: Path, **options: str) -> str:
-        if path.name == "energy_uj":
-            raise PermissionError(13, "Permission denied")
-        return read(path, **options)
-
-    monkeypatch.setattr(Path, "read_text", guarded)
-    with pytest.raises(energy.MeterError, match=r"^RAPL's energy_uj is readable by root only$"):
-        energy.rapl_counters(tmp_path)
-
-
-def test_a_counter_that_fails_during_the_run_gives_no_joules(tmp_path: Path) -> None:
-    folder = zone(tmp_path, "intel-rapl:0", "package-0", 100)
-    meter = processor_meter(tmp_path)
+def test_parts_get_their_own_joules_and_the_whole_run_all_of_them() -> None:
+    counter = Counter(0)
+    meter = meter_of(device=counter)
     meter.start()
-    (folder / "energy_uj").unlink()
-    result = meter.stop()
-    assert result.joules is None and result.meter is None
-    assert result.reason and result.reason.startswith("no meter: RAPL of 1 processor package failed")
+    for part, joules in ((None, 5), ("steady", 100), (None, 7), ("epoch 1", 40), (None, 1), ("steady", 3)):
+        meter.enter(part)
+        counter.joules += joules
+    found = meter.stop()
+    assert found.joules == 156
+    assert {name: part.joules for name, part in found.parts.items()} == {"steady": 103, "epoch 1": 40}
 
 
-class FakeNvml(SimpleNamespace):
-    class NVMLError(Exception):
-        pass
-
-
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Two GPUs whose counters gain 5000 and 7000 mJ at each reading."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    millijoules = {0: 0, 1: 0}
-
-    def consumption(gpu: int) -> int:
-        millijoules[gpu] += 5000 + 2000 * gpu
-        return millijoules[gpu]
-
-    fake = FakeNvml(
-        nvmlDeviceGetCount=lambda: 2,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetTotalEnergyConsumption=consumption,
-    )
-    monkeypatch.setattr(energy, "open_nvml", lambda: fake)
-    return fake
-
-
-@pytest.mark.parametrize(("replicas", "joules", "name"), [(1, 5.0, "NVML of 1 GPU"), (2, 12.0, "NVML of 2 GPUs")])
-def test_a_gpu_run_counts_its_own_gpus(nvml: FakeNvml, replicas: int, joules: float, name: str) -> None:
-    meter = energy.EnergyMeter("gpu", replicas)
+def test_windows_add_up_to_the_steady_state_once_that_is_known() -> None:
+    counter = Counter(0)
+    meter = meter_of(device=counter)
     meter.start()
-    assert meter.stop() == Energy(joules=joules, meter=name)
+    for number, joules in enumerate((9, 5, 6), 1):
+        meter.take({"event": "energy", "part": f"window {number}"})
+        counter.joules += joules
+    meter.take({"event": "energy", "part": None})
+    counter.joules += 100
+    for part, of in (("warm_up", ["window 1"]), ("steady", ["window 2", "window 3"]), ("nothing", ["window 4"])):
+        meter.take({"event": "energy", "part": part, "of": of})
+    found = meter.stop().parts
+    assert {name: part.joules for name, part in found.items()} == {"warm_up": 9, "steady": 11}
 
 
-def test_an_old_gpu_without_a_counter_is_a_reason(nvml: FakeNvml) -> None:
-    def unsupported(gpu: int) -> int:
-        raise nvml.NVMLError("Not Supported")
-
-    nvml.nvmlDeviceGetTotalEnergyConsumption = unsupported
-    meter = energy.EnergyMeter("gpu")
+def test_a_part_knows_the_time_between_its_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: Iterator[float] = iter([10.0, 12.0, 15.5, 20.0])
+    monkeypatch.setattr(energy.time, "monotonic", lambda: next(clock))
+    meter = meter_of(device=Counter(0))
     meter.start()
-    assert meter.stop() == Energy(reason="no meter: NVML: Not Supported")
+    meter.enter("steady")
+    meter.sample()
+    assert meter.stop().parts["steady"].seconds == pytest.approx(8.0)
 
 
-def test_no_nvml_and_tpus_are_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise NvmlError("not installed")
+def test_the_host_of_a_gpu_and_its_memory_stand_beside_it() -> None:
+    device, host = Counter(0), Counter(0)
+    meter = meter_of(device=device, host=host)
+    meter.start()
+    meter.enter("steady")
+    device.joules, host.joules = 90, 20
+    found = meter.stop()
+    assert (found.joules, found.beside["host"].joules, found.beside["host"].parts["steady"].joules) == (90, 20, 20)
 
-    monkeypatch.setattr(energy, "open_nvml", missing)
-    assert energy.EnergyMeter("gpu").stop().reason == "no meter: NVML: not installed"
+
+def test_a_missing_counter_says_nothing_against_the_others() -> None:
+    def missing() -> Counters:
+        raise MeterError("no RAPL counter")
+
+    finders: dict[str, Callable[[], Counters]] = {"device": Counter(3).found, "host": missing}
+    meter = energy.EnergyMeter("gpu", find=lambda kind, replicas: finders)
+    meter.start()
+    found = meter.stop()
+    assert (found.joules, found.meter) == (0, "a counter")
+    assert found.beside == {"host": Energy(reason="no meter: no RAPL counter")}
+
+
+def test_a_counter_that_fails_during_the_run_gives_no_joules() -> None:
+    counter = Counter(100)
+    meter = meter_of(device=counter)
+    meter.start()
+    counter.broken = True
+    assert meter.stop() == Energy(reason="no meter: a counter failed: it is gone")
+
+
+def test_a_counter_that_never_wraps_but_went_back_gives_no_joules() -> None:
+    counter = Counter(10)
+    meter = meter_of(device=counter)
+    meter.start()
+    counter.joules = 3
+    assert meter.stop() == Energy(reason="no meter: a counter was reset during the run")
+
+
+def test_samples_from_two_threads_count_nothing_twice() -> None:
+    """The supervisor samples once a minute in one thread and takes the run's messages in another."""
+    counter = Counter(0)
+    meter = meter_of(device=counter)
+    meter.start()
+
+    def work() -> None:
+        for _ in range(300):
+            counter.joules += 1
+            meter.sample()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert meter.stop().joules == counter.joules
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("cpu", {"memory"}), ("gpu", {"host", "memory"}), ("tpu", {"host", "memory"})]
+)
+def test_each_kind_is_watched_with_its_host(kind: str, names: set[str]) -> None:
+    assert set(energy.counters_of(kind)) == {"device", *names}
+
+
+def test_a_tpu_has_no_counter() -> None:
     assert energy.EnergyMeter("tpu").stop().reason == "no meter: a TPU has no energy counter that a program can read"
-
-
-def test_a_gpu_counter_that_went_back_gives_no_joules() -> None:
-    values = iter([[10.0], [3.0]])
-    counters = energy.Counters("NVML of 1 GPU", lambda: next(values), [math.inf])
-    meter = energy.EnergyMeter("gpu", find=lambda kind, replicas: counters)
-    meter.start()
-    assert meter.stop() == Energy(reason="no meter: NVML of 1 GPU was reset during the run")

@@ -114,11 +114,21 @@ def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):
     stream = io.StringIO()
     epochs = learned(Scripted([1.0, 0.5]), tmp_path, epochs=2, stream=stream)
     messages = [json.loads(line) for line in stream.getvalue().splitlines()]
-    events = [message["event"] for message in messages]
+    events = [message["event"] for message in messages if message["event"] != "energy"]
     assert events.count("append") == 2
     assert all(before == "progress" for before, event in pairwise(["", *events]) if event == "append")
     sent = [message["value"] for message in messages if message["event"] == "append"]
     assert sent == [epoch.model_dump(mode="json") for epoch in epochs]
+
+
+def test_the_energy_of_each_epoch_holds_its_validation_and_nothing_that_follows(tmp_path):
+    stream = io.StringIO()
+    learned(Scripted([1.0, 0.5]), tmp_path, epochs=2, stream=stream)
+    messages = [json.loads(line) for line in stream.getvalue().splitlines()]
+    parts = [message["part"] for message in messages if message["event"] == "energy"]
+    assert parts == ["epoch 1", None, "epoch 2", None]
+    order = [message["event"] for message in messages if message["event"] in ("energy", "append")]
+    assert order == ["energy", "energy", "append"] * 2
 
 
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):

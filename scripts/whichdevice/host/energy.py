@@ -1,144 +1,138 @@
-"""Energy of a run from a meter that this host really has; without one, the reason. Never an estimate.
+"""Energy of a run and of its parts, from counters that this host really has; without one, the reason.
 
-A counter measures its whole device: on a shared one, other people's work too.
+A counter measures its whole device: on a shared one, other people's work too, and what it draws when idle.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from whichdevice.host.nvml import NvmlError, handle, open_nvml, visible_gpus
-from whichdevice.records.schema import Energy
+from whichdevice.host.energy_counters import Counters, MeterError, no_tpu_counters, nvml_counters
+from whichdevice.host.rapl import memory_counters, package_counters
+from whichdevice.records.schema import Energy, MeteredPart
 
-POWERCAP = Path("/sys/class/powercap")
-
-
-class MeterError(Exception):
-    """A counter could not be read; the text says why."""
+DEVICE = "device"  # the counter that a run counts with; others stand beside it
+Finders = Mapping[str, Callable[[], Counters]]
 
 
-@dataclass(frozen=True)
-class Counters:
-    """Running counters in joules; `ranges` says where each starts again from 0 (infinity: never)."""
-
-    name: str
-    read: Callable[[], list[float]]
-    ranges: list[float]
+def counters_of(kind: str, replicas: int = 1) -> Finders:
+    """What looks for each counter that matters to a run on the first `replicas` devices of a kind."""
+    if kind == "cpu":
+        return {DEVICE: package_counters, "memory": memory_counters}
+    device = no_tpu_counters if kind == "tpu" else lambda: nvml_counters(replicas)
+    return {DEVICE: device, "host": package_counters, "memory": memory_counters}
 
 
 class EnergyMeter:
-    """Joules between `start()` and `stop()` of the first `replicas` devices of a kind. It never fails.
+    """Joules between `start()` and `stop()`, also those of named parts. It never fails; any thread may call it.
 
-    Call `sample()` now and then in long runs: a processor's counter wraps after minutes to hours (262 kJ are
-    22 minutes at 200 W), and only one wrap between two samples can be told.
+    Call `sample()` at least once a minute: a processor's counter wraps after minutes to hours (65 kJ, AMD's usual
+    range, are 4 minutes at 270 W), and only one wrap between two samples can be told.
     """
 
-    def __init__(self, kind: str, replicas: int = 1, find: Callable[[str, int], Counters] | None = None) -> None:
-        self._counters: Counters | None = None
-        self._reason: str | None = None
-        self._last: list[float] | None = None
-        self._joules = 0.0
-        try:
-            self._counters = (find or counters_of)(kind, replicas)
-        except MeterError as error:
-            self._reason = f"no meter: {error}"
+    def __init__(self, kind: str, replicas: int = 1, find: Callable[[str, int], Finders] = counters_of) -> None:
+        self._tallies = {name: _Tally(finder) for name, finder in find(kind, replicas).items()}
+        self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Begin at zero."""
-        self._joules, self._last = 0.0, None
+        """Begin at zero, in no part."""
+        with self._lock:
+            for tally in self._tallies.values():
+                tally.start()
+
+    def enter(self, part: str | None) -> None:
+        """What follows belongs to this part, or to none; a part may be entered again."""
+        with self._lock:
+            for tally in self._tallies.values():
+                tally.sample()
+                tally.part = part
+
+    def add_up(self, part: str | None, of: Iterable[str]) -> None:
+        """Earlier parts become one, or none; those that were never entered add nothing."""
+        names = list(of)
+        with self._lock:
+            for tally in self._tallies.values():
+                tally.add_up(part, names)
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """What a measured process says of its parts: the next one, or earlier ones that add up."""
+        if "of" in message:
+            self.add_up(message["part"], message["of"])
+        else:
+            self.enter(message["part"])
+
+    def sample(self) -> None:
+        """Add what the counters gained since the last sample."""
+        with self._lock:
+            for tally in self._tallies.values():
+                tally.sample()
+
+    def stop(self) -> Energy:
+        """The joules since `start()`, or the reason why there are none."""
+        self.sample()
+        energies = {name: tally.energy() for name, tally in self._tallies.items()}
+        return energies.pop(DEVICE).model_copy(update={"beside": energies})
+
+
+class _Tally:
+    """What one set of counters gained, altogether and in each part."""
+
+    def __init__(self, find: Callable[[], Counters]) -> None:
+        self._counters: Counters | None = None
+        self._reason: str | None = None
+        self.part: str | None = None
+        try:
+            self._counters = find()
+        except MeterError as error:
+            self._reason = f"no meter: {error}"
+        self._begin()
+
+    def _begin(self) -> None:
+        self._values: list[float] | None = None
+        self._time = 0.0
+        self._joules = 0.0
+        self._parts: dict[str, MeteredPart] = {}
+        self.part = None
+
+    def start(self) -> None:
+        self._begin()
         self.sample()
 
     def sample(self) -> None:
-        """Add what the counters gained since the last sample; a failing counter ends the measurement."""
+        """A failing counter ends the measurement."""
         if self._counters is None:
             return
         try:
-            values = self._counters.read()
+            values, now = self._counters.read(), time.monotonic()
         except MeterError as error:
             self._reason = f"no meter: {self._counters.name} failed: {error}"
             self._counters = None
             return
-        for now, then, full in zip(values, self._last or values, self._counters.ranges, strict=True):
-            self._joules += now - then if now >= then else now - then + full
-        self._last = values
+        before = self._values or values
+        gained = sum(
+            new - old if new >= old else new - old + full
+            for new, old, full in zip(values, before, self._counters.ranges, strict=True)
+        )
+        self._joules += gained
+        if self.part is not None:
+            part = self._parts.setdefault(self.part, MeteredPart(joules=0.0, seconds=0.0))
+            part.joules += gained
+            part.seconds += now - self._time
+        self._values, self._time = values, now
 
-    def stop(self) -> Energy:
-        """The joules since `start()` and the meter's name, or the reason why there are none."""
-        self.sample()
+    def add_up(self, part: str | None, of: list[str]) -> None:
+        found = [self._parts.pop(name) for name in of if name in self._parts]
+        if found and part is not None:
+            joules, seconds = sum(each.joules for each in found), sum(each.seconds for each in found)
+            self._parts[part] = MeteredPart(joules=joules, seconds=seconds)
+
+    def energy(self) -> Energy:
         if self._counters is None:
             return Energy(reason=self._reason)
         if not math.isfinite(self._joules):  # a counter that never wraps went back
             return Energy(reason=f"no meter: {self._counters.name} was reset during the run")
-        return Energy(joules=self._joules, meter=self._counters.name)
-
-
-def counters_of(kind: str, replicas: int = 1) -> Counters:
-    """The counters of a kind on this host, of its first `replicas` where each device has its own. Raises MeterError."""
-    if kind == "cpu":
-        return rapl_counters()
-    if kind == "gpu":
-        return nvml_counters(replicas)
-    raise MeterError(f"a {kind.upper()} has no energy counter that a program can read")
-
-
-def rapl_counters(powercap: Path = POWERCAP) -> Counters:
-    """The processor packages' RAPL counters (Intel, and AMD from Linux 5.8). Raises MeterError.
-
-    Packages only: their cores and, on most models, memory controllers lie within. DRAM is apart and not counted.
-    """
-    zones = sorted(powercap.glob("intel-rapl:*"))
-    packages = [zone for zone in zones if _read(zone / "name").startswith("package")]
-    if not packages:
-        raise MeterError("no RAPL processor package under powercap (usual in virtual machines)")
-
-    def read() -> list[float]:
-        return [_microjoules(zone / "energy_uj") for zone in packages]
-
-    read()
-    ranges = [_microjoules(zone / "max_energy_range_uj") for zone in packages]
-    return Counters(f"RAPL of {_many(len(packages), 'processor package')}", read, ranges)
-
-
-def nvml_counters(replicas: int = 1) -> Counters:
-    """The own counters of the first visible GPUs (Volta and later). Raises MeterError."""
-    try:
-        nvml = open_nvml()
-    except NvmlError as error:
-        raise MeterError(f"NVML: {error}") from error
-    try:
-        handles = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
-    except nvml.NVMLError as error:
-        raise MeterError(f"NVML: {error}") from error
-    if not handles:
-        raise MeterError("no GPU is visible")
-
-    def read() -> list[float]:
-        try:
-            return [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles]  # from mJ
-        except nvml.NVMLError as error:
-            raise MeterError(f"NVML: {error}") from error
-
-    read()
-    return Counters(f"NVML of {_many(len(handles), 'GPU')}", read, [math.inf] * len(handles))
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'s' * (count > 1)}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except PermissionError as error:
-        raise MeterError(f"RAPL's {path.name} is readable by root only") from error
-    except OSError as error:
-        raise MeterError(f"RAPL's {path.name}: {error.strerror or error}") from error
-
-
-def _microjoules(path: Path) -> float:
-    """A file of microjoules, in joules."""
-    try:
-        return int(_read(path)) / 1e6
-    except ValueError as error:
-        raise MeterError(f"RAPL's {path.name} holds no number") from error
+        return Energy(
+            joules=self._joules, meter=self._counters.name, update=self._counters.update, parts=dict(self._parts)
+        )

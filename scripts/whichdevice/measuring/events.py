@@ -4,6 +4,7 @@ The supervisor keeps what has arrived, so that a run which is killed half-way st
 """
 
 import json
+from collections.abc import Sequence
 from typing import IO, Any
 
 from pydantic import BaseModel
@@ -27,6 +28,18 @@ class Emitter:
     def progress(self, phase: str, **values: float | int | None) -> None:
         """Where the run is, for the person who waits: epoch, epochs, step_time, seconds_left, loss, metric."""
         self._send({"event": "progress", "phase": phase, "value": values})
+
+    def energy_part(self, part: str | None) -> None:
+        """The energy that follows belongs to this part of the run, or to none."""
+        self._send({"event": "energy", "part": part})
+
+    def energy_sum(self, part: str | None, of: Sequence[str]) -> None:
+        """Earlier parts add up to one, known only now, or to none."""
+        self._send({"event": "energy", "part": part, "of": list(of)})
+
+    def timed_windows(self) -> None:
+        """The timed windows begin; said again, they are over."""
+        self._send({"event": "timed_windows"})
 
     def end(self, status: str, reason: str | None = None) -> None:
         """The last word."""

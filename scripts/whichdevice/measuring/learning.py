@@ -41,7 +41,9 @@ def learn(
     left = _Countdown(request.epochs * steps_per_epoch, step_time)
     for number in range(1, request.epochs + 1):
         callbacks.on_epoch_begin(number - 1)
+        emit.energy_part(f"epoch {number}")
         epochs.append(_epoch(loop, request, order, steps_per_epoch, number, left, emit))
+        emit.energy_part(None)
         loop.publish()
         rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
         epochs[-1].learning_rate = float(rate)

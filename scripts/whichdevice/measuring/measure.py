@@ -88,6 +88,10 @@ def _supervised(
     def on_message(message: dict[str, Any]) -> None:
         if message["event"] == "progress":
             progress.phase(message["phase"], message["value"])
+        elif message["event"] == "energy":
+            meter.take(message)
+        elif message["event"] == "timed_windows":
+            watch.mark()
         else:
             draft.take(message)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import count
 
 from whichdevice.devices import gpu
 from whichdevice.measuring.events import Emitter
@@ -30,22 +31,36 @@ def time_steps(
     emit.progress("compiling")
     emit.part("cold", {"first_step": timed(prepare, 1)})
 
+    names = (f"window {number}" for number in count(1))
+
     def tell(step_time: float, seconds_left: float) -> None:
         emit.progress("timing", step_time=step_time, seconds_left=seconds_left)
+        emit.energy_part(next(names))
 
     def warmed(windows: list[Window]) -> None:
         emit.part("cold", {"warm_up": windows})  # known even if the run is cut short
-        emit.energy_part("steady")
 
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
+    emit.timed_windows()
+    emit.energy_part(next(names))
     found = find_steady_state(planted(prepare, request.slowdown), budget, warmed, tell, window)
-    emit.energy_part(None)
+    emit.timed_windows()
+    _tell_energy(len(found.warm_up), len(found.windows), emit)
     if request.kind == "gpu":
         emit.part("machine", {"clock": gpu.clock_now()})  # within milliseconds of the load
     emit.part("cold", _warm_up(found, steps_per_epoch))
     steady = _steady(found, units_per_step, flops_per_step, steps_per_epoch)
     emit.part("steady", steady)
     return steady.seconds / steady.steps
+
+
+def _tell_energy(warm_up: int, steady: int, emit: Emitter) -> None:
+    """Which windows were warm-up and which steady state is known only after all of them; one more was begun."""
+    emit.energy_part(None)
+    names = [f"window {number}" for number in range(1, warm_up + steady + 2)]
+    emit.energy_sum("warm_up", names[:warm_up])
+    emit.energy_sum("steady", names[warm_up:-1])
+    emit.energy_sum(None, names[-1:])
 
 
 def planted(prepare: PrepareSteps, slowdown: float) -> PrepareSteps:
@@ -70,7 +85,7 @@ def planted(prepare: PrepareSteps, slowdown: float) -> PrepareSteps:
 
 
 def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
-    steps = 1 + sum(count for count, _ in found.warm_up)
+    steps = 1 + sum(steps for steps, _ in found.warm_up)
     return {
         "warm_up": found.warm_up,
         "warm_up_epochs": steps / steps_per_epoch if steps_per_epoch else None,
@@ -79,7 +94,7 @@ def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
 
 
 def _steady(found: SteadyState, units_per_step: float, flops_per_step: float, steps_per_epoch: int) -> Steady:
-    steps, seconds = sum(count for count, _ in found.windows), sum(took for _, took in found.windows)
+    steps, seconds = sum(steps for steps, _ in found.windows), sum(took for _, took in found.windows)
     return Steady(
         windows=found.windows,
         steps=steps,

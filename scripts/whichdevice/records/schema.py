@@ -184,14 +184,34 @@ class Energy(Part):
     beside: dict[str, "Energy"] = Field(default_factory=dict)  # `host`: its processors; `memory`: the host's
 
 
+class Clocks(Part):
+    """Clocks in Hz and throttling, sampled each second of a run; empty where the machine does not say."""
+
+    samples: int = 0
+    cpu_low: float | None = None
+    cpu_high: float | None = None
+    cpu_throttles: int = 0  # for heat, as the kernel counts them
+    gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
+    gpu_high: float | None = None
+    gpu_throttling: list[str] = Field(default_factory=list)  # reasons beyond the ordinary power limit
+
+
 class Noise(Part):
     """A fixed kernel before and after the run, and what else the machine did meanwhile."""
 
-    calibration_before: float | None = None
+    calibration_before: float | None = None  # seconds of a fixed product on all cores, fastest
     calibration_after: float | None = None
+    calibration_change: float | None = None  # after / before, all cores or one core, whichever changed more
+    bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core
+    bursts_after: list[list[float]] = Field(default_factory=list)
     load_before: float | None = None  # one-minute load average
     others: float | None = None  # share of the usable cores kept busy by other processes
     steal: float | None = None  # share of processor time stolen by the hypervisor during the run
+    load_after: float | None = None
+    others_timed: float | None = None  # over the timed windows alone
+    steal_timed: float | None = None
+    clocks: Clocks | None = None
+    severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
     disturbed: bool = False
     reasons: list[str] = Field(default_factory=list)
 

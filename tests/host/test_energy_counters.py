@@ -1,0 +1,57 @@
+"""NVML's energy counters, and reasons where it has none."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.host import energy_counters
+from whichdevice.host.energy_counters import MeterError, nvml_counters
+from whichdevice.host.nvml import NvmlError
+
+
+class FakeNvml(SimpleNamespace):
+    class NVMLError(Exception):
+        pass
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Two GPUs that have drawn 5000 and 7000 mJ."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    fake = FakeNvml(
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetTotalEnergyConsumption=lambda gpu: 5000 + 2000 * gpu,
+    )
+    monkeypatch.setattr(energy_counters, "open_nvml", lambda: fake)
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("replicas", "joules", "name"), [(1, [5.0], "NVML of 1 GPU"), (2, [5.0, 7.0], "NVML of 2 GPUs")]
+)
+def test_a_run_counts_its_own_gpus(nvml: FakeNvml, replicas: int, joules: list[float], name: str) -> None:
+    counters = nvml_counters(replicas)
+    assert (counters.name, counters.read()) == (name, joules)
+
+
+def test_an_old_gpu_without_a_counter_is_a_reason(nvml: FakeNvml) -> None:
+    def unsupported(gpu: int) -> int:
+        raise nvml.NVMLError("Not Supported")
+
+    nvml.nvmlDeviceGetTotalEnergyConsumption = unsupported
+    with pytest.raises(MeterError, match=r"^NVML: Not Supported$"):
+        nvml_counters()
+
+
+def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(MeterError, match="no GPU is visible"):
+        nvml_counters()
+
+    def missing() -> None:
+        raise NvmlError("not installed")
+
+    monkeypatch.setattr(energy_counters, "open_nvml", missing)
+    with pytest.raises(MeterError, match=r"^NVML: not installed$"):
+        nvml_counters()
