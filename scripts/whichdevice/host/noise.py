@@ -1,84 +1,40 @@
-"""Whether something else slowed a run: a fixed kernel before and after it, and what the processors did meanwhile."""
+"""Whether something else slowed a run: a fixed kernel before and after it, and what the machine did meanwhile."""
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import psutil
-
 from whichdevice.host.affinity import usable_cores
-from whichdevice.records.schema import Noise
+from whichdevice.host.calibration import Calibration, calibrate
+from whichdevice.host.clocks import ClockWatch
+from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
+from whichdevice.records.schema import Clocks, Noise
 
 SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
-STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor
+STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run
+STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
 OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
-KERNEL_SIZE = 512  # a float32 product of 0.27 GFLOP: milliseconds on any core
-KERNEL_SECONDS = 0.2
-KERNEL_MIN_PRODUCTS = 5
+OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
 
-
-def calibration() -> float:
-    """Seconds of one fixed float32 matrix product: the fastest of those that fit into 0.2 s.
-
-    The fastest one does not see short interruptions; it sees a changed clock, heat and lasting company.
-    """
-    import numpy as np  # here, so that the light parts of this package stay light
-
-    left = np.random.default_rng(0).random((KERNEL_SIZE, KERNEL_SIZE), dtype=np.float32)
-    right, product = left.T.copy(), np.empty_like(left)
-    np.matmul(left, right, out=product)  # starts BLAS's threads
-    best, count, end = float("inf"), 0, time.perf_counter() + KERNEL_SECONDS
-    while count < KERNEL_MIN_PRODUCTS or time.perf_counter() < end:
-        start = time.perf_counter()
-        np.matmul(left, right, out=product)
-        best, count = min(best, time.perf_counter() - start), count + 1
-    return best
+Calibrate = Callable[[Callable[[Calibration], bool] | None], Calibration]
 
 
 @dataclass(frozen=True)
-class ProcessorTime:
-    """Seconds of processor time since boot, all processors together; `own` is this process and its ended children."""
+class Finding:
+    """Something that was watched, and its bound."""
 
-    wall: float
-    total: float
-    busy: float
-    own: float
-    steal: float | None  # None where the system does not say (macOS)
+    value: float
+    bound: float
+    text: str  # with {value} and {bound}
 
-
-def processor_time() -> ProcessorTime:
-    """A snapshot."""
-    host = psutil.cpu_times()
-    busy = sum(getattr(host, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
-    steal = getattr(host, "steal", None)
-    total = busy + host.idle + getattr(host, "iowait", 0.0) + (steal or 0.0)
-    return ProcessorTime(time.monotonic(), total, busy, sum(os.times()[:4]), steal)
-
-
-def steal_share(before: ProcessorTime, after: ProcessorTime) -> float | None:
-    """Share of processor time between two snapshots that the hypervisor gave to others."""
-    if before.steal is None or after.steal is None or after.total <= before.total:
-        return None
-    return (after.steal - before.steal) / (after.total - before.total)
-
-
-def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:
-    """Processor time that other processes must have taken from our `cores`, as a share of them.
-
-    On a host with more processors than ours, others may fill the rest without touching us. Children count as
-    our own once they were waited for.
-    """
-    wall = after.wall - before.wall
-    if wall <= 0:
-        return 0.0
-    others = ((after.busy - before.busy) - (after.own - before.own)) / wall
-    elsewhere = (after.total - before.total) / wall - cores
-    return max(0.0, others - max(0.0, elsewhere)) / cores
+    @property
+    def reason(self) -> str | None:
+        """In words, where it is beyond its bound."""
+        return self.text.format(value=self.value, bound=self.bound) if self.value > self.bound else None
 
 
 class NoiseWatch:
-    """Watches over one run: `start()` right before it, `stop()` once its process was waited for.
+    """Watches over one run: `start()` before it, `mark()` around its timed windows, `stop()` once its process has ended.
 
     The load average is recorded and not judged: over a minute, the study's own previous run fills it.
     """
@@ -86,49 +42,88 @@ class NoiseWatch:
     def __init__(
         self,
         cores: int | None = None,
-        calibrate: Callable[[], float] = calibration,
+        kind: str = "cpu",
+        calibrate: Calibrate = lambda answered: calibrate(answered) if answered else calibrate(),
         snapshot: Callable[[], ProcessorTime] = processor_time,
+        clocks: ClockWatch | None = None,
     ) -> None:
         self._calibrate, self._snapshot = calibrate, snapshot
         self._cores = cores or usable_cores()
+        self._kind = kind
+        self._clocks = clocks or ClockWatch(kind)
         self._load: float | None = None
-        self._calibration: float | None = None
+        self._calibration: Calibration | None = None
         self._before: ProcessorTime | None = None
+        self._timed: list[ProcessorTime] = []  # when the timed windows began and ended
 
     def start(self) -> None:
         """Note the load, calibrate, take the first snapshot."""
         self._load = os.getloadavg()[0]
-        self._calibration = self._calibrate()
+        self._calibration = self._calibrate(None)
         self._before = self._snapshot()
+        self._clocks.start()
+
+    def mark(self) -> None:
+        """The timed windows begin; called again, they are over."""
+        self._timed.append(self._snapshot())
 
     def stop(self) -> Noise:
-        """Take the second snapshot, calibrate again and judge; RuntimeError without `start()`."""
+        """Take the last snapshot, calibrate again and judge; RuntimeError without `start()`."""
         if self._before is None or self._calibration is None:
             raise RuntimeError("NoiseWatch.stop() before start()")
-        after = self._snapshot()
-        calibration_after = self._calibrate()
-        steal = steal_share(self._before, after)
-        others = others_share(self._before, after, self._cores)
-        reasons = _reasons(calibration_after / self._calibration, steal, others)
+        before, calibration = self._before, self._calibration
+        after, clocks = self._snapshot(), self._clocks.stop()
+        again = self._calibrate(lambda found: found.change(calibration) <= 1 + SLOWDOWN_BOUND)
+        timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
+        findings = [
+            *_speed_findings(again.change(calibration)),
+            *self._findings(before, after, STEAL_BOUND, "of the run"),
+            *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
+            *_throttling(clocks),
+        ]
+        reasons = [reason for finding in findings if (reason := finding.reason)]
         return Noise(
-            calibration_before=self._calibration,
-            calibration_after=calibration_after,
+            calibration_before=min(calibration.all_cores),
+            calibration_after=min(again.all_cores),
+            calibration_change=again.change(calibration),
+            bursts_before=[calibration.all_cores, calibration.one_core],
+            bursts_after=[again.all_cores, again.one_core],
             load_before=self._load,
-            others=others,
-            steal=steal,
+            load_after=os.getloadavg()[0],
+            others=others_share(before, after, self._cores),
+            others_timed=others_share(*timed, self._cores) if timed else None,
+            steal=steal_share(before, after),
+            steal_timed=steal_share(*timed) if timed else None,
+            clocks=clocks,
+            severity=max(finding.value / finding.bound for finding in findings),
             disturbed=bool(reasons),
             reasons=reasons,
         )
 
+    def _findings(self, start: ProcessorTime, end: ProcessorTime, steal_bound: float, span: str) -> list[Finding]:
+        steal, others = steal_share(start, end), others_share(start, end, self._cores)
+        bound = OTHERS_BOUND
+        if self._kind == "cpu":
+            bound = min(bound, OTHERS_BOUND_CORES / self._cores)
+        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2g}})"
+        stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
+        return [
+            Finding(others, bound, company),
+            *([] if steal is None else [Finding(steal, steal_bound, stolen)]),
+        ]
 
-def _reasons(ratio: float, steal: float | None, others: float) -> list[str]:
-    reasons = []
-    if ratio > 1 + SLOWDOWN_BOUND:
-        reasons.append(f"calibration ran {ratio - 1:.0%} slower after the run (bound {SLOWDOWN_BOUND:.0%})")
-    if ratio < 1 / (1 + SLOWDOWN_BOUND):
-        reasons.append(f"calibration ran {1 / ratio - 1:.0%} slower before the run (bound {SLOWDOWN_BOUND:.0%})")
-    if steal is not None and steal > STEAL_BOUND:
-        reasons.append(f"the hypervisor took {steal:.1%} of processor time (bound {STEAL_BOUND:.0%})")
-    if others > OTHERS_BOUND:
-        reasons.append(f"other processes took {others:.0%} of the processors (bound {OTHERS_BOUND:.0%})")
-    return reasons
+
+def _speed_findings(change: float) -> list[Finding]:
+    text = "calibration ran {value:.0%} slower %s the run (bound {bound:.0%})"
+    return [
+        Finding(change - 1, SLOWDOWN_BOUND, text.replace("%s", "after")),
+        Finding(1 / change - 1, SLOWDOWN_BOUND, text.replace("%s", "before")),
+    ]
+
+
+def _throttling(clocks: Clocks) -> list[Finding]:
+    named = ", ".join(clocks.gpu_throttling)
+    return [
+        Finding(clocks.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
+        Finding(len(clocks.gpu_throttling), 0.5, f"the GPU throttled: {named}"),
+    ]

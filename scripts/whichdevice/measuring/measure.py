@@ -95,7 +95,7 @@ def _supervised(
         else:
             draft.take(message)
 
-    watch, meter = NoiseWatch(threads), EnergyMeter(request.kind, request.replicas)
+    watch, meter = NoiseWatch(threads, request.kind), EnergyMeter(request.kind, request.replicas)
     watch.start()
     meter.start()
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,7 +19,7 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.host.noise import KERNEL_SIZE, calibration
+from whichdevice.host.calibration import PRODUCT_SIZE, product_seconds
 from whichdevice.measuring.memory_need import estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
@@ -95,7 +95,7 @@ def _measured_step(study: Study, cell: Cell) -> float | None:
 @cache
 def _host_flops() -> float:
     """FLOP/s of a float32 product on this host, by the calibration kernel."""
-    return 2.0 * KERNEL_SIZE**3 / calibration()
+    return 2.0 * PRODUCT_SIZE**3 / product_seconds()
 
 
 @cache
@@ -104,7 +104,8 @@ def _shape(request_json: str) -> _Shape:
     options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
     workload = workload_class(request.module)(options)
     if isinstance(workload, OperationWorkload):
-        return _Shape(workload.flops_per_step, 0.0, 0, 0, operation_memory(workload.bytes_per_step, request), 0.0)
+        memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
+        return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
     if not isinstance(workload, TrainingWorkload) or request.dataset is None:
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")

@@ -1,0 +1,57 @@
+"""Clocks and throttling during a run."""
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.host import clocks
+from whichdevice.host.clocks import ClockWatch, processor_throttles
+from whichdevice.records.schema import Clocks
+
+
+def watched(watch: ClockWatch, samples: int = 2) -> Clocks:
+    watch.start()
+    deadline = time.monotonic() + 20
+    while watch._samples < samples:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return watch.stop()
+
+
+def test_lowest_and_highest_clocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([3000.0, 2000.0, *[2500.0] * 1000])
+    monkeypatch.setattr(clocks.psutil, "cpu_freq", lambda: SimpleNamespace(current=next(found)))
+    seen = watched(ClockWatch("cpu", interval=0.01), samples=4)
+    assert (seen.cpu_low, seen.cpu_high) == (2e9, 3e9)
+    assert (seen.gpu_low, seen.gpu_throttling) == (None, [])
+
+
+def test_a_machine_that_states_no_clock_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks.psutil, "cpu_freq", lambda: None)
+    assert watched(ClockWatch("cpu", interval=0.01)).cpu_low is None
+
+
+def test_a_gpu_tells_its_clock_and_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "throttling_bits", lambda: [(8, "hardware slowdown"), (64, "heat (hardware)")])
+    read = iter([(1.9e9, 0), (1.2e9, 64 | 4), *[(1.5e9, 0)] * 1000])
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(read)), samples=4)
+    assert (seen.gpu_low, seen.gpu_high) == (1.2e9, 1.9e9)
+    assert seen.gpu_throttling == ["heat (hardware)"]
+
+
+def test_a_gpu_whose_library_fails_is_not_watched() -> None:
+    def broken() -> clocks.ReadClock:
+        raise OSError("no library")
+
+    assert watched(ClockWatch("gpu", interval=0.01, open_gpu=broken)).gpu_low is None
+
+
+def test_throttles_of_all_processors_add_up(tmp_path: Path) -> None:
+    for number, count in enumerate(["3", "4", "?"]):
+        folder = tmp_path / f"cpu{number}" / "thermal_throttle"
+        folder.mkdir(parents=True)
+        (folder / "core_throttle_count").write_text(count)
+    assert processor_throttles(tmp_path) == 7
+    assert processor_throttles(tmp_path / "nothing") == 0

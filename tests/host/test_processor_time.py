@@ -1,0 +1,43 @@
+"""Who used the processors between two moments."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
+
+
+def at(wall: float, busy: float = 0.0, own: float = 0.0, steal: float | None = 0.0, cores: int = 4) -> ProcessorTime:
+    return ProcessorTime(wall=wall, total=wall * cores, busy=busy, own=own, steal=steal)
+
+
+def test_company_on_processors_that_we_do_not_use_is_none() -> None:
+    sixteen = at(10.0, busy=120.0, own=0.0, cores=16)
+    assert others_share(at(0.0, cores=16), sixteen, cores=4) == 0.0
+    full = at(10.0, busy=150.0, own=0.0, cores=16)
+    assert others_share(at(0.0, cores=16), full, cores=4) == pytest.approx(0.75)
+
+
+def test_a_system_that_states_no_steal_has_none() -> None:
+    assert steal_share(at(0.0, steal=None), at(10.0, steal=None)) is None
+
+
+def test_snapshots_of_this_host_grow() -> None:
+    before = processor_time()
+    sum(range(2_000_000))
+    after = processor_time()
+    assert after.wall > before.wall and after.own > before.own and after.total >= before.total
+
+
+def test_a_child_that_still_runs_is_ones_own() -> None:
+    before = processor_time()
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        try:
+            deadline = time.monotonic() + 30
+            while processor_time().own - before.own < 0.2:
+                assert time.monotonic() < deadline, "the child's time is not counted"
+                time.sleep(0.05)
+        finally:
+            child.kill()
