@@ -161,7 +161,7 @@ def operation(backend, compiled) -> dict:
     before = len(compiled)
     loop.run(35)  # from the initial state again
     late = len(compiled) - before
-    results = np.asarray(loop._states)
+    results = np.asarray(loop._states).reshape(-1, 32, 32)
     expected = state @ np.linalg.matrix_power(operands["b"].astype(np.float64), 35)
     return {
         "shape": results.shape,

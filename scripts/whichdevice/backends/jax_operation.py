@@ -9,7 +9,11 @@ from whichdevice.workloads.base import OperationWorkload
 
 
 class JaxOperation:
-    """Each replica carries its own state; the operands lie on all of them."""
+    """Each replica carries its own state; the operands lie on all of them.
+
+    The states lie one after the other along the first axis: with an axis of their own XLA's CPU compiler would copy
+    them at each step.
+    """
 
     def __init__(
         self, jax: Any, mesh: Any, workload: OperationWorkload, random: np.random.Generator, dtype: str
@@ -22,22 +26,27 @@ class JaxOperation:
         self._initial = jax.device_put(jnp.asarray(state, dtype), whole)
 
         def start(value: Any) -> Any:
-            return jnp.broadcast_to(value[None], (mesh.size, *value.shape))
+            return jnp.concatenate([value] * mesh.size)
 
         def step(states: Any, held: Any) -> Any:
-            return workload.step(states[0], held)[None]
+            return jax.lax.optimization_barrier(workload.step(states, held))  # no two steps in one pass
 
         everywhere = jax.shard_map(step, mesh=mesh, in_specs=(spec("replica"), spec()), out_specs=spec("replica"))
         self._start = jax.jit(start, out_shardings=split)
+        self._bounded = workload.bounded
+        self._states: Any = None
         self.programs = StepPrograms(jax, everywhere, loops=True)
-        self._corner = jax.jit(lambda states: states[(slice(None), *[0] * (states.ndim - 1))], out_shardings=whole)
+        first = (slice(None, None, state.shape[0]), *[0] * (state.ndim - 1))  # one number of each replica
+        self._corner = jax.jit(lambda states: states[first], out_shardings=whole)
 
     def run(self, steps: int) -> None:
-        """Run from the initial state and wait: reading one number of each replica's result needs all of it.
+        """Run and wait: reading one number of each replica's result needs all of it.
 
-        Each call starts anew, as rounding to 16 bits lets the chain grow over hundreds of thousands of steps.
+        Each call starts from the initial state, as rounding to 16 bits lets a chain grow over hundreds of thousands of
+        steps; a bounded one goes on where it was, as a copy of its state may cost as much as a step.
         """
-        states = self._start(self._initial)
+        anew = self._states is None or not self._bounded
+        states = self._start(self._initial) if anew else self._states
         for done in range(0, steps, LOOP_STEPS):
             states = self.programs.run(states, self._operands, min(LOOP_STEPS, steps - done))
         self._states = states

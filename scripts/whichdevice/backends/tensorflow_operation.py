@@ -16,8 +16,8 @@ class TensorFlowOperation:
     ) -> None:
         start, operands = workload.operands(random)
         number = tf.as_dtype(dtype).as_numpy_dtype
-        initial = place(tf, strategy, {"state": start.astype(number)})["state"]
-        placed = place(tf, strategy, {name: array.astype(number) for name, array in operands.items()})
+        initial = place(tf, strategy, {"state": np.asarray(start, number)})["state"]
+        placed = place(tf, strategy, {name: np.asarray(array, number) for name, array in operands.items()})
 
         def chain(count: Any) -> Any:
             first = (0, tf.convert_to_tensor(initial))

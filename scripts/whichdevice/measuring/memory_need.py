@@ -11,11 +11,11 @@ FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
 SLACK = 1.1  # allocator and scratch buffers
 
 
-def operation_memory(bytes_per_step: float, request: Request) -> float:
+def operation_memory(bytes_per_step: float, request: Request, copies: float = 3.0) -> float:
     """Host bytes that a single operation needs: operands in float32 and, on a CPU, placed ones and the result."""
     if request.kind != "cpu":
         return FRAMEWORK_BYTES + 2 * bytes_per_step
-    return FRAMEWORK_BYTES + 3 * bytes_per_step * request.replicas
+    return FRAMEWORK_BYTES + copies * bytes_per_step * request.replicas
 
 
 def estimated_memory(costs: Costs, request: Request, data_bytes: float, activation_copies: float) -> float:

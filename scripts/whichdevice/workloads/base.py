@@ -19,6 +19,16 @@ Arrays = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Target:
+    """A quality to reach: of the metric, or of the loss where there is none; `source` says who reached it."""
+
+    value: float
+    source: str
+    training: bool = False  # whether it is of training data; of validation data otherwise
+    standin: float | None = None  # on stand-in data, chosen here, so that two epochs show something
+
+
+@dataclass(frozen=True)
 class Recipe:
     """What the publication did, and where that is written."""
 
@@ -27,6 +37,7 @@ class Recipe:
     epochs: int = 0
     steps_per_epoch: int | None = None  # None: the whole training data, without the tail
     sequence_length: int | None = None
+    target: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,9 @@ class Workload(ABC):
 class OperationWorkload(Workload):
     """A single operation repeated on the device, without data, learning or accuracy."""
 
+    host_copies: ClassVar[float] = 3.0  # host memory, in units of bytes_per_step
+    bounded: ClassVar[bool] = False  # whether no number of steps makes the state too large
+
     @abstractmethod
     def operands(self, random: np.random.Generator) -> tuple[np.ndarray, Arrays]:
         """The initial state and the constant operands, as NumPy arrays of float32."""
@@ -96,6 +110,16 @@ class OperationWorkload(Workload):
     @abstractmethod
     def bytes_per_step(self) -> float:
         """The fewest bytes that one step moves: each operand read and each result written once."""
+
+    @property
+    def units_per_step(self) -> float:
+        """How many of `unit` a step is."""
+        return 1.0
+
+    @property
+    def input_shape(self) -> list[int]:
+        """Shape of the state."""
+        return [self.options.batch_size] * 2
 
 
 class TrainingWorkload(Workload):
