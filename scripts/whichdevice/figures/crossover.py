@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.crossing import crossings, ratios_between, signs
+from whichdevice.tables.crossing import crossings, ratios_between
+from whichdevice.tables.decision import SAME
 from whichdevice.tables.device_pairs import OWN, DevicePair, device_pairs
 
 TITLE = "Which device is faster, by batch size"
@@ -35,7 +36,7 @@ class Line(NamedTuple):
 
 def draw(study: StudyResults) -> Figure:
     """A panel per workload, a line per pair of devices."""
-    lines = _lines(_shown(list(device_pairs(study.runs, study.study))), study)
+    lines = _lines(_shown(device_pairs(study.runs, study.study)), study)
     if not lines:
         command = next(iter(study.absent.values()), "snakemake --cores 1 all")
         return style.empty(study, "No two devices ran the same work at two batch sizes or more.", command)
@@ -116,15 +117,15 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
     extent = [1.0]
     for pair, label, look in lines:
         ratios = pair.ratios
-        (drawn,) = axes.plot(ratios.index.to_numpy(float), ratios["mean"], label=label, **look)
-        if ratios["low"].isna().any():
+        (drawn,) = axes.plot(ratios.index.to_numpy(float), ratios["ratio"], label=label, **look)
+        if ratios["ratio_low"].isna().any():
             drawn.set_markerfacecolor("white")
         for segment in range(len(ratios) - 1):
             band = ratios_between(pair.logs, segment, SHARES)
             axes.fill_between(band["size"], band["low"], band["high"], color=look["color"], alpha=0.18, lw=0)
             extent += [*band["low"], *band["high"]]
-        extent += [*ratios["mean"]]
-        for at in crossings(pair.logs):
+        extent += [*ratios["ratio"]]
+        for at in crossings(pair.logs, pair.signs):
             ends = [[at.size - at.low], [at.high - at.size]]
             axes.errorbar(
                 at.size, 1, xerr=ends, fmt="D", color=look["color"], ecolor=style.BLACK, mec=style.BLACK,
@@ -137,11 +138,13 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _told(pair: DevicePair) -> str:
-    found = crossings(pair.logs)
+    found = crossings(pair.logs, pair.signs)
     if found:
         number = style.number
         return ", ".join(f"equal at {number(one.size)} [{number(one.low)} – {number(one.high)}]" for one in found)
-    decided = set(signs(pair.logs))
+    decided = set(pair.signs)
     if decided in ({1}, {-1}):
         return f"{pair.second if decided == {1} else pair.first} faster throughout"
+    if set(pair.ratios["verdict"]) == {SAME}:
+        return SAME
     return "undecided" if decided == {0} else "no crossing decided"

@@ -7,7 +7,9 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval
-from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL, UNDECIDED
+from whichdevice.report.verdicts import undecided_words
+from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
+from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import OWN
 
 MOST_SENTENCES = 8
@@ -73,20 +75,31 @@ def _verdict(row: pd.Series) -> str:
             f"{row['faster_above']} is faster from about {what} {about(row['crossover'])} "
             f"{interval(low, high, about)}; below, {row['faster_below']}{one_of}"
         )
-    if row["verdict"] == UNDECIDED:
-        return f"{second} or {first}: undecided{_ratios(row)}"
+    if row["verdict"] in (UNDECIDED, SAME):
+        return f"{second} or {first}: {_not_faster(row)}{_ratios(row)}"
     if row["verdict"] == ONE_SIZE:
         ratio = f"{second} / {first} = {number(row['largest_ratio'])}"
         bounds = interval(row["largest_ratio_low"], row["largest_ratio_high"]) or "(no interval)"
-        faster = "undecided" if pd.isna(row["faster"]) else f"{row['faster']} is faster"
+        faster = _not_faster(row) if pd.isna(row["faster"]) else f"{row['faster']} is faster"
         return f"{faster}, {ratio} {bounds}, at the only {what} that both ran; no crossover can be computed"
     faster = f"{row['faster']} is faster than {first if row['faster'] == second else second}"
     if row["verdict"] == ONE_FASTER:
         return f"{faster} at every measured {what}{_ratios(row)}"
-    sure = [f"from {what} {about(high)} on"] if pd.notna(high) else []
-    sure += [f"up to {what} {about(low)}"] if pd.notna(low) else []
-    where = " and ".join(sure) or f"at the smallest and the largest {what}"
-    return f"{faster} {where}; undecided at {', '.join(str(row['undecided']).split())}"
+    others = [f"{words} at {_sizes(row[name])}" for name, words in _others(row).items() if pd.notna(row[name])]
+    return f"{faster} at {what} {_sizes(row['faster_at'])}; {'; '.join(others)}"
+
+
+def _others(row: pd.Series) -> dict[str, str]:
+    """Where no device is faster: the column of the sizes, and what is so there."""
+    return {"same_at": SAME, "undecided": undecided_words(row["n_to_decide"])}
+
+
+def _not_faster(row: pd.Series) -> str:
+    return SAME if pd.isna(row["undecided"]) else undecided_words(row["n_to_decide"])
+
+
+def _sizes(listed: str) -> str:
+    return ", ".join(listed.split())
 
 
 def _ratios(row: pd.Series) -> str:
@@ -111,7 +124,7 @@ def _basis(row: pd.Series) -> str:
     if pd.notna(row["size_below"]):
         around = f", the change between {letter}{row['size_below']} and {letter}{row['size_above']}"
     length = "" if pd.isna(row["sequence_length"]) else f", length {row['sequence_length']}"
-    return f"{means}, {row['precision']}{length}; measured {reach}{around}; n = {row['n']}"
+    return f"{means}, {row['precision']}{length}; measured {reach}{around}; n = {row['n']}; {row['setting']}"
 
 
 def saturation_sentence(row: pd.Series) -> str:

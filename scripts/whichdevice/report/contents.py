@@ -17,6 +17,7 @@ from whichdevice.report.headline import BROKEN, RETRY, answers, statements
 from whichdevice.report.numbers import cell_number, interval, number, seconds, share
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
+from whichdevice.report.verdicts import RULE
 from whichdevice.tables.write import TABLES
 
 CATEGORIES = ["Speed", "Learning"]  # figures of other ones stand in sections of their own
@@ -45,6 +46,8 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "study": study.study,
         "statements": statements(study),
         "answers": answers(study),
+        "compared": not study.speedups.empty,
+        "rule": RULE,
         "advice": advice(study),
         "uncompared": uncompared(study),
         "rules_of_thumb": rules_of_thumb(study),

@@ -8,6 +8,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval, seconds, share
+from whichdevice.report.verdicts import verdict_words
 from whichdevice.tables.measured_values import without_rehearsals
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -106,7 +107,6 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),
         "ratios": list(_ratios(study, workload)),
-        "undecided": len(study.devices) > 1,
     }
 
 
@@ -129,10 +129,10 @@ def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
         own = found[found["comparison"] == axis].sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
         for _, row in own.drop_duplicates(["compared", *apart]).sort_index().iterrows():
             bounds = interval(row["ratio_low"], row["ratio_high"])
-            surely = "" if bounds and not row["ratio_low"] <= 1 <= row["ratio_high"] else "; undecided"
             named = "loop " if axis == "loop" else ""
             ratio = f"{named}{row['compared']} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'}"
             size = "N" if row["quantity"] == "tflops" else "batch"
             told = [str(row[name]) for name in ("device", "backend", "precision") if name != axis]
             told += [f"loop {row['loop']}"] if axis != "loop" and row["loop"] != "epoch" else []
-            yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']} ({', '.join(told)}{surely})"
+            where = ", ".join(told) + (f"; {row['setting']}" if axis == "device" else "")
+            yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']} ({where}): {verdict_words(row)}"

@@ -5,8 +5,8 @@ value at every size between: (1 - w) a + w b, with w the share of the way. At th
 0, so the sizes at which their t-interval holds 0 are a 95 % confidence set for it: exact for normal logs, whatever
 the correlation between the sizes, and without a delta method. (Inverting the t-test as in E. C. Fieller, "Some
 problems in interval estimation", JRSS B 16, 1954; derived here: mean(w)² <= t² var(w) / n is a quadratic in w.)
-The straight line is an assumption that no interval covers: see how far apart the two measured sizes are. Each size's
-own interval is a 95 % one by itself, so of many sizes some may look decided by chance.
+The straight line is an assumption that no interval covers: see how far apart the two measured sizes are. At which
+sizes one device is surely faster, and so whether there is a crossing at all, is for `decision` to say.
 """
 
 from collections.abc import Sequence
@@ -32,24 +32,13 @@ class Crossing(NamedTuple):
     sign: int
 
 
-def signs(logs: pd.DataFrame) -> list[int]:
-    """For each size (column; rows are paired repeats): 1 or -1 where log(ratio) is surely of that sign, else 0."""
-    return [_sign(logs[size].dropna().to_numpy(float)) for size in logs]
+def crossings(logs: pd.DataFrame, signs: Sequence[int]) -> list[Crossing]:
+    """Each change of sign, from the smallest size on. Columns of `logs` are sizes, ascending, its rows paired repeats.
 
-
-def _sign(values: np.ndarray) -> int:
-    if len(values) < 2:
-        return 0
-    half = t_quantile(len(values)) * values.std(ddof=1) / np.sqrt(len(values))
-    middle = values.mean()
-    return int(np.sign(middle)) if abs(middle) > half else 0
-
-
-def crossings(logs: pd.DataFrame) -> list[Crossing]:
-    """Each change of sign between sizes where the sign is sure, from the smallest size on (columns ascend)."""
-    found = signs(logs)
-    decided = [place for place, sign in enumerate(found) if sign]
-    return [_crossing(logs, i, k, found[k]) for i, k in pairwise(decided) if found[i] != found[k]]
+    `signs`: for each size 1 or -1 where log(ratio) is surely of that sign, else 0.
+    """
+    decided = [place for place, sign in enumerate(signs) if sign]
+    return [_crossing(logs, i, k, signs[k]) for i, k in pairwise(decided) if signs[i] != signs[k]]
 
 
 def held_sizes(logs: pd.DataFrame, first: int, last: int) -> tuple[float, float] | None:

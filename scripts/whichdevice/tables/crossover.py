@@ -11,11 +11,13 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables.columns import Column, table
-from whichdevice.tables.crossing import Crossing, crossings, held_sizes, signs
+from whichdevice.tables.crossing import Crossing, crossings
+from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import DevicePair, device_pairs
+from whichdevice.tables.sittings import SETTING
 
 CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
-PARTLY, UNDECIDED, ONE_SIZE = "partly undecided", "undecided", "one size"
+PARTLY, ONE_SIZE = "partly undecided", "one size"
 
 COLUMNS: dict[str, Column] = {
     "workload": Column("text", "workload, as the config names it"),
@@ -35,28 +37,28 @@ COLUMNS: dict[str, Column] = {
     "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
     "verdict": Column(
         "text",
-        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster where decided; "
-        f"{UNDECIDED}: every interval holds 1, or there is none; {ONE_SIZE}: no crossover can be computed",
+        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster at some sizes, the "
+        f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
     ),
     "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
-    "crossover_low": Column(
-        "float", "lower end of its 95 % interval; where partly undecided, `faster` is so for certain below this size"
-    ),
-    "crossover_high": Column(
-        "float", "upper end of its 95 % interval; where partly undecided, `faster` is so for certain above this size"
-    ),
+    "crossover_low": Column("float", "lower end of its 95 % interval"),
+    "crossover_high": Column("float", "upper end of its 95 % interval"),
     "size_below": Column("int", "next measured size below the crossover"),
     "size_above": Column("int", "next measured size above the crossover"),
     "faster_below": Column("text", "faster device below the crossover"),
     "faster_above": Column("text", "faster device above the crossover"),
-    "faster": Column("text", "without a crossover: the faster device at every size where one is decided"),
-    "undecided": Column("text", "sizes at which the interval of the ratio holds 1, or there is no interval"),
+    "faster": Column("text", "without a crossover: the faster device at every size where one is"),
+    "faster_at": Column("text", "those sizes"),
+    "same_at": Column("text", f"sizes at which the two are the {SAME}"),
+    "undecided": Column("text", "sizes at which nothing is decided"),
+    "n_to_decide": Column("int", "repeats that would decide at these, with 80 % power each: an estimate"),
     **{
         f"{end}_ratio{bound}": Column("float", f"second / first at the {end} of the sizes{text}")
         for end in ("smallest", "largest")
         for bound, text in [("", ""), ("_low", ", lower end of its 95 % interval"), ("_high", ", upper end")]
     },
     "n": Column("int", "pairs of repeats, at the size that has fewest"),
+    "setting": SETTING,
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a crossover"),
 }
@@ -68,29 +70,31 @@ def crossover_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _rows(pair: DevicePair) -> Iterator[dict[str, Any]]:
-    sizes, found = [int(size) for size in pair.logs.columns], signs(pair.logs)
     ratios = pair.ratios
     ends = {"smallest": ratios.iloc[0], "largest": ratios.iloc[-1]}
     shared = {
         **pair.work,
         **{name: getattr(pair, name) for name in ("first", "second", "comparison", "first_means", "second_means")},
         "quantity": pair.quantity,
-        "sizes": " ".join(map(str, sizes)),
-        "undecided": " ".join(str(size) for size, sign in zip(sizes, found, strict=True) if not sign) or None,
-        **{
-            f"{end}_ratio{bound}": row[name]
-            for end, row in ends.items()
-            for bound, name in [("", "mean"), ("_low", "low"), ("_high", "high")]
-        },
+        "sizes": _listed(ratios.index),
+        "same_at": _listed(ratios.index[ratios["verdict"] == SAME]),
+        "undecided": _listed(ratios.index[ratios["verdict"] == UNDECIDED]),
+        "n_to_decide": ratios["n_to_decide"].max(),
+        **{f"{end}_ratio{bound}": row[f"ratio{bound}"] for end, row in ends.items() for bound in ("", "_low", "_high")},
         "n": int(ratios["n"].min()),
+        "setting": pair.setting,
         "source": pair.source,
         "evidence": "measured",
     }
-    passed = crossings(pair.logs)
+    passed = crossings(pair.logs, pair.signs)
     for crossing in passed:
         yield shared | _crossover(pair, crossing, SEVERAL if len(passed) > 1 else CROSSOVER)
     if not passed:
-        yield shared | _no_crossover(pair, found)
+        yield shared | _no_crossover(pair)
+
+
+def _listed(sizes: pd.Index) -> str | None:
+    return " ".join(map(str, sizes)) or None
 
 
 def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, Any]:
@@ -106,21 +110,18 @@ def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, 
     }
 
 
-def _no_crossover(pair: DevicePair, found: list[int]) -> dict[str, Any]:
-    """Which device is faster, and above and below which sizes that is sure, where not everywhere."""
-    faster = {"faster": _faster(pair, next((sign for sign in found if sign), 0))}
-    if len(found) == 1:
-        return faster | {"verdict": ONE_SIZE}
-    if all(found) or not any(found):
-        return faster | {"verdict": ONE_FASTER if any(found) else UNDECIDED}
-    decided = [place for place, sign in enumerate(found) if sign]
-    below = held_sizes(pair.logs, 0, decided[0])
-    above = held_sizes(pair.logs, decided[-1], len(found) - 1)
-    return faster | {
-        "verdict": PARTLY,
-        "crossover_low": above[0] if above else None,
-        "crossover_high": below[1] if below else None,
+def _no_crossover(pair: DevicePair) -> dict[str, Any]:
+    """Which device is faster, and at which sizes, where not at every one."""
+    signs, verdicts = pair.signs, set(pair.ratios["verdict"])
+    found = {
+        "faster": _faster(pair, next((sign for sign in signs if sign), 0)),
+        "faster_at": _listed(pair.ratios.index[[bool(sign) for sign in signs]]),
     }
+    if len(signs) == 1:
+        return found | {"verdict": ONE_SIZE}
+    if any(signs):
+        return found | {"verdict": ONE_FASTER if all(signs) else PARTLY}
+    return found | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
 
 
 def _faster(pair: DevicePair, sign: int) -> str | None:

@@ -1,4 +1,7 @@
-"""Pairs of devices on the same work: the paired ratio of their speeds at every batch size that both ran."""
+"""Pairs of devices on the same work: the paired ratio of their speeds at every batch size that both ran, and judged.
+
+All ratios with the same settings are one family, those of each device's own best ones another.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -8,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.intervals import geometric
+from whichdevice.tables.decision import FASTER, SLOWER, decided, paired
 from whichdevice.tables.measured_values import joined_sources, measured_values, quantity, without_rehearsals
+from whichdevice.tables.sittings import told
 
 WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
 MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
@@ -28,17 +32,34 @@ class DevicePair(NamedTuple):
     quantity: str
     logs: pd.DataFrame
     source: str | None
+    setting: str
+    ratios: pd.DataFrame  # second / first at each size, as `decided` judges it in the family of its comparison
 
     @property
-    def ratios(self) -> pd.DataFrame:
-        """Geometric mean of second / first, interval and n at each size, indexed by size."""
-        long = self.logs.melt(var_name="size", value_name="log").dropna()
-        ratios = pd.Series(np.exp(long["log"].to_numpy(float)), long.index)
-        return geometric(ratios, long["size"].astype(int)).sort_index()
+    def signs(self) -> list[int]:
+        """For each size: 1 where the second device is faster, -1 where the first one is, else 0."""
+        return [{FASTER: 1, SLOWER: -1}.get(verdict, 0) for verdict in self.ratios["verdict"]]
 
 
-def device_pairs(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
-    """Every two devices of every piece of work: with the same settings, and with each device's own best ones.
+def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
+    """Every two devices of every piece of work, with every ratio judged."""
+    pairs = list(_unjudged(runs, study))
+    if not pairs:
+        return []
+    long = pd.concat([pair.logs.melt(var_name="size", value_name="log").assign(pair=k) for k, pair in enumerate(pairs)])
+    long = long.reset_index(drop=True).astype({"size": int})
+    group = long.groupby(["pair", "size"], sort=False).ngroup()
+    first = long[~group.duplicated()]
+    judged = decided(
+        paired(long["log"], group), first["pair"].map(lambda k: pairs[k].comparison).reset_index(drop=True)
+    )
+    judged = judged.set_axis(pd.Index(first["size"], name="size"))
+    parts = dict(list(judged.groupby(first["pair"].to_numpy(), sort=False)))
+    return [each._replace(ratios=parts[k].sort_index()) for k, each in enumerate(pairs)]
+
+
+def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
+    """Every two devices: with the same settings, and with each device's own best ones.
 
     The second kind is left out where it would say the same. Best is the higher geometric mean, chosen from the very
     repeats that are then compared: a slight favour to a device with many nearly equal settings.
@@ -76,6 +97,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
     sizes = sorted(set(values[0].columns) & set(values[1].columns))
     logs = (values[1][sizes] / values[0][sizes]).apply(np.log).dropna(axis="columns", how="all")
     used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
+    places = pd.concat(used)[["machine", "sitting"]].nunique()
     shown = WORK if comparison == OWN else [*WORK, *MEANS]
     return DevicePair(
         comparison=comparison,
@@ -87,6 +109,8 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
         quantity=quantity(str(rows["unit"].iloc[0])),
         logs=logs,
         source=joined_sources(*(side["source"] for side in used)),
+        setting=told(*places),
+        ratios=pd.DataFrame(),
     )
 
 

@@ -2,12 +2,19 @@
 
 import pandas as pd
 
+from whichdevice.tables.sittings import located
+
+OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
+
 
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `runs` that are ok and measured, with column `value`: throughput, or TFLOP/s for products of matrices."""
+    """Rows of `runs` that are ok and measured, with column `value`: throughput, or TFLOP/s for products of matrices.
+
+    Columns `machine` and `sitting` say where and when each was measured.
+    """
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
-    return good[good["value"] > 0]
+    return located(good[good["value"] > 0])
 
 
 def quantity(unit: str) -> str:
@@ -27,5 +34,5 @@ def is_rehearsal(rows: pd.DataFrame) -> pd.Series:
 
 def joined_sources(*columns: pd.Series) -> str | None:
     """Where the data of some rows came from, each source once."""
-    found = dict.fromkeys(str(name) for column in columns for name in column.dropna())
+    found = dict.fromkeys(str(name) for column in columns for name in column.dropna().unique())
     return " + ".join(found) or None

@@ -14,7 +14,8 @@ from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.device_pairs import in_order
 from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import is_rehearsal, joined_sources, measured_values, quantity
+from whichdevice.tables.measured_values import OPERATIONS, is_rehearsal, joined_sources, measured_values, quantity
+from whichdevice.tables.sittings import SETTING, told
 
 STRONG, WEAK = "strong", "weak"
 REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
@@ -39,6 +40,7 @@ COLUMNS: dict[str, Column] = {
         for bound, more in [("", ""), ("_low", ": lower end of the 95 % interval"), ("_high", ": upper end")]
     },
     "n": Column("int", "pairs"),
+    "setting": SETTING,
     "note": Column("text", "why the row shows no scaling"),
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a ratio"),
@@ -50,7 +52,7 @@ def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     good = measured_values(runs)
     order = {name: place for place, name in enumerate(in_order(good, study))}
     good = good.sort_values("device", key=lambda names: names.map(order), kind="stable")
-    product = good["unit"] == "product"
+    product = good["unit"].isin(OPERATIONS)  # every replica runs it
     share = good["batch_size"].astype(float) / good["replicas"].astype(float).where(~product, 1.0)
     jit = good["flags"].str.extract(r"jit_compile=(\w+)")[0]
     good = good.assign(replica_batch_size=share, place=good["device"].map(order), jit=jit)
@@ -64,7 +66,7 @@ def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str,
     fewest = good.groupby(alike, dropna=False, sort=False)["replicas"].transform("min")
     base = good[good["replicas"] == fewest]
     base = base[base["place"] == base.groupby(alike, dropna=False, sort=False)["place"].transform("min")]
-    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit"]
+    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "sitting"]
     kept += ["batch_size"] if size != "batch_size" else []
     pairs = good.merge(base[kept], on=[*alike, "repeat"], suffixes=("", "_base"))
     pairs = pairs[pairs["replicas"] > pairs["replicas_base"]]
@@ -75,6 +77,7 @@ def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str,
 def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
     first = rows.iloc[0]
     found = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
+    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "sitting")]
     more = float(first["replicas"]) / float(first["replicas_base"])
     bounds = {"": found["mean"], "_low": found["low"], "_high": found["high"]}
     return {
@@ -87,6 +90,7 @@ def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
         **{f"ratio{bound}": value for bound, value in bounds.items()},
         **{f"efficiency{bound}": value / more for bound, value in bounds.items()},
         "n": int(found["n"]),
+        "setting": told(*places),
         "note": REHEARSAL if is_rehearsal(rows).iloc[0] else _unlike(first),
         "source": joined_sources(rows["source_base"], rows["source"]),
         "evidence": "measured",

@@ -3,18 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import measured_values, quantity, without_rehearsals
+from whichdevice.tables.decision import DECISION_COLUMNS, decided, paired
+from whichdevice.tables.measured_values import measured_values, without_rehearsals
+from whichdevice.tables.sittings import SETTING, settings
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
 COLUMNS: dict[str, Column] = {
-    "comparison": Column("text", "the axis along which two cells differ"),
+    "comparison": Column("text", "the axis along which two cells differ; its rows are one family"),
     "baseline": Column("text", "its value in the cell divided by"),
     "compared": Column("text", "its value in the other cell"),
     **{name: column for name, column in CELL_COLUMNS.items()},
@@ -22,7 +24,9 @@ COLUMNS: dict[str, Column] = {
     "ratio": Column("float", "compared / baseline, above 1 is faster; geometric mean of paired repeats"),
     "ratio_low": Column("float", "lower end of the 95 % interval"),
     "ratio_high": Column("float", "upper end of the 95 % interval"),
+    **DECISION_COLUMNS,
     "n": Column("int", "pairs"),
+    "setting": SETTING,
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a ratio"),
 }
@@ -32,10 +36,12 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Every comparison along one axis; the other cell columns are those of the compared cell."""
     good = measured_values(runs)
     used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
-    return table([row for axis, runs_of in used.items() for row in _compared(runs_of, axis, study)], COLUMNS)
+    found = [part for axis, runs_of in used.items() for part in _compared(runs_of, axis, study)]
+    return table(pd.concat(found, ignore_index=True) if found else [], COLUMNS)
 
 
-def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str, Any]]:
+def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
+    """The rows of one axis, a family; nothing where no two cells differ along it."""
     baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
     equal = [name for name in CELL if name != axis] + ["repeat"]
     if axis == "batch_size":  # the smallest of each workload and device, whatever other cells have
@@ -43,29 +49,30 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[dict[str,
         is_base = good[axis] == within.transform("min")
     else:
         is_base = good[axis] == baseline
-    base = good.loc[is_base, [*equal, axis, "value", "source"]]
+    base = good.loc[is_base, [*equal, axis, "value", "source", "machine", "sitting"]]
     pairs = good[~is_base].merge(base, on=equal, suffixes=("", "_base"))
     if pairs.empty:
         return
-    pairs["ratio"] = pairs["value"] / pairs["value_base"]
     group = pairs.groupby([*CELL], dropna=False, sort=False).ngroup()
-    found = geometric(pairs["ratio"], group)
-    firsts = pairs.groupby(group, sort=False).first()
-    for (_, first), (_, row) in zip(firsts.iterrows(), found.iterrows(), strict=True):
-        sources = dict.fromkeys(str(first[name]) for name in ("source_base", "source") if pd.notna(first[name]))
-        yield {
-            "comparison": axis,
-            "baseline": str(first[f"{axis}_base"]),
-            "compared": str(first[axis]),
-            **{name: first[name] for name in CELL},
-            "quantity": quantity(str(first["unit"])),
-            "ratio": row["mean"],
-            "ratio_low": row["low"],
-            "ratio_high": row["high"],
-            "n": int(row["n"]),
-            "source": " + ".join(sources) or None,
-            "evidence": "measured",
-        }
+    judged = decided(paired(np.log(pairs["value"] / pairs["value_base"]), group))
+    first = pairs[~group.duplicated()].set_axis(judged.index)
+    sources = first["source"].fillna(""), first["source_base"].fillna("")
+    yield (
+        first[CELL]
+        .join(judged)
+        .assign(
+            comparison=axis,
+            baseline=first[f"{axis}_base"].astype(str),
+            compared=first[axis].astype(str),
+            quantity=np.where(first["unit"] == "product", "tflops", "throughput"),
+            setting=settings(group, pairs[["machine", "sitting"]], pairs[["machine_base", "sitting_base"]]),
+            source=sources[0]
+            .where(sources[0] == sources[1], sources[1] + " + " + sources[0])
+            .str.strip(" +")
+            .replace("", None),
+            evidence="measured",
+        )
+    )
 
 
 def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:

@@ -1,0 +1,27 @@
+"""Verdicts of the one decision rule in words (`whichdevice.tables.decision`)."""
+
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.figures.style import number
+from whichdevice.tables.decision import UNDECIDED
+from whichdevice.tables.sample_size import MOST
+
+RULE = (
+    "Faster, slower: p below .05 after Holm's correction over all comparisons along the axis, and beyond 3 %. Same "
+    "within 5 %: the 90 % interval lies inside .95 to 1.05. Otherwise undecided, with the repeats that would probably "
+    "decide (80 % power, an estimate from the spread seen)."
+)
+
+
+def verdict_words(row: Any) -> str:
+    """A row's verdict; where undecided, with the repeats that would decide."""
+    return undecided_words(row["n_to_decide"]) if row["verdict"] == UNDECIDED else str(row["verdict"])
+
+
+def undecided_words(n_to_decide: Any) -> str:
+    """`undecided (about n = 12 would decide)`; the number is an estimate, and missing where one repeat was run."""
+    if pd.isna(n_to_decide):
+        return UNDECIDED
+    return f"{UNDECIDED} ({'more than' if n_to_decide >= MOST else 'about'} n = {number(n_to_decide)} would decide)"
