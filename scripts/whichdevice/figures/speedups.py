@@ -12,7 +12,8 @@ TITLE = "Speed-ups, all else equal"
 CAPTION = (
     "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from "
     "repeats paired within the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the "
-    "compared choice is faster. Virtual replicas on one CPU are no device here."
+    "compared choice is faster. The words are the verdict of the one rule that judges every comparison here, corrected "
+    "over all rows of a panel and those left to the tables. Virtual replicas on one CPU are no device here."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 16
@@ -72,7 +73,7 @@ def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], varied: list[
             axes.plot([low, high], [place, place], color=colour, lw=2.2, solid_capstyle="butt")
         axes.plot(row["ratio"], place, "o", color=colour, mfc=colour if low == low else "white")
         interval = f" [{style.number(low)}, {style.number(high)}]" if low == low else ""
-        text = f"×{style.number(row['ratio'])}{interval}  n = {row['n']}"
+        text = f"×{style.number(row['ratio'])}{interval}  n = {row['n']}  {row['verdict']}"
         axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())
     names = [_name(row, varied) for _, row in rows.iterrows()]
     axes.set_yticks(range(len(names)), names, fontsize=7.5, parse_math=False)

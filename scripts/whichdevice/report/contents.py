@@ -101,6 +101,7 @@ def _cell(row: pd.Series) -> dict[str, Any]:
         "measured": bool(row["n_ok"] > 0),
         "n": f"{row['n_ok']} of {row['n']}",
         "disturbed": int(row["n_disturbed"]) if pd.notna(row["n_disturbed"]) else 0,
+        "noise": _noise(row),
         "throughput": cell_number(row, "throughput"),
         "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),
         "unit": f"{row['unit']}s/s" if pd.notna(row["unit"]) else "",
@@ -117,6 +118,14 @@ def _cell(row: pd.Series) -> dict[str, Any]:
         "cold_known": all(pd.notna(part) for part in cold),
         "source": row["source"] if pd.notna(row["source"]) else "",
     }
+
+
+def _noise(row: pd.Series) -> str | None:
+    """Noise between and within the cell's processes, in words."""
+    if pd.isna(row["sd_within"]):
+        return None
+    between = "" if pd.isna(row["sd_between"]) else f"{number(100 * row['sd_between'])} % between processes, "
+    return f"noise {between}{number(100 * row['sd_within'])} % within"
 
 
 def _figures(folder: Path) -> Iterator[dict[str, str]]:

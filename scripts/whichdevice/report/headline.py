@@ -32,7 +32,7 @@ class Statement(NamedTuple):
 
 def statements(study: StudyResults) -> list[Statement]:
     """What was measured where and on which data, what failed, and what was not measured."""
-    return [*_measured(study), *_data(study), *_broken(study), *_absent(study)]
+    return [*_measured(study), *_noise(study), *_data(study), *_broken(study), *_absent(study)]
 
 
 def _measured(study: StudyResults) -> Iterator[Statement]:
@@ -51,6 +51,17 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
             f"{disturbed} of these runs were marked disturbed (other work, or a changed speed); they are counted.",
             None,
             True,
+        )
+
+
+def _noise(study: StudyResults) -> Iterator[Statement]:
+    """How far apart processes and windows are, over all cells."""
+    middle = study.measured[["sd_between", "sd_within"]].median()
+    if middle.notna().all():
+        between, within = (number(100 * value) for value in middle)
+        yield Statement(
+            f"Noise, median over cells: processes of a cell differ by {between} % (standard deviation) beyond what the "
+            f"{within} % between the windows of one process explain."
         )
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Energy, Record
 from whichdevice.tables.columns import CELL_COLUMNS
+from whichdevice.tables.noise_split import within_process
 
 
 def run_row(record: Record, path: str) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "git_commit": software.git_commit,
         "code_hash": software.code_hash,
         "started": record.started.strftime("%Y-%m-%d %H:%M:%S"),
+        "ended": record.ended.strftime("%Y-%m-%d %H:%M:%S"),
         "record": path,
     }
 
@@ -65,6 +67,7 @@ def _speed(record: Record) -> dict[str, Any]:
         "steps": steady.steps or None,
         "seconds": steady.seconds or None,
         "step_time": step_time,
+        **within_process(steady.windows),
         "throughput": steady.throughput,
         "tflops": flops / step_time / 1e12 if flops and step_time else None,
         "cold_tflops": flops / first / 1e12 if flops and first else None,
@@ -121,12 +124,21 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "peak_device": record.memory.peak_device,
         "joules": energy.joules,
         "meter": energy.meter or energy.reason,
+        "steady_watts": _steady_watts(energy),
+        "metered_seconds": energy.parts["steady"].seconds if "steady" in energy.parts else None,
+        "meter_update": energy.update,
+        **{f"{name}_watts": _steady_watts(energy.beside.get(name)) for name in ("host", "memory")},
         "disturbed": noise.disturbed,
         "disturbance": "; ".join(noise.reasons) or None,
         "calibration_change": after / before if before and after else None,
         "load_before": noise.load_before,
         "steal": noise.steal,
     }
+
+
+def _steady_watts(energy: Energy | None) -> float | None:
+    part = energy.parts.get("steady") if energy else None
+    return part.joules / part.seconds if part and part.seconds else None
 
 
 def _listed(values: dict[str, str], between: str) -> str | None:

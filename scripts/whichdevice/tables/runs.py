@@ -8,6 +8,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
+from whichdevice.tables.noise_split import RUN_COLUMNS as NOISE_COLUMNS
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
@@ -39,6 +40,7 @@ COLUMNS: dict[str, Column] = {
     "steps": Column("int", "steps timed in steady state"),
     "seconds": Column("float", "s, time of those steps"),
     "step_time": Column("float", "s, seconds / steps"),
+    **NOISE_COLUMNS,
     "throughput": Column("float", "units per second in steady state"),
     "tflops": Column("float", "TFLOP/s in steady state"),
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
@@ -57,6 +59,11 @@ COLUMNS: dict[str, Column] = {
     "peak_device": Column("int", "bytes, peak memory on the device"),
     "joules": Column("float", "J, energy of the run, where a meter was readable"),
     "meter": Column("text", "which meter, or why none"),
+    "steady_watts": Column("float", "W, mean of the device over the steady windows"),
+    "metered_seconds": Column("float", "s, time between the meter's readings around them"),
+    "meter_update": Column("float", "s, time between two new values of the meter"),
+    "host_watts": Column("float", "W, meanwhile, of the processors of a GPU's or TPU's host"),
+    "memory_watts": Column("float", "W, meanwhile, of the host's memory, where it has a counter"),
     "disturbed": Column("flag", "the machine changed speed or was busy during the run"),
     "disturbance": Column("text", "what showed it"),
     "calibration_change": Column("float", "fixed kernel after / before the run"),
@@ -78,6 +85,7 @@ COLUMNS: dict[str, Column] = {
     "git_commit": Column("text", "commit of the project"),
     "code_hash": Column("text", "hash of the code that measured"),
     "started": Column("text", "start, UTC"),
+    "ended": Column("text", "end, UTC"),
     "record": Column("text", "path of the record"),
 }
 

@@ -6,6 +6,8 @@ import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
+from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
+from whichdevice.tables.noise_split import noise_split
 from whichdevice.tables.runs import NOT_MEASURED
 
 INTERVALS = ["step_time", "throughput"]
@@ -51,6 +53,7 @@ COLUMNS: dict[str, Column] = {
     "throughput": Column("float", "units per second, geometric mean over processes"),
     "throughput_low": Column("float", "units per second, lower end of the 95 % interval"),
     "throughput_high": Column("float", "units per second, upper end of the 95 % interval"),
+    **NOISE_COLUMNS,
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time, geometric mean"),
@@ -87,6 +90,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     for name in INTERVALS:
         found = geometric(good[name], of)
         frame[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "high"]].reindex(frame.index)
+    frame[list(NOISE_COLUMNS)] = noise_split(good, of).reindex(frame.index)
     for name in GEOMETRIC:
         frame[name] = geometric(good[name], of)["mean"]
     learned = good[good["learned_epochs"].notna()]

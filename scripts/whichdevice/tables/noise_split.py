@@ -1,0 +1,49 @@
+"""Noise split in two: how far step times spread inside a process, and how far processes differ beyond that.
+
+A process counts with one number, total time over steps. Its standard error comes from batch means, since neighbouring
+windows are alike (step times drift and flip between modes, so dividing by the number of windows would promise too
+much): the windows in order are cut into √n stretches, whose means differ by the slow part of the noise as well. What
+the processes of a cell vary more than these errors explain is between them: memory layout, clocks, the other
+processes' luck. See G. S. Fishman, "Grouping observations in digital simulation", Management Science 24, 1978.
+"""
+
+from collections.abc import Sequence
+from math import isqrt
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.tables.columns import Column
+
+LEAST_WINDOWS = 4
+RUN_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of the windows' step times, about .1 s each"),
+    "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
+}
+SUMMARY_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of windows inside a process, root mean square"),
+    "sd_between": Column("float", "relative standard deviation between processes beyond what noise inside explains"),
+}
+
+
+def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | None]:
+    """`RUN_COLUMNS` of windows as (steps, seconds) in order; None below four of them."""
+    if len(windows) < LEAST_WINDOWS:
+        return dict.fromkeys(RUN_COLUMNS)
+    counted = np.asarray(windows, float)
+    parts = isqrt(len(counted))
+    starts = np.arange(parts) * len(counted) // parts
+    steps, seconds = np.add.reduceat(counted, starts, axis=0).T
+    return {
+        "sd_within": float(np.log(counted[:, 1] / counted[:, 0]).std(ddof=1)),
+        "error_within": float(np.log(seconds / steps).std(ddof=1) / np.sqrt(parts)),
+    }
+
+
+def noise_split(good: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
+    """`SUMMARY_COLUMNS` of each cell of rows of `runs`; `sd_between` needs two processes or more."""
+    squares = (good[["sd_within", "error_within"]].astype("float64") ** 2).groupby(cell, sort=False).mean()
+    step_time = good["step_time"].astype("float64")
+    variance = np.log(step_time.where(step_time > 0)).groupby(cell, sort=False).var()
+    between = (variance - squares["error_within"]).clip(lower=0)
+    return pd.DataFrame({"sd_within": np.sqrt(squares["sd_within"]), "sd_between": np.sqrt(between)})
