@@ -1,4 +1,5 @@
-# One run = one process = one record. Measured one at a time on a host, all first repeats before all second ones.
+# One run = one process = one record. Measured one at a time on a host, in randomised blocks: all
+# first repeats before all second ones, the cells of each block in an order of its own.
 RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 

@@ -1,4 +1,7 @@
-"""Every run of a study, in the order of measuring."""
+"""Every run of a study, and the order of measuring."""
+
+import hashlib
+from collections.abc import Iterable
 
 from whichdevice.cells import Run, workload_cells
 from whichdevice.config.model import Study
@@ -6,7 +9,7 @@ from whichdevice.workloads import workload_class
 
 
 def study_runs(study: Study) -> list[Run]:
-    """Every configured run: all first repeats, then all second ones, so that drift hits all cells alike.
+    """Every configured run: all first repeats, then all second ones, each in the order of the config.
 
     Raises StudyError where a batch size is the recipe's and the workload cannot be found.
     """
@@ -18,6 +21,19 @@ def study_runs(study: Study) -> list[Run]:
         for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
     return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:
+    """Randomised blocks: all first repeats, then all second ones, the cells of each in an order of its own.
+
+    So drift hits all cells alike, and none always comes after the same other one. The order follows from the study's
+    seed and from each cell's name: the same at every call, and a cell more leaves the others' order as it was.
+    """
+
+    def place(run: Run) -> tuple[int, bytes]:
+        return run.repeat, hashlib.sha256(f"{study.seed} {run.path}".encode()).digest()
+
+    return sorted(runs, key=place)
 
 
 def _recipe_batch_size(study: Study, name: str) -> int:

@@ -62,8 +62,26 @@ def test_all_first_repeats_come_before_all_second_ones(plan):
     repeats = [run.repeat for run in plan().wanted()]
     assert repeats == sorted(repeats)
     planned = plan()
-    places = [planned.place(run.path) for run in planned.runs]
-    assert places == list(range(len(planned.runs), 0, -1))
+    ordered = sorted(planned.runs, key=lambda run: -planned.place(run.path))
+    assert [run.repeat for run in ordered] == sorted(run.repeat for run in planned.runs)
+    assert len({planned.place(run.path) for run in planned.runs}) == len(planned.runs)
+
+
+def test_the_cells_of_each_block_have_an_order_of_their_own_that_no_rerun_changes(plan):
+    sizes = list(range(64, 640, 64))
+
+    def blocks(**changes: Any) -> list[list[int]]:
+        workloads = {"matmul": {"batch_size": changes.pop("sizes", sizes)}}
+        planned = plan(workloads=workloads, **changes)
+        runs = sorted(planned.wanted("cpu"), key=lambda run: -planned.place(run.path))
+        return [[run.cell.batch_size for run in runs if run.repeat == repeat] for repeat in (1, 2)]
+
+    first, second = blocks()
+    assert sorted(first) == sorted(second) == sizes
+    assert len({tuple(first), tuple(second), tuple(sizes)}) == 3
+    assert blocks() == [first, second]
+    assert blocks(seed=6) != [first, second]
+    assert [size for size in blocks(sizes=[*sizes, 1000])[0] if size != 1000] == first  # a new cell moves no other
 
 
 def test_a_kind_asked_for_by_name_is_there_or_is_one_line(plan):

@@ -14,7 +14,7 @@ from whichdevice.datasets.prepare import is_stale, made_of
 from whichdevice.datasets.sources import decide_sources
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
-from whichdevice.measuring.measure import run_code_hash
+from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
 from whichdevice.planning.checks import (
     check_backends,
@@ -25,7 +25,7 @@ from whichdevice.planning.checks import (
     missing_packages,
 )
 from whichdevice.planning.closing import run_status
-from whichdevice.study_runs import study_runs
+from whichdevice.study_runs import measuring_order, study_runs
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class StudyPlan:
 
     call: Call
     study: Study  # with the source of every dataset decided
-    runs: list[Run]  # every configured run, in the order of measuring
+    runs: list[Run]  # every configured run, in the order of the config, repeat by repeat
     absent: dict[str, str]  # device: why this host does not measure it
     missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
 
@@ -114,7 +114,7 @@ class StudyPlan:
 
     @cached_property
     def _order(self) -> dict[Run, int]:
-        return {run: number for number, run in enumerate(self.runs)}
+        return {run: number for number, run in enumerate(measuring_order(self.study, self.runs))}
 
     def dataset_json(self, dataset: str) -> str:
         """Path of a prepared dataset's description; its source is the study's."""

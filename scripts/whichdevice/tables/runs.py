@@ -91,7 +91,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def configured_runs(study: Study) -> list[Run]:
-    """Every run of the config in the order of measuring; none of a workload whose file is gone or cannot be read."""
+    """Every run of the config, repeat by repeat; none of a workload whose file is gone or cannot be read."""
     known = {name: workload for name, workload in study.workloads.items() if _is_known(study, name)}
     return study_runs(study.model_copy(update={"workloads": known}))
 
