@@ -1,5 +1,7 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
-TABLE_NAMES = "runs epochs summary speedups crossover saturation scaling published compiled".split()
+TABLE_NAMES = (
+    "runs epochs summary speedups crossover saturation scaling published compiled costs cost_choices time_to_target"
+).split()
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 
 
@@ -8,6 +10,7 @@ rule tables:
         records=PLAN.records(PLAN.wanted()),
         compiled=COMPILED,
         published=f"{workflow.basedir}/config/published.csv",
+        hardware=f"{workflow.basedir}/config/hardware.csv",
     output:
         TABLES,
     log:

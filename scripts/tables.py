@@ -14,4 +14,5 @@ if "snakemake" in globals():
             Path(snakemake.input.published),
             Path(snakemake.output[0]).parent,
             [Path(path) for path in snakemake.input.compiled],
+            Path(snakemake.input.hardware),
         )

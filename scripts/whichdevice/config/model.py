@@ -78,6 +78,12 @@ class Measure(Section):
     min_steps: PositiveInt = Field(4, description="and for at least this many steps")
     repeats: PositiveInt = Field(3, description="processes per cell; each gives one number")
     timeout: PositiveFloat = Field(900, description="seconds after which a run counts as hung")
+    retry_disturbed: Bool = Field(
+        True, description="measure a run once more where the machine was disturbed; the quieter attempt counts"
+    )
+    breakdown: Bool = Field(
+        True, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
+    )
     profile: Bool = Field(False, description="keep a TensorBoard profile of a few steps of each run's first repeat")
 
 
@@ -95,7 +101,7 @@ class Workload(Section):
         None, description="workload file: a built-in name or a path to a .py file; empty takes the key's name"
     )
     batch_size: Values[PositiveInt] | None = Field(
-        None, description="examples per step (for matmul: N); empty takes the recipe's"
+        None, description="examples per step (matmul: N; memory_stream: MiB an array); empty takes the recipe's"
     )
     backend: Values[Backend] = Field(["tensorflow"], description="Keras backends")
     precision: Values[Precision] = Field(["float32"], description="number formats")
@@ -108,6 +114,9 @@ class Workload(Section):
     )
     epochs: Count | None = Field(None, description="epochs to learn; empty takes train.epochs")
     steps_per_epoch: PositiveInt | None = Field(None, description="empty takes the recipe's, or the whole data")
+    target: PositiveFloat | None = Field(
+        None, description="quality that time to target counts to; empty takes the recipe's"
+    )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
 
 
@@ -138,6 +147,7 @@ def _default_devices() -> dict[str, Device]:
 def _default_workloads() -> dict[str, Workload]:
     return {
         "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
+        "memory_stream": Workload(batch_size=[512]),
         "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
         "mnist_cnn": Workload(batch_size=[256, 512, 1024]),
         "mnist_cnn_loops": Workload(
@@ -201,4 +211,7 @@ class Call(Study):
     only: Only = Field(default_factory=Only, description="narrow what is measured in this call")
     retry: Literal["failed"] | None = Field(
         None, description="failed: take only failed runs; with --forcerun measure they run again"
+    )
+    against: str | None = Field(
+        None, description="for `snakemake compare`: results/<study>, or any folder of records, to compare this study with"
     )

@@ -1,6 +1,5 @@
 """What a config may name but this version cannot run."""
 
-import csv
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -11,12 +10,11 @@ from pathlib import Path
 from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import KIND_PRECISIONS, Run
 from whichdevice.compiling.topology import TOPOLOGIES
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
-
-HARDWARE = Path(__file__).parents[3] / "config" / "hardware.csv"
 
 
 def check_backends(study: Study) -> None:
@@ -36,8 +34,7 @@ def check_backends(study: Study) -> None:
 
 def check_hardware(study: Study) -> None:
     """Raise StudyError where a device names no row of the hardware sheet."""
-    with HARDWARE.open(encoding="utf-8", newline="") as file:
-        known = [row["device"] for row in csv.DictReader(file)]
+    known = list(hardware_rows())
     for name, device in study.devices.items():
         if device.hardware is not None and device.hardware not in known:
             near = get_close_matches(device.hardware, known, n=1, cutoff=0.3) or known

@@ -19,6 +19,8 @@ COLUMNS: dict[str, Column] = {
     "validation_metric": Column("float", "validation quality"),
     "learning_rate": Column("float", "learning rate of the epoch"),
     "metric_name": Column("text", "name of the quality metric"),
+    "higher_is_better": Column("flag", "whether a higher metric is better; a loss is always better lower"),
+    "joules": Column("float", "J, training and validation, where a meter was readable"),
     "source": Column("text", "where the data came from"),
 }
 
@@ -30,7 +32,9 @@ def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
         **{axis: getattr(record.asked, axis) for axis in CELL_COLUMNS},
         "repeat": record.asked.repeat,
         "metric_name": record.workload.metric if record.workload else None,
+        "higher_is_better": record.workload.higher_is_better if record.workload else None,
         "source": record.data.source if record.data else record.asked.source,
     }
     for epoch in record.epochs:
-        yield shared | dict(epoch)
+        metered = record.energy.parts.get(f"epoch {epoch.epoch}")
+        yield shared | dict(epoch) | {"joules": metered.joules if metered else None}

@@ -5,11 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run
+from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
-from whichdevice.tables import compiled, crossover, epochs, published, runs, saturation, scaling, speedups, summary
+from whichdevice.tables import (
+    compiled,
+    cost_choices,
+    costs,
+    crossover,
+    epochs,
+    published,
+    runs,
+    saturation,
+    scaling,
+    speedups,
+    summary,
+    time_to_target,
+)
 from whichdevice.tables.columns import Columns, table, write_table
 from whichdevice.tables.run_row import run_row
 
@@ -23,6 +37,9 @@ TABLES: dict[str, Columns] = {
     "scaling": scaling.COLUMNS,
     "published": published.COLUMNS,
     "compiled": compiled.COLUMNS,
+    "costs": costs.COLUMNS,
+    "cost_choices": cost_choices.COLUMNS,
+    "time_to_target": time_to_target.COLUMNS,
 }
 
 
@@ -32,15 +49,17 @@ def write_tables(
     published_csv: Path,
     out_folder: Path,
     compiled_paths: Iterable[Path] = (),
+    hardware_csv: Path = HARDWARE,
 ) -> None:
     """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
     study = read_study(config_path)
     run_rows, epoch_rows = collect(study, record_paths)
-    run_table = table(run_rows, runs.COLUMNS)
+    run_table, epoch_table = table(run_rows, runs.COLUMNS), table(epoch_rows, epochs.COLUMNS)
+    sheet = hardware_rows(hardware_csv)
     summary_frame = summary.summary_table(run_table)
     frames = {
         "runs": run_table,
-        "epochs": table(epoch_rows, epochs.COLUMNS),
+        "epochs": epoch_table,
         "summary": summary_frame,
         "speedups": speedups.speedup_table(run_table, study),
         "crossover": crossover.crossover_table(run_table, study),
@@ -48,13 +67,16 @@ def write_tables(
         "scaling": scaling.scaling_table(run_table, study),
         "published": published.published_table(published.read_published(published_csv), summary_frame),
         "compiled": table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS),
+        "costs": costs.cost_table(run_table, study, sheet),
+        "cost_choices": cost_choices.cost_choice_table(run_table, study, sheet),
+        "time_to_target": time_to_target.time_to_target_table(run_table, epoch_table, study, sheet),
     }
     for name, frame in frames.items():
         write_table(frame, out_folder / f"{name}.csv")
 
 
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `runs` and `epochs`: configured runs in the order of measuring, then other records by path."""
+    """Rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted({Path(path) for path in record_paths}):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from whichdevice.workloads.base import Arrays, Recipe
+from whichdevice.workloads.base import Arrays, Recipe, Target
 from whichdevice.workloads.image_classifier import CLASSES, ImageClassifier, softmax_classes
 from whichdevice.workloads.losses import cross_entropy
 
@@ -10,7 +10,12 @@ from whichdevice.workloads.losses import cross_entropy
 class MnistCnn(ImageClassifier):
     """Two 2 × 2 convolutions (64 and 32 filters), dropout, a dense layer of 256; Adam."""
 
-    recipe = Recipe(source='"Why TPUs?" Colab notebook, 2018; Kizrak, 2019', batch_size=1024, epochs=10)
+    recipe = Recipe(
+        source='"Why TPUs?" Colab notebook, 2018; Kizrak, 2019',
+        batch_size=1024,
+        epochs=10,
+        target=Target(0.98, "Kizrak, 2019: 168 of 10,000 wrong after 10 epochs, .9832", standin=0.95),
+    )
     dataset = "mnist"
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from whichdevice.workloads.base import Recipe
+from whichdevice.workloads.base import Recipe, Target
 from whichdevice.workloads.image_classifier import ImageClassifier, softmax_classes
 
 
@@ -10,7 +10,10 @@ class MnistOfficial(ImageClassifier):
     """Two 5 × 5 convolutions of 32 filters and a dense layer of 1024; SGD with exponential decay."""
 
     recipe = Recipe(
-        source='Karmakharm, RSE blog "Deep Learning Hardware and TPU Credits", 2020', batch_size=1024, epochs=10
+        source='Karmakharm, RSE blog "Deep Learning Hardware and TPU Credits", 2020',
+        batch_size=1024,
+        epochs=10,
+        target=Target(0.97, "Karmakharm, 2020: .9755 after 10 epochs, of 9,216 images", standin=0.7),
     )
     dataset = "mnist"
 

@@ -1,0 +1,110 @@
+"""Table `cost_choices`: for each piece of work the cheapest and the most frugal settings of every device, compared.
+
+A piece of work is one workload in one number format, for single operations of one size too. Backend, loop and batch
+size are free: of each device the settings with the lowest geometric mean stand here, chosen from the very repeats that
+are then compared, so that a device with many nearly equal settings is slightly favoured.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.costs import MILLION, with_energy
+from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
+from whichdevice.tables.intervals import geometric
+from whichdevice.tables.measured_values import OPERATIONS, joined_sources, measured_values, without_rehearsals
+from whichdevice.tables.prices import SECONDS, Sheet, price_of
+from whichdevice.tables.sittings import SETTING, told
+
+USD, JOULES = "usd_per_million", "joules_per_million"
+MORE, LESS = "more", "less"
+WORK = ["workload", "precision", "sequence_length"]
+
+COLUMNS: dict[str, Column] = {
+    "quantity": Column("text", f"{USD} or {JOULES}; all rows of one are one family"),
+    **CELL_COLUMNS,
+    "unit": Column("text", "what a million is of"),
+    "value": Column("float", "US dollars or joules per million units, geometric mean over processes"),
+    "value_low": Column("float", "lower end of the 95 % interval"),
+    "value_high": Column("float", "upper end of the 95 % interval"),
+    "n_value": Column("int", "runs behind it"),
+    "lowest": Column("text", "the device with the lowest geometric mean for this work"),
+    "ratio": Column("float", "this device / the lowest, above 1 takes more; geometric mean of paired repeats"),
+    "ratio_low": Column("float", "lower end of the 95 % interval"),
+    "ratio_high": Column("float", "upper end of the 95 % interval"),
+    **DECISION_COLUMNS,
+    "verdict": Column("text", f"{MORE} or {LESS} than the lowest, same within 5 % or undecided, by the rule of speeds"),
+    "n": Column("int", "pairs"),
+    "setting": SETTING,
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters this table"),
+}
+
+
+def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """A row for every quantity, piece of work and device with a number; with one device there is no ratio."""
+    good = with_energy(without_rehearsals(measured_values(runs)))
+    good = good[good["fraction"] == good.groupby("workload", sort=False)["fraction"].transform("max")]
+    hourly = {name: price_of(str(name), study, sheet).usd_per_hour for name in good["device"].unique()}
+    values = {
+        USD: MILLION / SECONDS / good["throughput"] * good["device"].map(hourly).astype("float64"),
+        JOULES: good["joules_per_unit"] * MILLION,
+    }
+    parts = [part for name, value in values.items() for part in _choices(good.assign(value=value), name)]
+    return table(pd.concat(parts, ignore_index=True) if parts else [], COLUMNS)
+
+
+def _choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
+    """The rows of one quantity, a family; nothing where no run has a number."""
+    good = good[good["value"] > 0]
+    if good.empty:
+        return
+    size = good["batch_size"].where(good["unit"].isin(OPERATIONS), 0)
+    work = good.groupby([*(good[name] for name in WORK), size], dropna=False, sort=False).ngroup()
+    choice = pd.Series(list(zip(work, good["device"], strict=True)), good.index)
+    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
+    logs = pd.Series(np.log(good["value"].astype("float64")), good.index)
+    means = logs.groupby(cell).transform("mean")
+    chosen = good[cell == cell.loc[means.groupby(choice).transform("idxmin")].to_numpy()]
+    cell, work, means = cell.loc[chosen.index], work.loc[chosen.index], means.loc[chosen.index]
+    lowest = chosen["device"].loc[means.groupby(work).transform("idxmin")].set_axis(chosen.index)
+    first = chosen[~cell.duplicated()].set_index(cell[~cell.duplicated()])
+    bounds = geometric(chosen["value"], cell)
+    yield (
+        first[[*CELL, "unit"]]
+        .assign(
+            quantity=quantity,
+            value=bounds["mean"],
+            value_low=bounds["low"],
+            value_high=bounds["high"],
+            n_value=bounds["n"],
+            lowest=lowest.groupby(cell).first(),
+            source=pd.Series({key: joined_sources(rows) for key, rows in chosen["source"].groupby(cell)}),
+            evidence="measured",
+        )
+        .join(_judged(chosen.assign(cell=cell, work=work, lowest=lowest)))
+    )
+
+
+def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Each device's choice against the lowest, repeat by repeat."""
+    kept = ["work", "repeat", "value", "machine", "sitting"]
+    base = chosen.loc[chosen["device"] == chosen["lowest"], kept]
+    pairs = chosen[chosen["device"] != chosen["lowest"]].merge(base, on=["work", "repeat"], suffixes=("", "_base"))
+    if pairs.empty:
+        return pd.DataFrame(index=pd.Index([], name="cell"))
+    logs = pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index)
+    judged = decided(paired(logs, pairs["cell"]))
+    judged["verdict"] = judged["verdict"].replace({FASTER: MORE, SLOWER: LESS})
+    both = pd.concat(
+        [
+            pairs[["cell", "machine", "sitting"]],
+            pairs[["cell", "machine_base", "sitting_base"]].set_axis(["cell", "machine", "sitting"], axis="columns"),
+        ]
+    )
+    counts = both.groupby("cell")[["machine", "sitting"]].nunique()
+    judged["setting"] = pd.Series({key: told(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)})
+    return judged

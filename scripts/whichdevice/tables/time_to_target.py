@@ -1,0 +1,131 @@
+"""Table `time_to_target`: what it takes until a cell's runs first reach the quality that their workload has to reach.
+
+A run reaches it with the first epoch that ends at or beyond it; one that never does counts as never, for the epochs
+that it was given. Each run learns with a seed of its own.
+"""
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.intervals import geometric
+from whichdevice.tables.prices import SECONDS, Sheet, price_of
+from whichdevice.tables.targets import Goal, goal_of
+
+START = ["start", "initialise", "load", "build", "first_step"]
+TAKEN = {
+    "epochs": "epochs, the reaching one included",
+    "seconds": "s, training and validation of those epochs",
+    "seconds_from_start": "s, those and process start, device, data, model and first step with compilation",
+    "joules": "J, by the device's own meter, training and validation of those epochs",
+    "usd": "US dollars for seconds_from_start",
+}
+
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "device_name": Column("text", "name of the device"),
+    "target": Column("float", "quality to reach"),
+    "quantity": Column("text", "what it is of: column of table epochs"),
+    "metric": Column("text", "name of the quality metric, where it is no loss"),
+    "better": Column("text", "higher or lower"),
+    "target_source": Column("text", "config, published or chosen for stand-in data; or why there is none"),
+    "best": Column("float", "best quality that any of the runs ended an epoch with"),
+    "n": Column("int", "runs that ended well and learned"),
+    "n_seeds": Column("int", "different seeds among them"),
+    "n_reached": Column("int", "of these runs, those that reached the target"),
+    "given_epochs": Column("int", "epochs that the runs learned, the fewest"),
+    **{
+        f"{name}{end}": Column("float", f"{text}; {words}")
+        for name, text in TAKEN.items()
+        for end, words in [
+            ("", "geometric mean over runs, only where all reached it"),
+            ("_low", "lower end of its 95 % interval"),
+            ("_high", "upper end of its 95 % interval"),
+            ("_median", "median over runs, never counted as infinite"),
+        ]
+    },
+    "price": Column("text", "where the price is from, or why there is none"),
+    "meter": Column("text", "which meter, or why none"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters this table"),
+}
+
+
+def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """A row for every cell and data source whose runs learned; where there is no target, its row says why."""
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["run"].isin(epochs["run"])]
+    good = good.reset_index(drop=True)
+    cell = good.groupby([*CELL, "source"], dropna=False, sort=False).ngroup()
+    curves = _curves(good, epochs, cell, study)
+    prices = {name: price_of(str(name), study, sheet) for name in good["device"].unique()}
+    hourly = good["device"].map({name: price.usd_per_hour for name, price in prices.items()}).astype("float64")
+    taken = _taken(good, curves, hourly)
+    kept = ~cell.duplicated()
+    frame = good.loc[kept, [*CELL, "kind", "device_name", "metric", "source", "meter"]].set_index(cell[kept])
+    by_cell = curves.groupby("cell")
+    for name in ("target", "quantity", "target_source", "higher"):
+        frame[name] = by_cell[name].first()
+    frame["better"] = frame["higher"].map({True: "higher", False: "lower"})
+    frame["best"] = by_cell["quality"].max().where(frame["higher"], by_cell["quality"].min())
+    frame["n"], frame["n_seeds"] = good.groupby(cell).size(), good["seed"].groupby(cell).nunique()
+    frame["given_epochs"] = curves.groupby("place").size().groupby(cell).min()
+    frame["n_reached"] = np.isfinite(taken["epochs"]).groupby(cell).sum().where(frame["target"].notna())
+    frame["price"] = frame["device"].map({name: price.source for name, price in prices.items()})
+    frame = frame.join(_over_runs(taken, cell).where(frame["target"].notna()))
+    return table(frame.assign(evidence="measured"), COLUMNS).reset_index(drop=True)
+
+
+def _curves(good: pd.DataFrame, epochs: pd.DataFrame, cell: pd.Series, study: Study) -> pd.DataFrame:
+    """The epochs of all runs in order, each with its run's place and cell, its target and its quality of that kind."""
+    place = pd.Series(good.index, good["run"])
+    curves = epochs[epochs["run"].isin(place.index)]
+    curves = curves.assign(place=curves["run"].map(place)).sort_values(["place", "epoch"], kind="stable")
+    curves = curves.assign(cell=cell.loc[curves["place"]].to_numpy())
+    curves = curves.join(_goals(good, curves, cell, study), on="cell")
+    quality = pd.Series(np.nan, curves.index)
+    for name, part in curves.groupby("quantity"):
+        quality.loc[part.index] = part[name]
+    there = (quality >= curves["target"]).where(curves["higher"].astype(bool), quality <= curves["target"])
+    return curves.assign(quality=quality, there=there)
+
+
+def _goals(good: pd.DataFrame, curves: pd.DataFrame, cell: pd.Series, study: Study) -> pd.DataFrame:
+    """The target of each cell: columns target, quantity, higher and target_source."""
+    validated = curves["validation_loss"].notna().groupby(curves["place"]).any().groupby(cell).all()
+    better = curves["higher_is_better"].fillna(True).groupby(curves["cell"]).first()
+    kept = ~cell.duplicated()
+    first = good.loc[kept, ["workload", "source", "metric"]].astype("object").set_index(cell[kept]).sort_index()
+    known = first.where(first.notna(), None).itertuples(index=False, name=None)
+    goals = [
+        goal_of(study, workload, source, metric, bool(higher), bool(checked))
+        for (workload, source, metric), higher, checked in zip(known, better, validated, strict=True)
+    ]
+    found = pd.DataFrame(goals, index=first.index, columns=list(Goal._fields)).astype({"value": "float64"})
+    return found.set_axis(["target", "quantity", "higher", "target_source"], axis="columns")
+
+
+def _taken(good: pd.DataFrame, curves: pd.DataFrame, hourly: pd.Series) -> pd.DataFrame:
+    """What each run took, by its place; infinite where it never reached the target, missing where nobody counted."""
+    spent = curves["seconds"] + curves["validation_seconds"].fillna(0.0)
+    sums = pd.DataFrame({"epochs": 1.0, "seconds": spent, "joules": curves["joules"]}).groupby(curves["place"]).cumsum()
+    reached = curves[curves["there"]].drop_duplicates("place")
+    taken = sums.loc[reached.index].set_index(reached["place"].to_numpy()).reindex(good.index, fill_value=np.inf)
+    taken["seconds_from_start"] = taken["seconds"] + good[START].astype("float64").sum(axis=1, skipna=False)
+    taken["usd"] = (taken["seconds_from_start"] / SECONDS * hourly).where(np.isfinite(taken["epochs"]), np.inf)
+    metered = curves["joules"].notna().groupby(curves["place"]).all()
+    taken["joules"] = taken["joules"].where(metered)
+    taken["usd"] = taken["usd"].where(hourly.notna())
+    return taken[list(TAKEN)]
+
+
+def _over_runs(taken: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
+    """Medians of what every run of a cell counted; means and intervals only of what every run reached."""
+    found = {}
+    for name in TAKEN:
+        values = taken[name]
+        found[f"{name}_median"] = values.groupby(cell).median().where(values.notna().groupby(cell).all())
+        means = geometric(values.where(np.isfinite(values)), cell).where(np.isfinite(values).groupby(cell).all())
+        found |= {name: means["mean"], f"{name}_low": means["low"], f"{name}_high": means["high"]}
+    return pd.DataFrame(found)

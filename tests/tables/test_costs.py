@@ -1,0 +1,107 @@
+"""Money and energy of a million examples, and the reason where a price or a meter is missing."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+import synthetic
+from synthetic_energy import HOST_WATTS, metered
+
+from whichdevice.cells import Run
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.model import Device, Study
+from whichdevice.records.schema import Energy, Record, Steady
+from whichdevice.tables.columns import table
+from whichdevice.tables.costs import cost_table
+from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.write import TABLES
+
+SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
+
+
+def study_of(**devices: Device) -> Study:
+    return synthetic.small_study(devices=devices or {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")})
+
+
+def runs_of(study: Study, change: Callable[[Run, Record], Record] = lambda run, record: record) -> pd.DataFrame:
+    rows = []
+    for run in configured_runs(study):
+        record = synthetic.record_of(study, run)
+        speed = SPEED[record.asked.kind]
+        record.steady = Steady(steps=10, seconds=2.0, throughput=speed)
+        rows.append(synthetic.runs_row(change(run, record)))
+    return table(rows, TABLES["runs"])
+
+
+def costs_of(study: Study, *change: Callable[[Run, Record], Record]) -> pd.DataFrame:
+    found = cost_table(runs_of(study, *change), study, hardware_rows())
+    return found[found["batch_size"] == 1024].set_index("device")
+
+
+def test_money_is_time_at_the_price_of_the_whole_device() -> None:
+    costs = costs_of(study_of(cpu=Device(kind="cpu", usd_per_hour=0.36), gpu=Device(kind="gpu", usd_per_hour=7.2)))
+    assert costs.loc["cpu", "usd_per_million"] == pytest.approx(0.36 / 3600 * 1e6 / 1000)
+    assert costs.loc["gpu", "usd_per_million"] == pytest.approx(7.2 / 3600 * 1e6 / 20_000)
+    assert costs.loc["gpu", "price"] == "config: devices.gpu.usd_per_hour"
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    costs = costs_of(study_of())
+    assert costs["usd_per_million"].isna().all()
+    assert costs.loc["cpu", "price"] == "no price: set devices.cpu.usd_per_hour"
+
+
+def test_energy_is_the_power_of_the_steady_windows_times_the_time() -> None:
+    costs = costs_of(study_of(), lambda run, record: metered(record))
+    assert costs.loc["cpu", "watts"] == pytest.approx(100)
+    assert costs.loc["cpu", "joules_per_million"] == pytest.approx(100 / 1000 * 1e6)
+    assert costs.loc["gpu", "joules_per_million"] == pytest.approx(400 / 20_000 * 1e6)
+    assert costs.loc["gpu", "host_joules_per_million"] == pytest.approx(HOST_WATTS / 20_000 * 1e6)
+    assert pd.isna(costs.loc["cpu", "host_joules_per_million"])
+    assert costs.loc["gpu", "joules_blur"] == pytest.approx(0.1 / 2.0)
+    assert (costs["n_metered"] == 2).all()
+
+
+def test_the_whole_runs_joules_are_never_taken_for_those_of_steady_state() -> None:
+    def whole(run: Run, record: Record) -> Record:
+        record.energy = Energy(joules=5000.0, meter="RAPL of 1 processor package")  # a record of an earlier version
+        return record
+
+    costs = costs_of(study_of(), whole)
+    assert costs["joules_per_million"].isna().all()
+    assert costs.loc["cpu", "meter"] == "no meter: it was not read around the steady windows"
+
+
+def test_without_a_meter_its_reason_stands_there() -> None:
+    def none(run: Run, record: Record) -> Record:
+        record.energy = Energy(reason="no meter: RAPL is hidden from this container")
+        return record
+
+    costs = costs_of(study_of(), none)
+    assert (costs["meter"] == "no meter: RAPL is hidden from this container").all()
+    assert (costs["n_metered"] == 0).all()
+
+
+def test_intervals_come_from_the_spread_of_processes() -> None:
+    def slower(run: Run, record: Record) -> Record:
+        assert record.steady.throughput is not None
+        record.steady.throughput /= run.repeat  # 1 and 2 times as long
+        return metered(record)
+
+    row = costs_of(study_of(cpu=Device(kind="cpu", usd_per_hour=3.6)), slower).loc["cpu"]
+    assert row["usd_per_million"] == pytest.approx(2**0.5)
+    assert row["usd_per_million_low"] < 1 < 2 < row["usd_per_million_high"]
+    assert row["joules_per_million_high"] / row["joules_per_million"] == pytest.approx(
+        row["usd_per_million_high"] / row["usd_per_million"]
+    )
+
+
+def test_failed_and_unmeasured_runs_cost_nothing() -> None:
+    study = study_of(cpu=Device(kind="cpu", usd_per_hour=1))
+
+    def failing(run: Run, record: Record) -> Record:
+        return synthetic.failed_record(study, run) if run.repeat == 2 else record
+
+    assert (costs_of(study, failing)["n"] == 1).all()
+    nothing = cost_table(runs_of(study).head(0), study, hardware_rows())
+    assert nothing.empty and list(nothing.columns) == list(TABLES["costs"])

@@ -1,0 +1,60 @@
+"""An hour's price comes from the config or the sheet, never both, and says which."""
+
+import pytest
+import synthetic
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.model import Device
+from whichdevice.measuring.request import build_request
+from whichdevice.study_runs import study_runs
+from whichdevice.tables.prices import Price, price_of
+
+SHEET = {
+    "TPU v2": {"usd_hour_per_chip": "1.125", "price_scope": "a region", "price_source": "a catalogue"},
+    "V100": {"usd_hour_per_chip": "2.48", "price_scope": "GPU only", "price_source": "a catalogue"},
+    "K80": {"usd_hour_per_chip": "", "price_scope": "", "price_source": ""},
+}
+
+
+def price(**device: object) -> Price:
+    study = synthetic.small_study(devices={"mine": Device(**{"kind": "gpu", **device})})
+    return price_of("mine", study, SHEET)
+
+
+def test_the_config_wins_and_is_the_price_of_the_whole_device() -> None:
+    assert price(usd_per_hour=3.5, hardware="V100", replicas=4) == Price(3.5, "config: devices.mine.usd_per_hour")
+
+
+def test_the_sheet_is_taken_chip_by_chip_with_its_source() -> None:
+    assert price(hardware="V100", replicas=2) == Price(4.96, "sheet: V100, 2 × 2.48 USD (GPU only; a catalogue)")
+
+
+@pytest.mark.parametrize(("replicas", "usd"), [(8, 4.5), (2, 1.125), (1, 1.125)])
+def test_two_cores_of_an_older_tpu_are_one_chip(replicas: int, usd: float) -> None:
+    assert price(kind="tpu", hardware="TPU v2", replicas=replicas).usd_per_hour == usd
+
+
+def test_without_a_price_it_says_what_to_set() -> None:
+    assert price(kind="cpu") == Price(None, "no price: set devices.mine.usd_per_hour")
+    assert price(hardware="K80") == Price(None, "no price: the sheet has none for K80; set devices.mine.usd_per_hour")
+    assert price_of("gone", synthetic.small_study(), SHEET) == Price(None, "no price: the config has no device gone")
+
+
+def test_a_price_of_zero_is_a_price() -> None:
+    assert price(usd_per_hour=0).usd_per_hour == 0
+
+
+def test_every_price_of_the_sheet_has_a_number_and_a_source() -> None:
+    for row in hardware_rows().values():
+        if row["usd_hour_per_chip"]:
+            assert float(row["usd_hour_per_chip"]) > 0
+            assert row["price_scope"] and row["price_source"]
+
+
+def test_price_and_target_measure_nothing_again() -> None:
+    study = synthetic.small_study()
+    run = study_runs(study)[0]
+    before = build_request(study, run)
+    study.devices["cpu"].usd_per_hour, study.devices["cpu"].hardware = 7.0, "TPU v2"
+    study.workloads["mnist_cnn"].target = 0.5
+    assert build_request(study, run) == before

@@ -1,0 +1,135 @@
+"""Time to target: first epoch at or beyond it, over seeds, and never counts as never."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+from synthetic_energy import metered
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.records.schema import Cold, Epoch, Record
+from whichdevice.tables.columns import table
+from whichdevice.tables.epochs import epoch_rows
+from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.time_to_target import time_to_target_table
+from whichdevice.tables.write import TABLES
+
+COLD = Cold(start=4.0, initialise=0.5, load=0.25, build=0.25, first_step=5.0)
+
+
+def study_of(**keys: object) -> Study:
+    return synthetic.small_study(
+        devices={"cpu": Device(kind="cpu", usd_per_hour=3600.0)},  # a dollar a second
+        workloads={"mnist_cnn": Workload(**{"batch_size": [256], "target": 0.9, **keys})},
+        measure=Measure(repeats=3),
+        train=Train(epochs=4, repeats=3),
+    )
+
+
+def row_of(
+    study: Study, curves: list[list[float]], change: Callable[[Record], Record] = lambda record: record
+) -> pd.Series:
+    """The only row, where each repeat's epochs of 10 s and 1 s of validation had these validation accuracies."""
+    runs, epochs = [], []
+    for run, curve in zip(configured_runs(study), curves, strict=True):
+        record = synthetic.record_of(study, run)
+        record.asked.seed, record.cold = run.repeat, COLD
+        record.epochs = [
+            Epoch(epoch=number, seconds=10.0, validation_seconds=1.0, loss=1.0, metric=quality - 0.1,
+                  validation_loss=1.0 - quality, validation_metric=quality)
+            for number, quality in enumerate(curve, 1)
+        ]  # fmt: skip
+        record = change(metered(record, watts=50.0))
+        runs.append(synthetic.runs_row(record))
+        epochs += epoch_rows(record)
+    found = time_to_target_table(table(runs, TABLES["runs"]), table(epochs, TABLES["epochs"]), study, hardware_rows())
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_it_counts_to_the_first_epoch_at_or_above_the_target() -> None:
+    row = row_of(study_of(), [[0.5, 0.9, 0.95, 0.8]] * 3)
+    assert (row["n"], row["n_seeds"], row["n_reached"], row["given_epochs"]) == (3, 3, 3, 4)
+    assert row["epochs"] == pytest.approx(2)
+    assert row["seconds"] == pytest.approx(22)
+    assert row["seconds_from_start"] == pytest.approx(32)
+    assert row["joules"] == pytest.approx(22 * 50)
+    assert row["usd"] == pytest.approx(32)
+    assert row["best"] == 0.95
+
+
+def test_means_over_seeds_are_geometric_with_their_interval() -> None:
+    row = row_of(study_of(), [[0.9, 1, 1, 1], [0.5, 0.9, 1, 1], [0.5, 0.5, 0.5, 0.9]])
+    assert row["epochs"] == pytest.approx(2)  # of 1, 2 and 4
+    assert row["epochs_low"] < 1 < 4 < row["epochs_high"]
+    assert row["epochs_median"] == 2
+
+
+def test_a_run_that_never_gets_there_takes_the_mean_away_and_counts_as_infinite_in_the_median() -> None:
+    row = row_of(study_of(), [[0.9, 1, 1, 1], [0.5, 0.5, 0.9, 1], [0.5, 0.5, 0.5, 0.5]])
+    assert (row["n_reached"], row["n"]) == (2, 3)
+    for name in ("epochs", "seconds", "seconds_from_start", "joules", "usd"):
+        assert pd.isna(row[name]) and pd.isna(row[f"{name}_low"])
+        assert np.isfinite(row[f"{name}_median"])
+    assert row["epochs_median"] == 3
+
+
+def test_where_most_never_get_there_the_median_is_never() -> None:
+    row = row_of(study_of(), [[0.9, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]])
+    assert np.isinf([row[f"{name}_median"] for name in ("epochs", "seconds", "joules", "usd")]).all()
+    assert row["n_reached"] == 1
+
+
+def test_without_a_target_the_row_says_why_and_holds_no_times() -> None:
+    study = study_of(target=None)
+    study.workloads = {"shakespeare_lstm": Workload(batch_size=[256])}
+    row = row_of(study, [[0.5, 0.9, 0.95, 1]] * 3)
+    assert row["target_source"] == "no target on stand-in data: set workloads.shakespeare_lstm.target"
+    assert pd.isna(row["n_reached"]) and pd.isna(row["epochs_median"])
+    assert row["best"] == pytest.approx(0.9)  # of training, which is what was published
+
+
+def test_a_loss_has_to_fall() -> None:
+    def without_metric(record: Record) -> Record:
+        assert record.workload is not None
+        record.workload.metric = None
+        return record
+
+    row = row_of(study_of(target=0.2), [[0.5, 0.7, 0.8, 0.9]] * 3, without_metric)
+    assert (row["quantity"], row["better"], row["epochs"]) == ("validation_loss", "lower", pytest.approx(3))
+    assert row["best"] == pytest.approx(0.1)
+
+
+def test_a_diverged_epoch_reaches_nothing() -> None:
+    row = row_of(study_of(), [[np.nan, 0.5, 0.9, np.nan]] * 3)
+    assert row["epochs"] == pytest.approx(3)
+
+
+def test_what_nobody_counted_is_missing_and_not_zero() -> None:
+    def unmetered(record: Record) -> Record:
+        record.energy.parts.pop("epoch 1")
+        return record
+
+    study = study_of()
+    study.devices["cpu"].usd_per_hour = None
+    row = row_of(study, [[0.5, 0.9, 0.95, 1]] * 3, unmetered)
+    assert pd.isna(row["joules_median"]) and pd.isna(row["usd_median"])
+    assert row["price"] == "no price: set devices.cpu.usd_per_hour"
+    assert row["seconds"] == pytest.approx(22)
+
+
+def test_runs_that_failed_are_no_seeds() -> None:
+    def failing(record: Record) -> Record:
+        return record.model_copy(update={"status": "failed"}) if record.asked.repeat == 3 else record
+
+    row = row_of(study_of(), [[0.9, 1, 1, 1]] * 3, failing)
+    assert (row["n"], row["n_reached"]) == (2, 2)
+
+
+def test_nothing_learned_is_an_empty_table() -> None:
+    study = study_of()
+    nothing = time_to_target_table(table([], TABLES["runs"]), table([], TABLES["epochs"]), study, {})
+    assert nothing.empty and list(nothing.columns) == list(TABLES["time_to_target"])
