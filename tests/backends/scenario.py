@@ -28,10 +28,13 @@ def play(folder: Path, steps: int = 10, fault: str | None = None, **request) -> 
 
 
 def accuracies(
-    folder: Path, dataset: Path, seeds: int, epochs: int, fault: str | None = None, **request
+    folder: Path, dataset: Path, initial: Path, seeds: int, epochs: int, fault: str | None = None, **request
 ) -> list[float]:
-    """Final validation accuracy of each seed on a prepared dataset, in per cent."""
-    job = {"dataset": str(dataset), "seeds": seeds, "epochs": epochs, "fault": fault}
+    """Final validation accuracy of each seed on a prepared dataset, in per cent.
+
+    A seed gives batch order, dropout and initial weights; whoever comes first leaves its weights in `initial`.
+    """
+    job = {"dataset": str(dataset), "initial": str(initial), "seeds": seeds, "epochs": epochs, "fault": fault}
     return _in_process(folder, job, request)["accuracies"]
 
 
@@ -92,6 +95,7 @@ def learned(backend, workload, job: dict) -> dict:
         loop.publish()
         keras.utils.set_random_seed(seed)
         fresh = workload.model()
+        give_initial(fresh, Path(job["initial"]) / f"{seed}.npz")
         for own, other in zip(model.variables, fresh.variables, strict=True):  # states of dropout's generators, too
             own.assign(other.value)
         loop.adopt()
@@ -101,6 +105,16 @@ def learned(backend, workload, job: dict) -> dict:
         loop.publish()
         found.append(100 * loop.evaluate().metric)
     return {"accuracies": found}
+
+
+def give_initial(model, file: Path) -> None:
+    """The first backend's own weights; every later one gets the same."""
+    if file.exists():
+        with np.load(file) as saved:
+            model.set_weights([saved[name] for name in saved.files])
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, *model.get_weights())
 
 
 def stepped(backend, workload, request, steps: int) -> dict:

@@ -171,7 +171,7 @@ def kernels() -> dict:
     with backend.scope():
         model.optimizer = backend._optimizer(workload, model)
         given = (backend._tf, backend._strategy, workload, model, train, validation)
-        loop = TensorFlowTraining(*given, xla=False, gather_uint8=False)
+        loop = TensorFlowTraining(*given, xla=False, gather_uint8=False, quick_kernels=True)
     return without_gpu_kernel(loop._steps.get_concrete_function().graph)
 
 

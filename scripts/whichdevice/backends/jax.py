@@ -13,6 +13,7 @@ import numpy as np
 
 from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
+from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.jax_devices import device_variables, take_devices
 from whichdevice.backends.jax_operation import JaxOperation
 from whichdevice.backends.jax_training import JaxTraining
@@ -22,6 +23,15 @@ from whichdevice.errors import StudyError
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+
+SHOWN = (
+    "XLA_FLAGS",
+    "JAX_PLATFORMS",
+    "PJRT_NPROC",
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "LIBTPU_INIT_ARGS",
+    "GLIBC_TUNABLES",
+)
 
 
 class Jax(Backend):
@@ -41,6 +51,7 @@ class Jax(Backend):
             "JAX_ENABLE_COMPILATION_CACHE": "false",
             "PJRT_NPROC": str(threads),
             **device_variables(request),
+            **huge_pages(request),
         }
 
     def __init__(self, request: Request, threads: int) -> None:
@@ -117,13 +128,12 @@ class Jax(Backend):
     def flags(self) -> Mapping[str, str]:
         """Compiler, precision and threads: what JAX says, and what was set in its environment."""
         config = self._jax.config
-        variables = ("XLA_FLAGS", "JAX_PLATFORMS", "PJRT_NPROC", "XLA_PYTHON_CLIENT_PREALLOCATE", "LIBTPU_INIT_ARGS")
         return {
             "jit_compile": str(not config.jax_disable_jit).lower(),
             "compilation_cache": str(bool(config.jax_enable_compilation_cache)).lower(),
             "matmul_precision": str(config.jax_default_matmul_precision),
             "devices": str(len(self._devices)),
-            **{name: os.environ[name] for name in variables if name in os.environ},
+            **{name: os.environ[name] for name in SHOWN if name in os.environ},
         }
 
     def types(self) -> Types:

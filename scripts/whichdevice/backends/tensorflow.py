@@ -13,6 +13,7 @@ import numpy as np
 
 from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
+from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.backends.profile_files import without_host_name
 from whichdevice.backends.tensorflow_devices import deal, take_devices
@@ -44,6 +45,7 @@ class TensorFlow(Backend):
             "TF_NUM_INTRAOP_THREADS": str(threads),
             "TF_NUM_INTEROP_THREADS": str(threads),
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            **huge_pages(request),
         }
         return variables | (
             cuda_variables(request.replicas) if request.kind == "gpu" else {"CUDA_VISIBLE_DEVICES": "-1"}
@@ -103,7 +105,7 @@ class TensorFlow(Backend):
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
         jit, kind = self._jit_compile(model), self.request.kind
         self._xla = jit or kind == "tpu"
-        placed = {"xla": jit, "gather_uint8": jit or kind != "gpu"}
+        placed = {"xla": jit, "gather_uint8": jit or kind != "gpu", "quick_kernels": kind == "cpu"}
         return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, **placed)
 
     def _jit_compile(self, model: Any) -> bool:
@@ -130,11 +132,12 @@ class TensorFlow(Backend):
         """Threads, compiler and types: what TensorFlow says where it says it, else what was set."""
         from tensorflow.python.util import _pywrap_util_port
 
-        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS")
+        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "GLIBC_TUNABLES")
         return {
             "jit_compile": str(self._xla or bool(self._tf.config.optimizer.get_jit())).lower(),
             "onednn": str(bool(_pywrap_util_port.IsMklEnabled())).lower(),
             "tf32": str(self._tf32()).lower(),
+            "quick_kernels": str(self.request.kind == "cpu" and self.request.loop == "epoch").lower(),
             "strategy": type(self._strategy).__name__.strip("_"),
             **{name: os.environ[name] for name in variables if name in os.environ},
         }

@@ -5,12 +5,15 @@ a loop inside a program that XLA compiles would be compiled anew for each number
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.tensorflow_bias import product_bias_gradients
 from whichdevice.backends.tensorflow_devices import place
+from whichdevice.backends.tensorflow_dropout import short_dropout
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 
@@ -27,8 +30,10 @@ class TensorFlowTraining(TrainingLoop):
         validation: Split,
         xla: bool,
         gather_uint8: bool,
+        quick_kernels: bool,
     ) -> None:
         self._tf, self._strategy, self._workload, self._model = tf, strategy, workload, model
+        self._quick_kernels = quick_kernels
         self._replicas = strategy.num_replicas_in_sync
         self._validation = validation
         self._initial = self._values()
@@ -77,7 +82,10 @@ class TensorFlowTraining(TrainingLoop):
         inputs, target = self._workload.batch(self._train, self._own(index))
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
-            prediction = self._model(inputs, training=True)
+            with ExitStack() as kernels:
+                for quicker in (short_dropout, product_bias_gradients) if self._quick_kernels else ():
+                    kernels.enter_context(quicker(self._tf))
+                prediction = self._model(inputs, training=True)
             loss = self._workload.loss(target, prediction)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
         optimizer.apply(tape.gradient(scaled, variables), variables)

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.backends.torch_replicas import ReplicatedOperation, ReplicatedTraining, Team
 from whichdevice.host.nvml import cuda_variables
@@ -22,7 +23,14 @@ from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkloa
 
 # glibc otherwise gives large arrays back to the system after each step and takes them anew, page by page.
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**60)}
-SHOWN = (*KEEP_MEMORY, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "NVIDIA_TF32_OVERRIDE")
+SHOWN = (
+    *KEEP_MEMORY,
+    "GLIBC_TUNABLES",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_ALLOC_CONF",
+    "OMP_NUM_THREADS",
+    "NVIDIA_TF32_OVERRIDE",
+)
 
 
 class Torch(Backend):
@@ -44,7 +52,7 @@ class Torch(Backend):
             "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",  # without a look-up of the host's name
         }
         if not on_gpu and request.loop == "epoch":
-            variables |= KEEP_MEMORY
+            variables |= KEEP_MEMORY | huge_pages(request)
         return variables | (cuda_variables(request.replicas) if on_gpu else {"CUDA_VISIBLE_DEVICES": "-1"})
 
     def __init__(self, request: Request, threads: int) -> None:
@@ -110,6 +118,12 @@ class Torch(Backend):
         nothing = Split({}, validation.examples)  # rank 0 alone evaluates
         loop = self._team.together("training", build, workload, model, train, nothing)[0]
         return ReplicatedTraining(self._team, loop, model, self.request.replicas)
+
+    def operation_gaps(self, run: Callable[[], object]) -> float | None:
+        """Where Python launches operations one by one and each ends before the next: eager steps on a CPU."""
+        from whichdevice.backends.torch_gaps import gaps
+
+        return gaps(run) if self.request.kind == "cpu" and self._steps == "eager" else None
 
     def flags(self) -> Mapping[str, str]:
         """How steps run, compiler, threads and precision, as PyTorch is really set."""

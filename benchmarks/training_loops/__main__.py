@@ -1,0 +1,78 @@
+"""This project's training loop against Keras' `fit` on this host's CPU, in interleaved rounds of processes.
+
+python -m benchmarks.training_loops [--rounds 10] [--batch 1024] [--steps 29] [--picture FILE.png] [--ways WAY ...]
+
+A way is "fit" (on arrays, as most people write it), "tuned fit" (as an expert does) or "epoch" (this project's loop),
+with what differs from float32 on TensorFlow: "epoch, mixed_bfloat16", "epoch, float32, jax",
+"epoch, without GLIBC_TUNABLES".
+Every process builds `mnist_cnn` anew and trains on the same generated images; its number is seconds over steps.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+WAYS = ["fit", "tuned fit", "tuned fit, mixed_bfloat16", "epoch", "epoch, mixed_bfloat16"]
+
+
+def interval(logs: np.ndarray) -> tuple[float, float, float]:
+    """Geometric mean and 95 % t-interval of paired ratios."""
+    from scipy import stats
+
+    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
+    middle = logs.mean()
+    return float(np.exp(middle)), float(np.exp(middle - half)), float(np.exp(middle + half))
+
+
+def draw(times: dict[str, list[float]], file: Path) -> None:
+    """Every process as a dot, pairs joined by a line."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    values = 1e3 * np.array(list(times.values()))
+    axes.plot(values, color="0.75", linewidth=0.8, zorder=1)
+    for place, row in enumerate(values):
+        axes.scatter(np.full(len(row), place), row, s=26, color="#0072B2", zorder=2)
+        axes.annotate(f"{np.exp(np.log(row).mean()):.0f}", (place + 0.08, np.exp(np.log(row).mean())), fontsize=9)
+    axes.set_xticks(range(len(times)), [name.replace(", ", "\n") for name in times])
+    axes.set_ylim(0)
+    axes.set_ylabel("step time (ms); a dot is a process")
+    axes.set_title("mnist_cnn on this CPU: interleaved rounds, one process of each way; numbers are geometric means")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+
+
+def main() -> None:
+    """Print every step time, and how much quicker the last ways are than each earlier one."""
+    sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+    from benchmarks.training_loops.process import in_process
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10, help="processes of each way")
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=29, help="timed steps of a process")
+    parser.add_argument("--ways", nargs="+", default=WAYS)
+    parser.add_argument("--picture", type=Path, help="also draw every process")
+    asked = parser.parse_args()
+    times: dict[str, list[float]] = {way: [] for way in asked.ways}
+    for turn in range(asked.rounds):
+        for way in asked.ways if turn % 2 == 0 else asked.ways[::-1]:
+            times[way].append(in_process(way, asked.batch, asked.steps))
+    for way, found in times.items():
+        print(f"{way}: {', '.join(f'{1e3 * each:.0f}' for each in found)} ms a step")
+    for place, compared in enumerate(asked.ways):
+        for base in asked.ways[:place]:
+            middle, low, high = interval(np.log(times[base]) - np.log(times[compared]))
+            print(f"{compared} against {base}: {middle:.2f} [{low:.2f}, {high:.2f}] times as quick, n = {asked.rounds}")
+    if asked.picture:
+        draw(times, asked.picture)
+
+
+if __name__ == "__main__":
+    main()

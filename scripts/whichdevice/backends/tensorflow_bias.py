@@ -1,0 +1,39 @@
+"""Gradients of a convolution's bias as a product with ones, on CPUs.
+
+TensorFlow sums a batch's gradients over positions in one slow kernel (inside oneDNN's filter gradient no quicker): a
+fifth of a step of `mnist_cnn`. The same sum as a matrix product runs at the speed of memory.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def product_bias_gradients(tf: Any) -> Iterator[None]:
+    """While it lasts, biases added to images [batch, rows, columns, channels] get their gradients by a product."""
+    own = tf.nn.bias_add
+    tf.nn.bias_add = _bias_add(tf, own)
+    try:
+        yield
+    finally:
+        tf.nn.bias_add = own
+
+
+def _bias_add(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:
+    def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+        if value.shape.rank != 4 or data_format not in (None, "NHWC"):
+            return own(value, bias, data_format=data_format, name=name)
+
+        @tf.custom_gradient
+        def added(value: Any, bias: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:
+            def gradients(upstream: Any) -> tuple[Any, Any]:
+                positions = tf.reshape(upstream, [-1, upstream.shape[-1]])
+                ones = tf.ones([1, tf.shape(positions)[0]], upstream.dtype)
+                return upstream, tf.reshape(ones @ positions, [-1])
+
+            return own(value, bias), gradients
+
+        return added(value, bias)
+
+    return bias_add

@@ -1,0 +1,73 @@
+"""Dropout from 16 random bits drops the share asked for, scales the rest, and gives way to Keras' own afterwards."""
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def tf():
+    import tensorflow
+
+    return tensorflow
+
+
+def dropped(tf, shape, rate, dtype="float32", steps=1, **layer):
+    """Outputs and gradients of a Dropout layer over ones, from one traced program."""
+    import keras
+
+    from whichdevice.backends.tensorflow_dropout import short_dropout
+
+    dropout = keras.layers.Dropout(rate, dtype=dtype, **layer)
+    ones = tf.ones(shape, dtype)
+
+    @tf.function(autograph=False)
+    def step():
+        with tf.GradientTape() as tape, short_dropout(tf):
+            tape.watch(ones)
+            outputs = dropout(ones, training=True)
+        return outputs, tape.gradient(outputs, ones)
+
+    return [tuple(np.asarray(tf.cast(each, "float32")) for each in step()) for _ in range(steps)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rate", [0.3, 0.5])
+def test_the_share_asked_for_is_dropped(tf, rate, dtype):
+    count = 400_000
+    ((outputs, _),) = dropped(tf, [count], rate, dtype)
+    assert abs((outputs == 0).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / count)
+
+
+def test_the_rest_is_scaled_so_that_the_mean_stays(tf):
+    ((outputs, _),) = dropped(tf, [1000], 0.3)
+    assert np.unique(outputs) == pytest.approx([0, 1 / 0.7], rel=1e-4)
+
+
+def test_gradients_pass_where_values_pass(tf):
+    ((outputs, gradients),) = dropped(tf, [3, 5, 7], 0.5)
+    np.testing.assert_array_equal(outputs, gradients)
+
+
+def test_every_step_has_a_mask_of_its_own(tf):
+    (first, _), (second, _) = dropped(tf, [1001], 0.5, steps=2)
+    assert 0.4 < (first == second).mean() < 0.6
+
+
+def test_neighbours_that_share_a_random_word_are_independent(tf):
+    ((outputs, _),) = dropped(tf, [100_000, 2], 0.5)
+    assert abs(np.corrcoef(outputs.T)[0, 1]) < 0.02
+
+
+def test_noise_shapes_are_left_to_keras(tf):
+    ((outputs, _),) = dropped(tf, [64, 8], 0.5, noise_shape=(64, 1))
+    assert (outputs == outputs[:, :1]).all()
+
+
+def test_keras_has_its_own_back_afterwards(tf):
+    from keras.src.backend.tensorflow import random
+
+    own = random.dropout
+    dropped(tf, [8], 0.5)
+    assert random.dropout is own
