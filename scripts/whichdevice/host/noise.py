@@ -34,7 +34,7 @@ class Finding:
 
 
 class NoiseWatch:
-    """Watches over one run: `start()` before it, `mark()` around its timed windows, `stop()` once its process has ended.
+    """Watches over one run: `start()` before it, `mark()` around its timed windows, `stop()` after its process ended.
 
     The load average is recorded and not judged: over a minute, the study's own previous run fills it.
     """

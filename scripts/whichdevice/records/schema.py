@@ -46,6 +46,7 @@ class Request(Part):
     min_steps: int
     timeout: float
     profile: bool
+    breakdown: bool = False
     dataset: str | None
     source: str | None
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
@@ -80,6 +81,7 @@ class Machine(Part):
     threads: int | None = None  # threads given to the framework
     memory: int | None = None
     architecture: str | None = None
+    last_level_cache: int | None = None  # bytes, as the system tells it; a virtual machine may have a share only
     instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
@@ -144,6 +146,20 @@ class Steady(Part):
     trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to tell
     trend_p: float | None = None  # of the Mann-Kendall test
     drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
+
+
+class Breakdown(Part):
+    """What one step's time went to, in seconds a step; the four parts add up to `step_time`."""
+
+    method: str | None = None
+    step_time: float | None = None  # of the loop as timed, again, beside its variants
+    input: float | None = None  # choosing, converting and moving the batch
+    host: float | None = None  # the loop around the step, as `method` says
+    compute: float | None = None
+    other: float | None = None  # starting a call, waiting for it and reading its result
+    rounds: list[dict[str, tuple[int, float]]] = Field(default_factory=list)  # variant: (steps, seconds)
+    notes: list[str] = Field(default_factory=list)
+    reason: Told | None = None  # why there is none
 
 
 class Epoch(Part):
@@ -212,8 +228,24 @@ class Noise(Part):
     steal_timed: float | None = None
     clocks: Clocks | None = None
     severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
+    not_repeated: str | None = None  # why a disturbed run was not repeated
     disturbed: bool = False
     reasons: list[str] = Field(default_factory=list)
+
+
+class Attempt(Part):
+    """An attempt at the run that does not count, because the other one was quieter."""
+
+    number: int  # 1 or 2
+    learned: bool  # the record's epochs, results, artefacts, memory and energy of epochs are of this attempt
+    status: Status
+    reason: Told | None = None
+    noise: Noise
+    cold: Cold
+    steady: Steady
+    energy: Energy
+    started: datetime
+    ended: datetime
 
 
 class Artefact(Part):
@@ -240,10 +272,12 @@ class Record(Part):
     cold: Cold = Field(default_factory=Cold)
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
+    breakdown: Breakdown | None = None
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
     memory: Memory = Field(default_factory=Memory)
     energy: Energy = Field(default_factory=Energy)
     noise: Noise = Field(default_factory=Noise)
     artefacts: dict[str, Artefact] = Field(default_factory=dict)
+    attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
     started: datetime
     ended: datetime

@@ -1,0 +1,77 @@
+"""One attempt at a run: one measured process, watched and supervised, as a record."""
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from whichdevice.backends import backend_class
+from whichdevice.code_hash import code_hash
+from whichdevice.config.model import Study
+from whichdevice.datasets.store import load_dataset
+from whichdevice.devices.machine import describe_machine
+from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.host.energy import EnergyMeter
+from whichdevice.host.memory import available_memory
+from whichdevice.host.noise import NoiseWatch
+from whichdevice.host.software import describe_software
+from whichdevice.measuring.assemble import RecordDraft
+from whichdevice.measuring.progress import Progress
+from whichdevice.measuring.request import dataset_folder
+from whichdevice.measuring.supervisor import Finish, supervise_job
+from whichdevice.records.schema import DataFacts, Record, Request
+from whichdevice.workloads import is_file_module
+
+
+def run_code_hash(module: str, backend: str) -> str:
+    """Hash of the code that a run of this workload on this backend really executes."""
+    entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
+    if is_file_module(module):
+        return code_hash(*entries, files=[Path(module)])
+    return code_hash(*entries, f"whichdevice.workloads.{module}")
+
+
+def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
+    """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`."""
+    draft = RecordDraft(study.study, run, request, datetime.now(UTC))
+    finish = _supervised(study, request, draft, folder, log, progress)
+    draft.merge("memory", {"peak_host": finish.peak_memory})
+    return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
+
+
+def _supervised(
+    study: Study, request: Request, draft: RecordDraft, folder: Path, log: Path, progress: Progress
+) -> Finish:
+    threads = usable_cores()
+    draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
+    software = describe_software(request.backend).model_dump(mode="json")
+    draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend)})
+    job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
+    if request.dataset is not None:
+        data = dataset_folder(study, request.dataset)
+        info = load_dataset(data).info
+        draft.merge("data", DataFacts(dataset=info.name, source=info.source, checksum=info.checksum).model_dump())
+        job["dataset"] = str(data)
+    job["memory_limit"] = available_memory()
+    environment = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}
+    progress.phase("starting")
+
+    def on_message(message: dict[str, Any]) -> None:
+        if message["event"] == "progress":
+            progress.phase(message["phase"], message["value"])
+        elif message["event"] == "energy":
+            meter.take(message)
+        elif message["event"] == "timed_windows":
+            watch.mark()
+        else:
+            draft.take(message)
+
+    watch, meter = NoiseWatch(threads, request.kind), EnergyMeter(request.kind, request.replicas)
+    watch.start()
+    meter.start()
+    with tempfile.TemporaryDirectory() as scratch:
+        job_file = Path(scratch) / "job.json"
+        finish = supervise_job(job, job_file, environment, log, request.timeout, on_message, meter.sample)
+    draft.merge("energy", meter.stop().model_dump(mode="json"))
+    draft.merge("noise", watch.stop().model_dump(mode="json"))
+    return finish
