@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from whichdevice.config.model import Study
+from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.errors import StudyError
 from whichdevice.records.compiled import CompileRequest
 from whichdevice.workloads import workload_class
@@ -19,7 +20,8 @@ def compile_requests(study: Study) -> list[CompileRequest]:
 
 def _requests(study: Study) -> Iterator[CompileRequest]:
     settings = study.compile
-    names = list(study.workloads) if settings.workload is None else settings.workload
+    studied = [name for name in study.workloads if name not in SELF_CHECKS]
+    names = studied if settings.workload is None else settings.workload
     for topology, name in product(settings.topologies, names):
         if name not in study.workloads:
             raise StudyError(f"config: compile.workload: no {name}; there are {', '.join(study.workloads)}")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from whichdevice.cells import Cell, workload_cells
 from whichdevice.config.faults import brief, config_error, did_you_mean
 from whichdevice.config.model import Call, Study
+from whichdevice.config.self_check import with_self_check
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
 
@@ -22,7 +23,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
 
     Raises StudyError with one line that names `where`, the key, what is wrong and what would be right.
     """
-    call = _checked(Call, values, where)
+    call = with_self_check(_checked(Call, values, where))
     for name in call.run_on if isinstance(call.run_on, list) else []:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")

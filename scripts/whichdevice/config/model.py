@@ -22,6 +22,7 @@ Count = Annotated[int, Field(ge=0), BeforeValidator(from_text)]
 PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
 Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
 Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(from_text)]
 Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
 Bool = Annotated[bool, BeforeValidator(from_text)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64), BeforeValidator(text)]
@@ -118,6 +119,18 @@ class Workload(Section):
         None, description="quality that time to target counts to; empty takes the recipe's"
     )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
+    slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
+
+
+class SelfCheck(Section):
+    """One cell twice under two names, and once planted slower: what they show is the study's noise floor."""
+
+    workload: str | None = Field(None, description="workload file, as `module` names it; empty checks nothing")
+    batch_size: PositiveInt | None = Field(None, description="examples per step; empty takes the recipe's")
+    backend: Backend = Field("tensorflow", description="Keras backend")
+    precision: Precision = Field("float32", description="number format")
+    fraction: Fraction = Field(1.0, description="share of the training data")
+    slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
 class Compile(Section):
@@ -192,6 +205,9 @@ class Study(Section):
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")
     train: Train = Field(default_factory=Train, description="how learning is followed")
+    self_check: SelfCheck = Field(
+        default_factory=SelfCheck, description="one cell twice and once planted slower, for the study's noise floor"
+    )
     compile: Compile = Field(
         default_factory=Compile, description="what the TPU compiler says of the workloads, without a TPU"
     )
@@ -213,5 +229,5 @@ class Call(Study):
         None, description="failed: take only failed runs; with --forcerun measure they run again"
     )
     against: str | None = Field(
-        None, description="for `snakemake compare`: results/<study>, or any folder of records, to compare this study with"
+        None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
     )

@@ -1,6 +1,6 @@
 """The publications' own recipes as a study, beside the quick default."""
 
-from whichdevice.config.model import Compile, Measure, Study, Train, Workload
+from whichdevice.config.model import Compile, Measure, SelfCheck, Study, Train, Workload
 
 HEADER = """\
 The published study: each publication's recipe, exactly as it was published.
@@ -13,6 +13,7 @@ NOTES = {
     "With tfds it stops instead.",
     "train.epochs": "empty: each workload's own",
     "workloads.matmul": "neomatrix369, 2018; batch_size is N, and a product counts 2·N³ operations",
+    "workloads.memory_stream": "no publication's: the bandwidth that rooflines need; batch_size is MiB an array",
     "workloads.mnist_official": "RSE blog, 2020: 58 steps an epoch",
     "workloads.mnist_cnn": 'Kizrak, 2019, and the notebook "Why TPUs?", 2018',
     "workloads.fashion_cnn_2018": "tensorflow/tpu notebook, 2018",
@@ -29,9 +30,11 @@ def published() -> Study:
         study="published",
         measure=Measure(seconds=10, repeats=10, timeout=172800),
         train=Train(epochs=None, repeats=3),
+        self_check=SelfCheck(workload="mnist_official", batch_size=1024),
         compile=Compile(topologies=["v2-2x2", "v3-2x2", "v4-2x2x1", "v5e-2x2", "v5p-2x2x1", "v6e-2x2"]),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
+            "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
             "mnist_official": Workload(batch_size=[1024], epochs=10),
             "mnist_cnn": Workload(batch_size=[256, 512, 1024], epochs=10),
             "fashion_cnn_2018": Workload(module="fashion_cnn", batch_size=[1024], epochs=10, steps_per_epoch=100),
