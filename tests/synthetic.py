@@ -13,11 +13,13 @@ from synthetic_parts import (
     FACTS,
     INITIALISE,
     asked_of,
+    breakdown_of,
     epochs_of,
     facts_of,
     results_of,
     step_time_of,
     surroundings_of,
+    units_of,
 )
 
 from whichdevice.cells import Run
@@ -62,7 +64,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     slow = step_time_of(cell, device, facts) * float(np.exp(random.normal(0, noise)))
     windows = [(5, 5 * slow * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
     step_time = sum(seconds for _, seconds in windows) / 20
-    learn = run.repeat <= study.train.repeats and module != "matmul"
+    learn = run.repeat <= study.train.repeats and module in FACTS
     epochs = epochs_of(study, module, facts, slow, random) if learn else []
     return Record(
         study=study.study,
@@ -81,9 +83,10 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         ),
         steady=schema.Steady(
             windows=windows, steps=20, seconds=20 * step_time, step_time=step_time,
-            throughput=(device.replicas if module == "matmul" else cell.batch_size) / step_time,
+            throughput=units_of(cell, facts, device.replicas) / step_time,
             flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
         ),
+        breakdown=breakdown_of(step_time) if module in FACTS and run.repeat == 1 else None,
         epochs=epochs,
         results=results_of(module, epochs),
         memory=schema.Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
@@ -139,7 +142,7 @@ def runs_table(study: Study, throughput: Callable[[Run], float | None]) -> pd.Da
     for run in configured_runs(study):
         if (value := throughput(run)) is not None:
             record = record_of(study, run)
-            units = study.devices[run.cell.device].replicas if record.asked.module == "matmul" else run.cell.batch_size
+            units = units_of(run.cell, record.workload, record.asked.replicas)
             record.steady = schema.Steady(steps=1, seconds=units / value, throughput=value)
             rows.append(runs_row(record))
     return table(rows, TABLES["runs"])

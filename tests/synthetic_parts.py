@@ -26,10 +26,17 @@ FACTS: dict[str, tuple[str, float, int, int, int, str | None, str | None]] = {
 
 def step_time_of(cell: Cell, device: Device, facts: schema.WorkloadFacts) -> float:
     """Seconds of a step without noise: operations at the device's rate, and what each step costs besides."""
+    if facts.unit == "gigabyte":
+        return facts.bytes_per_step / (2e10 * SPEED[device.kind])
     rate = 1.6e11 * SPEED[device.kind] * BACKENDS[cell.backend] * (1.9 if "16" in cell.precision else 1.0)
     rate *= device.replicas if device.kind == "gpu" else 1  # a TPU's cores are in its speed, a CPU's replicas virtual
     each = {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[device.kind] + 0.0005 * (device.replicas - 1)
     return facts.flops_per_step / (rate * (0.85 if cell.loop == "fit" else 1.0)) + each
+
+
+def units_of(cell: Cell, facts: schema.WorkloadFacts, replicas: int) -> float:
+    """What throughput counts, of one step."""
+    return {"product": replicas, "gigabyte": facts.bytes_per_step / 1e9}.get(facts.unit, cell.batch_size)
 
 
 def surroundings_of(kind: str, precision: str) -> dict[str, Any]:
@@ -51,6 +58,13 @@ def surroundings_of(kind: str, precision: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def breakdown_of(step_time: float) -> schema.Breakdown:
+    """A step of which nine tenths compute."""
+    shares = {"input": 0.04, "host": 0.05, "compute": 0.9, "other": 0.01}
+    parts = {name: share * step_time for name, share in shares.items()}
+    return schema.Breakdown(method="made up", step_time=step_time, **parts)
+
+
 def types_of(kind: str, precision: str) -> schema.Types:
     """Number formats as asked for; a CPU without bfloat16 makes such products of others."""
     product = precision.removeprefix("mixed_")
@@ -61,9 +75,17 @@ def types_of(kind: str, precision: str) -> schema.Types:
 
 def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> schema.WorkloadFacts:
     """What a workload turns out to be."""
+    if module == "memory_stream":
+        moved = 3.0 * cell.batch_size * 2**20 * replicas
+        return schema.WorkloadFacts(
+            unit="gigabyte", input_shape=[cell.batch_size, 2**18], flops_per_step=moved / 12, bytes_per_step=moved
+        )
     if module not in FACTS:  # matmul, or a user's own operation
         flops = 2.0 * cell.batch_size**3 * replicas  # every replica runs it
-        return schema.WorkloadFacts(unit="product", input_shape=[cell.batch_size] * 2, flops_per_step=flops)
+        moved = 12.0 * cell.batch_size**2 * replicas
+        return schema.WorkloadFacts(
+            unit="product", input_shape=[cell.batch_size] * 2, flops_per_step=flops, bytes_per_step=moved
+        )
     unit, flops, weights, examples, validation, _, metric = FACTS[module]
     length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
     example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
@@ -73,6 +95,7 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> sche
         training_examples=examples, validation_examples=validation,
         steps_per_epoch=workload.steps_per_epoch or max(1, examples // cell.batch_size),
         flops_per_step=flops * cell.batch_size * (length / 100 if length else 1), metric=metric,
+        bytes_per_step=12.0 * weights + 2e5 * cell.batch_size * (length / 10 if length else 1),
         higher_is_better=metric is not None,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What a backend does for a run. Every method that returns numbers has waited for the device first."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -95,6 +95,10 @@ class Backend(ABC):
     @abstractmethod
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """Place the data and build the loop that the request names; nothing is traced or compiled yet."""
+
+    def operation_gaps(self, run: Callable[[], object]) -> float | None:
+        """Seconds of a run in which the host prepared the next operation and none ran; None where that is unknown."""
+        return None
 
     @abstractmethod
     def flags(self) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ Run it: make study, or snakemake --cores 1 all
 The recurrent workloads run smaller than published; their real shapes stand in every record.
 The recipes as published are in config/published.yaml."""
 QUICK_NOTES = {
+    "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
     "workloads.mnist_official": "also training time against data-set size",
     "workloads.mnist_cnn_loops": "two backends, and each one's quickest loop against plain model.fit",
     "workloads.fashion_cnn": "a tenth of the data keeps the default study short",

@@ -4,7 +4,7 @@ import platform
 
 from whichdevice import devices
 from whichdevice.host.affinity import usable_cores
-from whichdevice.host.cpu import cpu_model, instruction_sets
+from whichdevice.host.cpu import cpu_model, instruction_sets, last_level_cache
 from whichdevice.host.memory import total_memory
 from whichdevice.records.schema import Machine
 
@@ -19,6 +19,7 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
         cores=usable_cores(),
         threads=threads,
         memory=total_memory(),
+        last_level_cache=last_level_cache(),
         instruction_sets=instruction_sets(),
         architecture=platform.machine(),
         operating_system=operating_system(),

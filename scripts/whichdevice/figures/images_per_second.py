@@ -8,6 +8,7 @@ from matplotlib.patches import Patch
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
+from whichdevice.tables.measured_values import OPERATIONS
 
 TITLE = "Training throughput by model"
 CAPTION = (
@@ -20,7 +21,7 @@ CATEGORY = "Speed"
 
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
-    trained = study.measured["throughput"].notna() & (study.measured["unit"] != "product")
+    trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(OPERATIONS)
     cells = series.whole_data(study.measured[trained])
     if cells.empty:
         return style.empty(study, "No training throughput was measured.")

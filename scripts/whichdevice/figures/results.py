@@ -14,6 +14,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
+from whichdevice.tables import comparison
 from whichdevice.tables.columns import read_table
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.write import TABLES
@@ -82,6 +83,41 @@ class StudyResults:
     def compiled(self) -> pd.DataFrame:
         """Table `compiled`."""
         return self._table("compiled")
+
+    @cached_property
+    def costs(self) -> pd.DataFrame:
+        """Table `costs`."""
+        return self._table("costs")
+
+    @cached_property
+    def cost_choices(self) -> pd.DataFrame:
+        """Table `cost_choices`."""
+        return self._table("cost_choices")
+
+    @cached_property
+    def time_to_target(self) -> pd.DataFrame:
+        """Table `time_to_target`."""
+        return self._table("time_to_target")
+
+    @cached_property
+    def compare(self) -> pd.DataFrame:
+        """Table `compare`, which only `snakemake compare` makes."""
+        return read_table(self.tables_folder / "compare.csv", comparison.COLUMNS)
+
+    @cached_property
+    def limits(self) -> pd.DataFrame:
+        """Table `limits`."""
+        return self._table("limits")
+
+    @cached_property
+    def roofline(self) -> pd.DataFrame:
+        """Table `roofline`."""
+        return self._table("roofline")
+
+    @cached_property
+    def breakdown(self) -> pd.DataFrame:
+        """Table `breakdown`."""
+        return self._table("breakdown")
 
     def _table(self, name: str) -> pd.DataFrame:
         return read_table(self.tables_folder / f"{name}.csv", TABLES[name])

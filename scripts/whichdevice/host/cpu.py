@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 # As Linux names them; x86 first, then Arm.
 INSTRUCTION_SETS = (
     "avx", "avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -32,6 +33,18 @@ def instruction_sets(cpuinfo: Path = CPUINFO) -> list[str]:
     fields = _cpuinfo_fields(cpuinfo)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     return [name for name in INSTRUCTION_SETS if name in flags]
+
+
+def last_level_cache(caches: Path = CACHES) -> int | None:
+    """Bytes of the largest cache that the first processor uses; None where the system does not say."""
+    if platform.system() == "Darwin":
+        text = _output("sysctl", "-n", "hw.l3cachesize") or _output("sysctl", "-n", "hw.l2cachesize")
+        return int(text) if text.strip().isdigit() else None
+    sizes = []
+    for file in caches.glob("index*/size"):
+        if match := re.fullmatch(r"(\d+)K", file.read_text(encoding="ascii").strip()):
+            sizes.append(int(match[1]) * 1024)
+    return max(sizes, default=None)
 
 
 def _cpuinfo_fields(cpuinfo: Path) -> dict[str, str]:

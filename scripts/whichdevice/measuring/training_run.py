@@ -12,6 +12,7 @@ import numpy as np
 
 from whichdevice.backends.base import Backend, TrainingLoop
 from whichdevice.datasets.store import load_dataset
+from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.memory_need import estimated_memory
@@ -65,6 +66,8 @@ def run_training(
         epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
         results = _final_results(epochs, workload, request)
         _keep_artefacts(loop, workload, model, validation, folder, results, emit)
+    if request.breakdown:
+        explain_step(backend, workload, model, loop, train, order, request, step_time, emit)
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, float]:

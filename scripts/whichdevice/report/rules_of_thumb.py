@@ -10,6 +10,7 @@ from whichdevice.figures.style import number
 from whichdevice.report.advice import about, fastest, telling
 from whichdevice.report.numbers import interval
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
+from whichdevice.tables.measured_values import OPERATIONS
 
 GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
 BATCHES = "GPUs and TPUs pay with large batches, CPUs with small ones"
@@ -73,7 +74,7 @@ def _work(row: pd.Series) -> str:
 
 def _models(study: StudyResults) -> Iterator[str]:
     """Ratios at the largest common batch of workloads that train, by operations per example, least first."""
-    good = study.runs[study.runs["flops_per_step"].notna() & (study.runs["unit"] != "product")]
+    good = study.runs[study.runs["flops_per_step"].notna() & ~study.runs["unit"].isin(OPERATIONS)]
     per_example = (good["flops_per_step"] / good["batch_size"].astype(float)).groupby(good["workload"]).max()
     named = good.drop_duplicates("module")["workload"]  # one name for each file
     for cpu, device, rows in _against_cpus(study):
@@ -96,7 +97,7 @@ def _models(study: StudyResults) -> Iterator[str]:
 
 
 def _largest(study: StudyResults) -> Iterator[str]:
-    trained = study.saturation[study.saturation["quantity"] == "throughput"]
+    trained = study.saturation[~study.saturation["unit"].isin(OPERATIONS)]
     parts = [fastest(part) for _, part in trained.groupby("workload", sort=False)]
     if not parts:
         return

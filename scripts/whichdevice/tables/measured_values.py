@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.tables.sittings import located
 
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
@@ -12,9 +13,15 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
 
     Columns `machine` and `sitting` say where and when each was measured.
     """
+    runs = without_self_checks(runs)
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
     return located(good[good["value"] > 0])
+
+
+def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:
+    """The rows without the study's checks of itself and anything else planted, which are compared with nothing."""
+    return runs[~runs["workload"].isin(SELF_CHECKS) & ~(runs["planted"] > 0)]
 
 
 def quantity(unit: str) -> str:

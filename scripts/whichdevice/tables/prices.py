@@ -34,11 +34,11 @@ def price_of(name: str, study: Study, sheet: Sheet) -> Price:
     row = sheet.get(device.hardware, {})
     if not (each := row.get("usd_hour_per_chip")):
         return Price(None, f"no price: the sheet has none for {device.hardware}; {missing}")
-    chips = math.ceil(device.replicas / _cores(device.hardware))
+    chips = math.ceil(device.replicas / cores_of(device.hardware))
     told = f"sheet: {device.hardware}, {chips} × {float(each):g} USD ({row['price_scope']}; {row['price_source']})"
     return Price(chips * float(each), told)
 
 
-def _cores(hardware: str) -> int:
+def cores_of(hardware: str) -> int:
     """Replicas that one chip carries: the two cores of an older TPU count apart, and are rented together."""
     return next((chip.cores for chip in (V2, *CHIPS.values()) if hardware == chip.name), 1)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from whichdevice.records.schema import Energy, Record
+from whichdevice.tables.breakdown import breakdown_row
 from whichdevice.tables.columns import CELL_COLUMNS
 from whichdevice.tables.noise_split import within_process
 
@@ -21,7 +22,9 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "reason": record.reason,
         "evidence": record.evidence,
         "seed": asked.seed,
+        "planted": asked.slowdown or None,
         **_speed(record),
+        **breakdown_row(record),
         **_quality(record),
         **_circumstances(record),
         "dataset": record.data.dataset if record.data else asked.dataset,
@@ -30,6 +33,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "device_count": machine.device_count,
         "cpu": machine.cpu,
         "threads": machine.threads,
+        "last_level_cache": machine.last_level_cache,
         "host_memory": machine.memory,
         "operating_system": machine.operating_system,
         "driver": machine.driver,
@@ -58,12 +62,17 @@ def _speed(record: Record) -> dict[str, Any]:
         "steps_per_epoch": steps or None,
         "steps_per_sequence": _sequence(record),
         "flops_per_step": flops or None,
+        "bytes_per_step": (facts.bytes_per_step or None) if facts else None,
         "start": cold.start,
         "initialise": cold.initialise,
         "load": cold.load,
         "build": cold.build,
         "first_step": first,
         "warm_up": sum(seconds for _, seconds in cold.warm_up) if cold.warm_up else None,
+        "warm_up_epochs": cold.warm_up_epochs,
+        "warm_up_end": cold.warm_up_end,
+        "trend": steady.trend,
+        "drift": steady.drift,
         "steps": steady.steps or None,
         "seconds": steady.seconds or None,
         "step_time": step_time,
@@ -128,10 +137,15 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "metered_seconds": energy.parts["steady"].seconds if "steady" in energy.parts else None,
         "meter_update": energy.update,
         **{f"{name}_watts": _steady_watts(energy.beside.get(name)) for name in ("host", "memory")},
+        "attempts": 1 + len(record.attempts),
         "disturbed": noise.disturbed,
         "disturbance": "; ".join(noise.reasons) or None,
-        "calibration_change": after / before if before and after else None,
+        "not_repeated": noise.not_repeated,
+        "learning_disturbed": any(attempt.learned and attempt.noise.disturbed for attempt in record.attempts) or None,
+        "severity": noise.severity,
+        "calibration_change": noise.calibration_change or (after / before if before and after else None),
         "load_before": noise.load_before,
+        "others": noise.others if noise.others_timed is None else noise.others_timed,
         "steal": noise.steal,
     }
 

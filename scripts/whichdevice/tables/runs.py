@@ -7,6 +7,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.study_runs import study_runs
+from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
 from whichdevice.tables.noise_split import RUN_COLUMNS as NOISE_COLUMNS
 
@@ -24,12 +25,14 @@ COLUMNS: dict[str, Column] = {
     "reason": Column("text", "why the status is not ok"),
     "evidence": Column("text", "how the numbers were obtained: measured, compiled, modelled or published"),
     "seed": Column("int", "seed of weights, batch order and stand-in data"),
+    "planted": Column("float", "share by which the timed windows were made longer on purpose, to check the study"),
     "unit": Column("text", "what throughput counts"),
     "parameters": Column("int", "trainable and other weights"),
     "training_examples": Column("int", "training examples used"),
     "steps_per_epoch": Column("int", "steps per epoch"),
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "bytes_per_step": Column("float", "analytic lower bound of the bytes that a step moves, all replicas"),
     "start": Column("float", "s, process start to framework imported"),
     "initialise": Column("float", "s, device taken: CUDA context, TPU system"),
     "load": Column("float", "s, dataset opened and placed"),
@@ -37,6 +40,10 @@ COLUMNS: dict[str, Column] = {
     "first_step": Column("float", "s, trace, compilation and one step"),
     "warm_up": Column("float", "s, steps discarded before steady state"),
     "first_epoch_time": Column("float", "s, computed: first step and the rest of the epoch at steady speed"),
+    "warm_up_epochs": Column("float", "epochs of first step and warm-up; below 1: an epoch outlasts the time budget"),
+    "warm_up_end": Column("text", "which test ended the warm-up, and what it said"),
+    "trend": Column("text", "of the step times in steady state: none, rising or falling; empty: too few to tell"),
+    "drift": Column("float", "change of the step time over the steady state, as a share"),
     "steps": Column("int", "steps timed in steady state"),
     "seconds": Column("float", "s, time of those steps"),
     "step_time": Column("float", "s, seconds / steps"),
@@ -45,6 +52,7 @@ COLUMNS: dict[str, Column] = {
     "tflops": Column("float", "TFLOP/s in steady state"),
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
+    **BREAKDOWN_COLUMNS,
     "learned_epochs": Column("int", "epochs learned in full"),
     "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
     "learning_time": Column("float", "s, all learned epochs with validation"),
@@ -64,10 +72,15 @@ COLUMNS: dict[str, Column] = {
     "meter_update": Column("float", "s, time between two new values of the meter"),
     "host_watts": Column("float", "W, meanwhile, of the processors of a GPU's or TPU's host"),
     "memory_watts": Column("float", "W, meanwhile, of the host's memory, where it has a counter"),
-    "disturbed": Column("flag", "the machine changed speed or was busy during the run"),
+    "attempts": Column("int", "processes of this run; the quieter of two counts"),
+    "disturbed": Column("flag", "the machine changed speed or was busy during the attempt that counts"),
     "disturbance": Column("text", "what showed it"),
+    "not_repeated": Column("text", "why a disturbed run was not repeated"),
+    "learning_disturbed": Column("flag", "the attempt that learned was disturbed; timing is of another one"),
+    "severity": Column("float", "largest disturbance against its bound; above 1: disturbed"),
     "calibration_change": Column("float", "fixed kernel after / before the run"),
     "load_before": Column("float", "one-minute load average before the run"),
+    "others": Column("float", "share of the usable cores that other processes kept busy in the timed windows"),
     "steal": Column("float", "share of processor time stolen by the hypervisor"),
     "dataset": Column("text", "dataset"),
     "source": Column("text", "where the data came from: files, tfds or standin"),
@@ -75,6 +88,7 @@ COLUMNS: dict[str, Column] = {
     "device_count": Column("int", "devices used"),
     "cpu": Column("text", "processor of the host"),
     "threads": Column("int", "threads given to the framework"),
+    "last_level_cache": Column("int", "bytes, largest cache of the host's processor"),
     "host_memory": Column("int", "bytes, memory of the host"),
     "operating_system": Column("text", "operating system"),
     "driver": Column("text", "device driver"),

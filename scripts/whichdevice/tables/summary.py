@@ -8,6 +8,7 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column,
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.noise_split import noise_split
+from whichdevice.tables.roofline import UTILISATION
 from whichdevice.tables.runs import NOT_MEASURED
 
 INTERVALS = ["step_time", "throughput"]
@@ -33,6 +34,8 @@ FIRST = [
     "training_examples",
     "steps_per_epoch",
     "steps_per_sequence",
+    "flops_per_step",
+    "bytes_per_step",
 ]
 JOINED = ["source", "device_name", *TYPE_COLUMNS]
 
@@ -45,7 +48,8 @@ COLUMNS: dict[str, Column] = {
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
     "n": Column("int", "runs asked for"),
-    "n_disturbed": Column("int", "runs that the machine disturbed; they count"),
+    "n_disturbed": Column("int", "runs that the machine disturbed, also when repeated; they count"),
+    "n_trending": Column("int", "runs whose step times still had a trend at the end; they count"),
     "unit": Column("text", "what throughput counts"),
     "step_time": Column("float", "s, geometric mean over processes"),
     "step_time_low": Column("float", "s, lower end of the 95 % interval"),
@@ -55,6 +59,7 @@ COLUMNS: dict[str, Column] = {
     "throughput_high": Column("float", "units per second, upper end of the 95 % interval"),
     **NOISE_COLUMNS,
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
+    **UTILISATION,
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time, geometric mean"),
     "first_epoch_time": Column("float", "s, computed: first step and the rest at steady speed, geometric mean"),
@@ -69,6 +74,8 @@ COLUMNS: dict[str, Column] = {
     "training_examples": Column("int", "training examples used"),
     "steps_per_epoch": Column("int", "steps per epoch"),
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
+    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "bytes_per_step": Column("float", "analytic lower bound of the bytes that a step moves, all replicas"),
     "source": Column("text", "where the data came from"),
     "device_name": Column("text", "name of the device"),
     **TYPE_COLUMNS,
@@ -87,6 +94,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
     frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
     frame["n_disturbed"] = good["disturbed"].fillna(False).astype(int).groupby(of).sum()
+    frame["n_trending"] = good["trend"].isin(["rising", "falling"]).astype(int).groupby(of).sum()
     for name in INTERVALS:
         found = geometric(good[name], of)
         frame[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "high"]].reindex(frame.index)

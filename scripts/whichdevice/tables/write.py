@@ -11,12 +11,15 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables import (
+    breakdown,
     compiled,
     cost_choices,
     costs,
     crossover,
     epochs,
+    limits,
     published,
+    roofline,
     runs,
     saturation,
     scaling,
@@ -37,6 +40,9 @@ TABLES: dict[str, Columns] = {
     "scaling": scaling.COLUMNS,
     "published": published.COLUMNS,
     "compiled": compiled.COLUMNS,
+    "limits": limits.COLUMNS,
+    "roofline": roofline.COLUMNS,
+    "breakdown": breakdown.COLUMNS,
     "costs": costs.COLUMNS,
     "cost_choices": cost_choices.COLUMNS,
     "time_to_target": time_to_target.COLUMNS,
@@ -57,6 +63,9 @@ def write_tables(
     run_table, epoch_table = table(run_rows, runs.COLUMNS), table(epoch_rows, epochs.COLUMNS)
     sheet = hardware_rows(hardware_csv)
     summary_frame = summary.summary_table(run_table)
+    limits_frame = limits.limits_table(summary_frame, run_table, study, sheet)
+    roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
+    summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
     frames = {
         "runs": run_table,
         "epochs": epoch_table,
@@ -67,6 +76,9 @@ def write_tables(
         "scaling": scaling.scaling_table(run_table, study),
         "published": published.published_table(published.read_published(published_csv), summary_frame),
         "compiled": table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS),
+        "limits": limits_frame,
+        "roofline": roofline_frame,
+        "breakdown": breakdown.breakdown_table(run_table),
         "costs": costs.cost_table(run_table, study, sheet),
         "cost_choices": cost_choices.cost_choice_table(run_table, study, sheet),
         "time_to_target": time_to_target.time_to_target_table(run_table, epoch_table, study, sheet),

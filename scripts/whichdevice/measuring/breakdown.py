@@ -1,0 +1,135 @@
+"""What one step's time goes to, found by leaving parts out: input, host, compute, other. The last thing in a run.
+
+Four things are timed in turn, so that drift hits all alike: the loop as it was timed; the same loop on one batch in
+place; the same loop around a model of one weight; one step of that.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, TrainingLoop
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.failure_reason import reason_line
+from whichdevice.measuring.steady_state import timed, window_steps
+from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
+from whichdevice.records.schema import Breakdown, Request
+from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.batch_order import BatchOrder
+
+SHARE = 0.5  # of the time budget of steady state
+LEAST_ROUNDS = 2
+AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
+METHOD = (
+    "input: as timed, less the same loop on one batch in place. host: {host}. other: what a call of the loop "
+    "costs whatever its steps, by the loop around one weight, over the {steps} steps of a call. compute: the rest"
+)
+HOST_BY_LOOP = "the same loop around a model of one weight"
+HOST_BY_GAPS = "time in which no operation ran, by the framework's profiler, less what the profiler adds"
+Round = dict[str, tuple[int, float]]
+
+
+def explain_step(
+    backend: Backend,
+    workload: TrainingWorkload,
+    model: Any,
+    loop: TrainingLoop,
+    train: Split,
+    order: BatchOrder,
+    request: Request,
+    step_time: float,
+    emit: Emitter,
+) -> None:
+    """Send the record's `breakdown`; where it cannot be had, why. `loop` is of no use afterwards."""
+    emit.progress("breaking a step down")
+    try:
+        if request.replicas > 1:
+            found = Breakdown(reason="several replicas: not broken down")
+        else:
+            found = _broken_down(backend, workload, model, loop, train, order, request, step_time)
+    except Exception as error:
+        if backend.is_out_of_memory(error):
+            found = Breakdown(reason="no memory left for it")
+        else:
+            found = Breakdown(reason=reason_line(error))
+    emit.part("breakdown", found)
+
+
+def _broken_down(
+    backend: Backend,
+    workload: TrainingWorkload,
+    model: Any,
+    loop: TrainingLoop,
+    train: Split,
+    order: BatchOrder,
+    request: Request,
+    step_time: float,
+) -> Breakdown:
+    nothing = Split({}, 0)
+    variants: dict[str, TrainingLoop] = {AS_TIMED: loop}
+    for name, kind in ((ONE_BATCH, OnOneBatch), (ONE_WEIGHT, OneWeight)):
+        variant = kind(workload)
+        with backend.scope():
+            trained = model if name == ONE_BATCH else variant.model()
+        data = variant.split(train, order.take(1)[0])
+        variants[name] = backend.training_loop(variant, trained, data, nothing)
+    steps = max(2, window_steps(step_time, loop.window_seconds))
+    for variant_loop in variants.values():
+        for count in (1, min(steps, 2)):  # traced and compiled
+            variant_loop.run(order.take(count))
+    rounds = _rounds(variants, order, steps, request.seconds * SHARE)
+    gaps = backend.operation_gaps(partial(variants[ONE_BATCH].run, order.take(steps)))
+    return split_up(rounds, None if gaps is None else gaps / steps)
+
+
+def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int, budget: float) -> list[Round]:
+    """Each variant in turn, until the budget is spent; at least twice."""
+    rounds: list[Round] = []
+    spent = 0.0
+
+    def seconds(loop: TrainingLoop, count: int) -> float:
+        return timed(lambda asked: partial(loop.run, order.take(asked)), count)
+
+    while len(rounds) < LEAST_ROUNDS or spent < budget:
+        found = {name: (steps, seconds(loop, steps)) for name, loop in variants.items()}
+        found[ONE_STEP] = (1, seconds(variants[ONE_WEIGHT], 1))
+        rounds.append(found)
+        spent += sum(took for _, took in found.values())
+    return rounds
+
+
+def split_up(rounds: list[Round], gaps: float | None = None) -> Breakdown:
+    """Parts of a step, in seconds, that add up to the loop's own step time in these rounds.
+
+    `gaps`: seconds a step in which no operation ran, where the framework can tell. A difference that noise makes
+    negative is 0, with a note; compute takes what is left.
+    """
+    steps = rounds[0][AS_TIMED][0]
+    seconds = {name: float(np.mean([found[name][1] for found in rounds])) for name in rounds[0]}
+    step_time = seconds[AS_TIMED] / steps
+    each_step = (seconds[ONE_WEIGHT] - seconds[ONE_STEP]) / (steps - 1)
+    notes: list[str] = []
+
+    def part(name: str, value: float, left: float) -> float:
+        if value < 0:
+            notes.append(f"{name} came out as {value:.2g} s, within noise: taken as 0")
+        elif value > left:
+            notes.append(f"{name} came out as {value:.2g} s, more than was left of the step: cut")
+        return float(np.clip(value, 0, left))
+
+    left = step_time
+    host = part("host", each_step if gaps is None else gaps, left)
+    other = part("other", (seconds[ONE_STEP] - each_step) / steps, left := left - host)
+    fed = part("input", (seconds[AS_TIMED] - seconds[ONE_BATCH]) / steps, left := left - other)
+    return Breakdown(
+        method=METHOD.format(host=HOST_BY_LOOP if gaps is None else HOST_BY_GAPS, steps=steps),
+        step_time=step_time,
+        input=fed,
+        host=host,
+        compute=left - fed,
+        other=other,
+        rounds=rounds,
+        notes=notes,
+    )

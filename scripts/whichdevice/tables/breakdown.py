@@ -1,0 +1,66 @@
+"""Table `breakdown`: where a step's time goes, from the runs that were broken down."""
+
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.records.schema import Record
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+
+PARTS = ("input", "host", "compute", "other")
+MEANINGS = {
+    "input": "choosing, converting and moving the batch",
+    "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
+    "compute": "the step itself, with the framework's own scheduling of its operations",
+    "other": "starting a call of the loop, waiting for it and reading its result",
+}
+RUN_COLUMNS: dict[str, Column] = {
+    "broken_down": Column("float", "s, step time beside the variants that its parts were found with; the parts' sum"),
+    **{f"{name}_time": Column("float", f"s of a step: {text}") for name, text in MEANINGS.items()},
+    "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
+    "breakdown_method": Column("text", "how the parts were found"),
+}
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "step_time": Column("float", "s, mean over the processes broken down; the parts' sum"),
+    **{f"{name}_time": Column("float", f"s of a step, mean: {text}") for name, text in MEANINGS.items()},
+    **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in PARTS},
+    "n": Column("int", "processes broken down"),
+    "note": Column("text", "what noise made of it"),
+    "method": Column("text", "how the parts were found"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured, as differences between variants of the loop"),
+}
+
+
+def breakdown_row(record: Record) -> dict[str, Any]:
+    """`RUN_COLUMNS` of one record."""
+    found = record.breakdown
+    if found is None:
+        return {}
+    parts = {f"{name}_time": getattr(found, name) for name in PARTS}
+    note = found.reason or "; ".join(found.notes) or None
+    return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+
+
+def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each cell with a run that was broken down."""
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
+    rows = []
+    for _, group in good.groupby(CELL, dropna=False, sort=False):
+        seconds = group[["broken_down", *(f"{name}_time" for name in PARTS)]].astype(float).mean()
+        first = group.iloc[0]
+        rows.append(
+            {name: first[name] for name in [*CELL, "kind", "source"]}
+            | seconds.drop("broken_down").to_dict()
+            | {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
+            | {
+                "step_time": seconds["broken_down"],
+                "n": len(group),
+                "note": "; ".join(dict.fromkeys(group["breakdown_note"].dropna())) or None,
+                "method": first["breakdown_method"],
+                "evidence": "measured",
+            }
+        )
+    return table(rows, COLUMNS)

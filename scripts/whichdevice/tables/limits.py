@@ -1,0 +1,120 @@
+"""Table `limits`: what each device can do, measured: the best matrix product and the best memory stream.
+
+A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables.columns import Column, table
+from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.prices import Sheet
+from whichdevice.tables.sheet_peaks import sheet_peak, sheet_row
+
+TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
+ENDS = ("", "_low", "_high")
+
+COLUMNS: dict[str, Column] = {
+    "device": Column("text", "device, as the config names it"),
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "device_name": Column("text", "name of the device"),
+    "replicas": Column("int", "chips or cores used; peaks are theirs together"),
+    "backend": Column("text", "Keras backend"),
+    "product": Column("text", "number format of the factors, as really used"),
+    "peak_tflops": Column("float", "TFLOP/s of this backend's best matrix product, geometric mean over processes"),
+    "peak_tflops_low": Column("float", "lower end of its 95 % interval"),
+    "peak_tflops_high": Column("float", "upper end of its 95 % interval"),
+    "peak_size": Column("int", "N of that product"),
+    "peak_n": Column("int", "its processes"),
+    "bandwidth_gbs": Column("float", "GB/s of this backend's best memory stream, geometric mean over processes"),
+    "bandwidth_gbs_low": Column("float", "lower end of its 95 % interval"),
+    "bandwidth_gbs_high": Column("float", "upper end of its 95 % interval"),
+    "bandwidth_size": Column("int", "MiB of each of its arrays"),
+    "bandwidth_n": Column("int", "its processes"),
+    "device_peak_tflops": Column("float", "the highest peak_tflops of this device in this format, over backends"),
+    "device_bandwidth_gbs": Column("float", "the highest bandwidth_gbs of this device, over backends"),
+    "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
+    "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
+    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used"),
+    "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of the whole socket"),
+    "peak_of_sheet": Column("float", "device_peak_tflops / sheet_tflops"),
+    "bandwidth_of_sheet": Column("float", "device_bandwidth_gbs / sheet_gbs"),
+    "sheet_source": Column("text", "where the sheet's numbers come from"),
+    "note": Column("text", "what to keep in mind"),
+    "evidence": Column("text", "measured; the sheet's columns are published numbers"),
+}
+
+
+def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """A row for each device, backend and format of products with a measured product or, in float32, a stream."""
+    cells = without_rehearsals(summary[summary["n_ok"].fillna(0) > 0])
+    cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
+    products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
+    host = runs.groupby("device")[["threads", "last_level_cache"]].first()
+    rows = [*_rows(products, streams, host)]
+    return table([row | _by_sheet(row, host, study, sheet) for row in rows], COLUMNS)
+
+
+def product_format(cells: pd.DataFrame) -> pd.Series:
+    """Format of the factors of products, as really used; where a record does not say, as asked for."""
+    return cells["type_product"].fillna(cells["precision"].str.removeprefix("mixed_"))
+
+
+def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
+    """Bytes that a step must move at least, over its time."""
+    return cells["bytes_per_step"] / cells["step_time"]
+
+
+def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    both = pd.concat([products, streams.assign(product="float32")])
+    for (device, backend, product), _ in both.groupby(["device", "backend", "product"], sort=False):
+        own = products[(products["device"] == device) & (products["product"] == product)]
+        moved = streams[streams["device"] == device]
+        row = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
+        for best in (_best(own[own["backend"] == backend], "tflops"), _best(moved[moved["backend"] == backend], "gbs")):
+            if best is not None:
+                row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
+        row |= {"device_peak_tflops": own["tflops"].max(), "device_bandwidth_gbs": moved["gbs"].max()}
+        row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
+        yield row | {"note": _note(row, host["last_level_cache"].get(device))}
+
+
+def _note(row: dict[str, Any], cache: Any) -> str | None:
+    if pd.isna(cache) or row["kind"] != "cpu" or "bandwidth_size" not in row:
+        return None
+    if row["bandwidth_size"] * 2**20 >= TIMES_CACHE * cache:
+        return None
+    told = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
+    return f"{told}: part of the bandwidth may be the cache's"
+
+
+def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
+    cells = cells[cells[column].notna()]
+    return None if cells.empty else cells.loc[cells[column].idxmax()]
+
+
+def _number(best: pd.Series) -> dict[str, Any]:
+    """The cell's speed with its interval, which is that of its throughput."""
+    name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
+    scale = best[column] / best["throughput"]
+    ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}
+    return ends | {f"{name}_size": best["batch_size"], f"{name}_n": best["n_ok"]}
+
+
+def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Sheet) -> dict[str, Any]:
+    name = row["device_name"] if pd.notna(row["device_name"]) else None
+    threads = host["threads"].get(row["device"])
+    cores = None if threads is None or pd.isna(threads) else int(threads)
+    chosen = sheet_row(str(row["device"]), name, study, sheet)
+    peak = sheet_peak(chosen, str(row["product"]), int(row["replicas"]), cores, sheet)
+    return {
+        "sheet": peak.row,
+        "sheet_tflops": peak.tflops,
+        "sheet_gbs": peak.gigabytes,
+        "peak_of_sheet": row["device_peak_tflops"] / peak.tflops if peak.tflops else None,
+        "bandwidth_of_sheet": row["device_bandwidth_gbs"] / peak.gigabytes if peak.gigabytes else None,
+        "sheet_source": peak.source,
+    }

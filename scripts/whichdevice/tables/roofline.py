@@ -1,0 +1,75 @@
+"""Table `roofline`: each cell against its device's limits, and the columns of it that stand in `summary`.
+
+Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; bytes are the fewest that a step
+must move, so that the arithmetic intensity is an upper bound and real traffic may sit further left.
+"""
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.limits import bytes_per_second, product_format
+from whichdevice.tables.measured_values import without_rehearsals
+
+UTILISATION: dict[str, Column] = {
+    "mfu": Column("float", "model FLOP utilisation: analytic operations / the device's measured peak in that format"),
+    "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
+}
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "unit": Column("text", "what throughput counts"),
+    "product": Column("text", "number format of the factors of products, as really used"),
+    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "bytes_per_step": Column("float", "analytic lower bound of the bytes that a step moves, all replicas"),
+    "intensity": Column("float", "FLOP/byte: the ratio of those two, an upper bound"),
+    "tflops": Column("float", "TFLOP/s in steady state, geometric mean over processes"),
+    "tflops_low": Column("float", "lower end of its 95 % interval"),
+    "tflops_high": Column("float", "upper end of its 95 % interval"),
+    **UTILISATION,
+    "mfu_low": Column("float", "lower end of mfu's interval; the peak's own is in table limits"),
+    "mfu_high": Column("float", "upper end"),
+    "bandwidth_share": Column("float", "analytic bytes / s over the device's measured bandwidth: at least so much"),
+    "roof_tflops": Column("float", "TFLOP/s that the measured roofs allow at this intensity"),
+    "of_roof": Column("float", "tflops / roof_tflops"),
+    "bound": Column("text", "which roof is lower at this intensity: compute or memory"),
+    "n": Column("int", "processes"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; operations and bytes are analytic"),
+}
+
+
+def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
+    """A row for each measured cell whose operations are known, virtual replicas on one CPU left out."""
+    cells = without_rehearsals(summary[(summary["n_ok"].fillna(0) > 0) & summary["tflops"].notna()])
+    roofs = limits.drop_duplicates(["device", "product"])[
+        ["device", "product", "device_peak_tflops", "device_bandwidth_gbs", "sheet_tflops"]
+    ]
+    cells = cells.assign(product=product_format(cells)).merge(roofs, on=["device", "product"], how="left")
+    bandwidth = cells["device"].map(limits.groupby("device")["device_bandwidth_gbs"].max())  # whatever the format
+    peak, scale = cells["device_peak_tflops"], cells["tflops"] / cells["throughput"]
+    intensity = cells["flops_per_step"] / cells["bytes_per_step"].where(cells["bytes_per_step"] > 0)
+    by_memory = intensity * bandwidth / 1e3
+    roof = np.minimum(peak, by_memory)
+    ends = {f"tflops_{end}": cells[f"throughput_{end}"] * scale for end in ("low", "high")}
+    return table(
+        cells.assign(
+            intensity=intensity,
+            **ends,
+            mfu=cells["tflops"] / peak,
+            **{f"mfu_{end}": ends[f"tflops_{end}"] / peak for end in ("low", "high")},
+            mfu_sheet=cells["tflops"] / cells["sheet_tflops"],
+            bandwidth_share=bytes_per_second(cells) / 1e9 / bandwidth,
+            roof_tflops=roof,
+            of_roof=cells["tflops"] / roof,
+            bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
+            n=cells["n_ok"],
+        ),
+        COLUMNS,
+    )
+
+
+def with_utilisation(summary: pd.DataFrame, roofline: pd.DataFrame) -> pd.DataFrame:
+    """`summary` with the utilisation of each cell."""
+    kept = roofline[[*CELL, *UTILISATION]]
+    return summary.drop(columns=[name for name in UTILISATION if name in summary]).merge(kept, on=CELL, how="left")
