@@ -2,6 +2,7 @@
 
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
+    snakemake --cores 1 compare --config against=results/<other>  other records, cell by cell
 
 Stages: datasets, runs, compiled, tables, figures, report. The config's keys: docs/configuration.md.
 """
@@ -22,6 +23,7 @@ include: "rules/compiled.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
+include: "rules/compare.smk"
 
 
 rule all:

@@ -5,12 +5,14 @@ Listing figures and reading their captions imports no Matplotlib, so that the Sn
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from whichdevice.errors import StudyError
 
 INFRASTRUCTURE = {"__init__", "registry", "results", "series", "style", "tiles"}
+ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
 class Facts(NamedTuple):
@@ -22,14 +24,19 @@ class Facts(NamedTuple):
 
 
 def figure_names() -> list[str]:
-    """The names of all figures, sorted."""
+    """The names of the figures of every study, sorted."""
+    return [name for name in _names() if figure_facts(name).category != ON_REQUEST]
+
+
+def _names() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
 
 
+@cache
 def figure_facts(name: str) -> Facts:
     """Title, caption and category of a figure, read from its source. Raises StudyError when there is no such figure."""
-    if name not in figure_names():
-        raise StudyError(f"no figure {name!r}; there are {', '.join(figure_names())}")
+    if name not in _names():
+        raise StudyError(f"no figure {name!r}; there are {', '.join(_names())}")
     source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
     constants = {
         node.targets[0].id: ast.literal_eval(node.value)

@@ -9,7 +9,7 @@ from whichdevice.tables.decision import UNDECIDED
 from whichdevice.tables.sample_size import MOST
 
 RULE = (
-    "Faster, slower: p below .05 after Holm's correction over all comparisons along the axis, and beyond 3 %. Same "
+    "Faster, slower: p below .05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
     "within 5 %: the 90 % interval lies inside .95 to 1.05. Otherwise undecided, with the repeats that would probably "
     "decide (80 % power, an estimate from the spread seen)."
 )

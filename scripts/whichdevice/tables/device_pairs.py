@@ -54,8 +54,8 @@ def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
         paired(long["log"], group), first["pair"].map(lambda k: pairs[k].comparison).reset_index(drop=True)
     )
     judged = judged.set_axis(pd.Index(first["size"], name="size"))
-    parts = dict(list(judged.groupby(first["pair"].to_numpy(), sort=False)))
-    return [each._replace(ratios=parts[k].sort_index()) for k, each in enumerate(pairs)]
+    of = first["pair"].to_numpy()
+    return [each._replace(ratios=judged[of == k].sort_index()) for k, each in enumerate(pairs)]
 
 
 def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:

@@ -44,6 +44,7 @@ def noise_split(good: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
     """`SUMMARY_COLUMNS` of each cell of rows of `runs`; `sd_between` needs two processes or more."""
     squares = (good[["sd_within", "error_within"]].astype("float64") ** 2).groupby(cell, sort=False).mean()
     step_time = good["step_time"].astype("float64")
-    variance = np.log(step_time.where(step_time > 0)).groupby(cell, sort=False).var()
+    logs = pd.Series(np.log(step_time.where(step_time > 0)), good.index)
+    variance = logs.groupby(cell, sort=False).var()
     between = (variance - squares["error_within"]).clip(lower=0)
     return pd.DataFrame({"sd_within": np.sqrt(squares["sd_within"]), "sd_between": np.sqrt(between)})

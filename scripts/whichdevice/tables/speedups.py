@@ -54,7 +54,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFr
     if pairs.empty:
         return
     group = pairs.groupby([*CELL], dropna=False, sort=False).ngroup()
-    judged = decided(paired(np.log(pairs["value"] / pairs["value_base"]), group))
+    judged = decided(paired(pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index), group))
     first = pairs[~group.duplicated()].set_axis(judged.index)
     sources = first["source"].fillna(""), first["source_base"].fillna("")
     yield (

@@ -1,0 +1,38 @@
+"""From a study's tables and other records to the comparison: its table, figure and page."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+from whichdevice.figures.registry import draw
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.comparison import summary_line, write_comparison
+from whichdevice.tables.columns import write_table
+from whichdevice.tables.comparison import comparison_table, read_runs
+from whichdevice.tables.differences import differences
+
+MOST_DIFFERENCES = 12
+
+
+def compare(
+    config_path: Path, tables_folder: Path, against: str, records: Iterable[Path], out_figure: Path, out_html: Path
+) -> list[str]:
+    """Write compare.csv beside the study's tables, the figure (.svg, and .png beside it) and the page.
+
+    Returns lines for a person. Raises StudyError where no record of the other side can be read.
+    """
+    study = StudyResults(config_path, tables_folder)
+    there, faults = read_runs(list(records))
+    if there.empty:
+        raise StudyError(f"against: no record below {against} can be read: {faults[0]}")
+    compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
+    write_table(compared, tables_folder / "compare.csv")
+    draw("comparison", tables_folder, config_path, out_figure, out_figure.with_suffix(".png"))
+    write_comparison(study.study.study, against, compared, differing, faults, out_figure, out_html)
+    more = len(differing) - MOST_DIFFERENCES
+    return [
+        f"{study.study.study} against {against}: {summary_line(compared)}",
+        *(f"  {line}" for line in differing[:MOST_DIFFERENCES]),
+        *([f"  and {more} more differences"] if more > 0 else []),
+        *(f"  left out: {fault}" for fault in faults),
+    ]
