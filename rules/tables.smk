@@ -1,7 +1,7 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published compiled costs cost_choices time_to_target "
-    "limits roofline breakdown"
+    "limits roofline breakdown noise_floor"
 ).split()
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 

@@ -109,6 +109,7 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> s
         loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
         epochs=study.train.epochs or 10, steps_per_epoch=workload.steps_per_epoch, validation=True, learn=learn,
         seconds=study.measure.seconds, min_steps=study.measure.min_steps, timeout=study.measure.timeout, profile=False,
+        slowdown=workload.slowdown,
         dataset=FACTS[module][5] if module in FACTS else None, source=source if module in FACTS else None,
     )  # fmt: skip
 

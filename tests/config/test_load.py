@@ -59,8 +59,8 @@ FAULTS = {
     "study: a/b": f"study: 'a/b' is no name here; {NAME_RULE}",
     "workloads: {my-net: {}}": f"workloads.my-net: 'my-net' is no name here; {NAME_RULE}",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
-    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, compile, workloads, "
-    "only, retry",
+    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, self_check, compile, "
+    "workloads, only, retry, against",
     "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
 }
 

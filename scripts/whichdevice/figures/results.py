@@ -119,6 +119,11 @@ class StudyResults:
         """Table `breakdown`."""
         return self._table("breakdown")
 
+    @cached_property
+    def noise_floor(self) -> pd.DataFrame:
+        """Table `noise_floor`."""
+        return self._table("noise_floor")
+
     def _table(self, name: str) -> pd.DataFrame:
         return read_table(self.tables_folder / f"{name}.csv", TABLES[name])
 

@@ -13,6 +13,7 @@ from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.compiled import compiled_section
+from whichdevice.report.costs import cost_section
 from whichdevice.report.headline import BROKEN, RETRY, answers, statements
 from whichdevice.report.numbers import cell_number, interval, number, seconds, share
 from whichdevice.report.rules_of_thumb import rules_of_thumb
@@ -53,6 +54,7 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "rules_of_thumb": rules_of_thumb(study),
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
+        "costs": cost_section(study),
         "cells": [_cell(row) for _, row in study.summary.iterrows() if not _is_absent(row)],
         "absent": list(_absent(study.summary)),
         "figures": list(_figures(figures_folder)),
@@ -101,6 +103,7 @@ def _cell(row: pd.Series) -> dict[str, Any]:
         "measured": bool(row["n_ok"] > 0),
         "n": f"{row['n_ok']} of {row['n']}",
         "disturbed": int(row["n_disturbed"]) if pd.notna(row["n_disturbed"]) else 0,
+        "trending": int(row["n_trending"]) if pd.notna(row["n_trending"]) else 0,
         "noise": _noise(row),
         "throughput": cell_number(row, "throughput"),
         "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),

@@ -7,9 +7,10 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
+from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.measured_values import without_rehearsals, without_self_checks
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
@@ -32,7 +33,7 @@ class Statement(NamedTuple):
 
 def statements(study: StudyResults) -> list[Statement]:
     """What was measured where and on which data, what failed, and what was not measured."""
-    return [*_measured(study), *_noise(study), *_data(study), *_broken(study), *_absent(study)]
+    return [*_measured(study), *_noise(study), *_floor(study), *_data(study), *_broken(study), *_absent(study)]
 
 
 def _measured(study: StudyResults) -> Iterator[Statement]:
@@ -40,7 +41,8 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
         yield Statement("Nothing was measured yet.", "snakemake --cores 1 all", True)
     for device in study.devices:
         cells = study.measured[study.measured["device"] == device]
-        good = study.runs[(study.runs["device"] == device) & (study.runs["status"] == "ok")]
+        studied = without_self_checks(study.runs)
+        good = studied[(studied["device"] == device) & (studied["status"] == "ok")]
         names = ", ".join(good["device_name"].dropna().unique()) or "device unnamed"
         workloads = cells["workload"].nunique()
         text = f"Measured on {device} ({names}): {len(good)} runs of {len(cells)} cells in {workloads} workloads."
@@ -51,6 +53,17 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
             f"{disturbed} of these runs were marked disturbed (other work, or a changed speed); they are counted.",
             None,
             True,
+        )
+
+
+def _floor(study: StudyResults) -> Iterator[Statement]:
+    for text, wrong in noise_floor(study):
+        yield Statement(text, None, wrong)
+    trending = int(study.measured["n_trending"].fillna(0).sum())
+    if trending:
+        told = "run was" if trending == 1 else "runs were"
+        yield Statement(
+            f"{trending} {told} still getting slower or faster when time was up; they are counted.", None, True
         )
 
 

@@ -18,6 +18,7 @@ from whichdevice.tables import (
     crossover,
     epochs,
     limits,
+    noise_floor,
     published,
     roofline,
     runs,
@@ -28,6 +29,7 @@ from whichdevice.tables import (
     time_to_target,
 )
 from whichdevice.tables.columns import Columns, table, write_table
+from whichdevice.tables.measured_values import without_self_checks
 from whichdevice.tables.run_row import run_row
 
 TABLES: dict[str, Columns] = {
@@ -43,6 +45,7 @@ TABLES: dict[str, Columns] = {
     "limits": limits.COLUMNS,
     "roofline": roofline.COLUMNS,
     "breakdown": breakdown.COLUMNS,
+    "noise_floor": noise_floor.COLUMNS,
     "costs": costs.COLUMNS,
     "cost_choices": cost_choices.COLUMNS,
     "time_to_target": time_to_target.COLUMNS,
@@ -62,26 +65,28 @@ def write_tables(
     run_rows, epoch_rows = collect(study, record_paths)
     run_table, epoch_table = table(run_rows, runs.COLUMNS), table(epoch_rows, epochs.COLUMNS)
     sheet = hardware_rows(hardware_csv)
-    summary_frame = summary.summary_table(run_table)
-    limits_frame = limits.limits_table(summary_frame, run_table, study, sheet)
+    studied = without_self_checks(run_table)
+    summary_frame = summary.summary_table(studied)
+    limits_frame = limits.limits_table(summary_frame, studied, study, sheet)
     roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
     summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
     frames = {
         "runs": run_table,
         "epochs": epoch_table,
         "summary": summary_frame,
-        "speedups": speedups.speedup_table(run_table, study),
-        "crossover": crossover.crossover_table(run_table, study),
-        "saturation": saturation.saturation_table(run_table),
-        "scaling": scaling.scaling_table(run_table, study),
+        "speedups": speedups.speedup_table(studied, study),
+        "crossover": crossover.crossover_table(studied, study),
+        "saturation": saturation.saturation_table(studied),
+        "scaling": scaling.scaling_table(studied, study),
         "published": published.published_table(published.read_published(published_csv), summary_frame),
         "compiled": table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS),
         "limits": limits_frame,
         "roofline": roofline_frame,
-        "breakdown": breakdown.breakdown_table(run_table),
-        "costs": costs.cost_table(run_table, study, sheet),
-        "cost_choices": cost_choices.cost_choice_table(run_table, study, sheet),
-        "time_to_target": time_to_target.time_to_target_table(run_table, epoch_table, study, sheet),
+        "breakdown": breakdown.breakdown_table(studied),
+        "noise_floor": noise_floor.noise_floor_table(run_table, summary_frame),
+        "costs": costs.cost_table(studied, study, sheet),
+        "cost_choices": cost_choices.cost_choice_table(studied, study, sheet),
+        "time_to_target": time_to_target.time_to_target_table(studied, epoch_table, study, sheet),
     }
     for name, frame in frames.items():
         write_table(frame, out_folder / f"{name}.csv")

@@ -1,0 +1,74 @@
+"""Table `noise_floor`: what the study sees where nothing differs, and where a known slowdown was planted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.tables.columns import Column, table
+from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
+
+SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
+CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
+
+COLUMNS: dict[str, Column] = {
+    "device": Column("text", "device, as the config names it"),
+    "comparison": Column("text", f"{SAME_TWICE}, or {PLANTED}"),
+    "module": Column("text", "workload file"),
+    "backend": Column("text", "Keras backend"),
+    "precision": Column("text", "number format"),
+    "batch_size": Column("int", "examples per step"),
+    "expected": Column("float", "the ratio of throughputs that is true by construction"),
+    "ratio": Column("float", "the ratio found: geometric mean of paired repeats"),
+    "ratio_low": Column("float", "lower end of the 95 % interval"),
+    "ratio_high": Column("float", "upper end of the 95 % interval"),
+    "half_width": Column("float", "half the width of that interval, as a share"),
+    "n": Column("int", "pairs"),
+    **DECISION_COLUMNS,
+    "passed": Column("flag", f"{SAME_TWICE}: told neither {FASTER} nor {SLOWER}; {PLANTED}: told {SLOWER}"),
+    "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),
+    "n_disturbed": Column("int", "of the runs compared, those that the machine disturbed"),
+}
+
+
+def noise_floor_table(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Two rows for each device that measured a self-check; the two are one family."""
+    return table([row for device, own in _checks(runs) for row in _rows(device, own, summary)], COLUMNS)
+
+
+def _checks(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    good = runs[runs["workload"].isin([FIRST, *CHECKED]) & (runs["status"] == "ok") & (runs["throughput"] > 0)]
+    for device, own in good.groupby("device", sort=False):
+        yield str(device), own
+
+
+def _rows(device: str, own: pd.DataFrame, summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    base = own.loc[own["workload"] == FIRST, ["repeat", "throughput", "disturbed"]]
+    pairs = own[own["workload"].isin(CHECKED)].merge(base, on="repeat", suffixes=("", "_base"))
+    if pairs.empty:
+        return
+    logs = pd.Series(np.log(pairs["throughput"] / pairs["throughput_base"]), pairs.index)
+    judged = decided(paired(logs, pairs["workload"]))
+    disturbed = pairs[["disturbed", "disturbed_base"]].fillna(False).astype(int).sum(axis=1)
+    width = _median_half_width(summary[summary["device"] == device])
+    for name, row in judged.iterrows():
+        mine = pairs[pairs["workload"] == name]
+        first = mine.iloc[0]
+        slower = row["verdict"] == SLOWER
+        yield {
+            **row,
+            **{column: first[column] for column in ("module", "backend", "precision", "batch_size")},
+            "device": device,
+            "comparison": CHECKED[str(name)],
+            "expected": 1 / (1 + (first["planted"] if pd.notna(first["planted"]) else 0.0)),
+            "half_width": np.sqrt(row["ratio_high"] / row["ratio_low"]) - 1,
+            "passed": slower if name == SLOWED else not slower and row["verdict"] != FASTER,
+            "median_half_width": width,
+            "n_disturbed": int(disturbed[mine.index].sum()),
+        }
+
+
+def _median_half_width(cells: pd.DataFrame) -> float:
+    return float(((cells["throughput_high"] / cells["throughput_low"]) ** 0.5 - 1).median())

@@ -1,0 +1,82 @@
+"""What a study sees where nothing differs and where a slowdown was planted; neither is compared with anything else."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.config.model import Device, Measure, SelfCheck, Study
+from whichdevice.config.self_check import SECOND, SELF_CHECKS, SLOWED, with_self_check
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.headline import statements
+from whichdevice.tables.measured_values import measured_values, without_self_checks
+from whichdevice.tables.noise_floor import PLANTED, SAME_TWICE, noise_floor_table
+from whichdevice.tables.summary import summary_table
+from whichdevice.tables.write import write_tables
+
+
+def checked_study(repeats: int = 10, slowdown: float = 0.05) -> Study:
+    study = synthetic.small_study(
+        measure=Measure(repeats=repeats),
+        devices={"cpu": Device(kind="cpu")},
+        self_check=SelfCheck(workload="mnist_official", batch_size=128, slowdown=slowdown),
+    )
+    return with_self_check(study)
+
+
+def floor_of(runs: pd.DataFrame) -> pd.DataFrame:
+    return noise_floor_table(runs, summary_table(without_self_checks(runs))).set_index("comparison")
+
+
+def runs_of(study: Study, factor: dict[str, float]) -> pd.DataFrame:
+    """Speeds that differ by 1 % between the repeats and by a factor of the workload."""
+    random = np.random.default_rng(0)
+    return synthetic.runs_table(study, lambda run: factor.get(run.cell.workload, 1.0) * random.normal(1000, 10))
+
+
+def test_the_same_cell_twice_passes_and_a_planted_slowdown_is_found():
+    floor = floor_of(runs_of(checked_study(), {SECOND: 1.001, SLOWED: 0.953}))
+    same, planted = floor.loc[SAME_TWICE], floor.loc[PLANTED]
+    assert 0 < same["half_width"] < 0.02
+    assert same["passed"] and same["verdict"] == "same within 5 %" and same["expected"] == 1
+    assert planted["passed"] and planted["verdict"] == "slower" and planted["n"] == 10
+    assert planted["expected"] == pytest.approx(1 / 1.05) and planted["ratio"] == pytest.approx(0.953, rel=0.01)
+    assert planted["median_half_width"] > 0
+
+
+def test_a_false_alarm_and_a_missed_slowdown_are_told():
+    floor = floor_of(runs_of(checked_study(), {SECOND: 1.1, SLOWED: 1.0}))
+    assert not floor["passed"].any()
+
+
+def test_a_study_without_check_has_an_empty_table():
+    runs = runs_of(synthetic.small_study(devices={"cpu": Device(kind="cpu")}), {})
+    assert noise_floor_table(runs, summary_table(runs)).empty
+
+
+def test_disturbed_runs_among_them_are_counted():
+    runs = runs_of(checked_study(), {})
+    runs.loc[(runs["workload"] == SLOWED) & (runs["repeat"] < 3), "disturbed"] = True
+    assert floor_of(runs)["n_disturbed"].to_dict() == {SAME_TWICE: 0, PLANTED: 2}
+
+
+def test_nothing_of_it_enters_a_comparison():
+    runs = runs_of(checked_study(), {})
+    assert set(runs["workload"]) == {"mnist_cnn", *SELF_CHECKS}
+    assert set(measured_values(runs)["workload"]) == {"mnist_cnn"}
+    runs.loc[runs["workload"] == "mnist_cnn", "planted"] = 0.1  # by hand, under another name
+    assert measured_values(runs).empty
+
+
+def test_other_tables_leave_it_out_and_the_report_tells_the_floor(working_folder: Path):
+    config, records = synthetic.write_study(checked_study(), working_folder)
+    published = Path(__file__).parents[2] / "config" / "published.csv"
+    write_tables(config, records, published, working_folder / "tables")
+    study = StudyResults(config, working_folder / "tables")
+    assert set(study.summary["workload"]) == {"mnist_cnn"} and len(study.noise_floor) == 2
+    told = next(one.text for one in statements(study) if one.text.startswith("Noise floor of this study (cpu): "))
+    assert "the same cell twice gave" in told and "a planted slowdown of 5 %" in told
+    measured = next(one.text for one in statements(study) if one.text.startswith("Measured on cpu"))
+    assert "20 runs of 2 cells in 1 workloads" in measured
