@@ -1,5 +1,6 @@
 # The report: one page that works offline, made of tables and figures.
-REPORT_FILES = [Path(workflow.basedir) / "scripts/whichdevice/report" / name for name in ("template.html", "style.css")]
+REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
+REPORT_FILES = [REPORT_FOLDER / name for name in ("template.html", "costs.html", "style.css")]
 
 
 rule page:

@@ -15,7 +15,7 @@ class FashionCnn(ImageClassifier):
         source="tensorflow/tpu tools/colab fashion_mnist, 2018; Lee, 2018",
         batch_size=1024,
         epochs=10,
-        target=Target(0.91, "tensorflow/tpu notebook, 2018: .9184 after 10 epochs of 100 steps"),
+        target=Target(0.91, "tensorflow/tpu notebook, 2018: .9184 after 10 epochs of 100 steps", standin=0.7),
     )
     dataset = "fashion_mnist"
     scale = 1.0  # the first batch norm normalises

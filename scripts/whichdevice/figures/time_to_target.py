@@ -1,0 +1,160 @@
+"""Quality against what it took: time, money and energy, with the Pareto front and the target."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import ScalarFormatter
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+from whichdevice.tables.columns import CELL
+from whichdevice.tables.prices import SECONDS
+from whichdevice.tables.time_to_target import START
+
+TITLE = "What a quality takes"
+CAPTION = (
+    "Quality at the end of each learned epoch against the time since process start (start, data, model and "
+    "compilation included), its price, and the energy of the epochs by the device's own meter, each with validation; "
+    "logarithmic axes. A line is one cell, its seeds averaged. The large marker is the epoch by which half the seeds "
+    "reached the target (dotted); where they never did, there is none. Grey: the Pareto front, which nothing here "
+    "beats in both directions. Money without a price and energy without a meter have no panel."
+)
+CATEGORY = "Cost"
+MOST_LINES = 6
+PANELS = {
+    "seconds": "seconds from process start",
+    "usd": "US dollars from process start",
+    "joules": "joules of the epochs",
+}
+MISSING = {"usd": "; no device has a price", "joules": "; no device has a meter"}
+NAMES = {
+    "validation_metric": "validation {}",
+    "metric": "training {}",
+    "validation_loss": "validation loss",
+    "loss": "training loss",
+}
+
+
+def draw(study: StudyResults) -> Figure:
+    """A row per workload, a panel for each of time, money and energy that has data."""
+    cells = series.whole_data(study.time_to_target)
+    if cells.empty:
+        return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
+    points = _points(study, cells)
+    shown = [name for name in PANELS if points[name].notna().any()]
+    workloads = cells["workload"].drop_duplicates().tolist()
+    figure = style.new_figure(3.1 * len(shown) + 2.6, 2.35 * len(workloads) + 1.0)
+    grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
+    for row, workload in enumerate(workloads):
+        own = cells[cells["workload"] == workload]
+        lines = list(_lines(_telling(own), study))
+        for axes, name in zip(grid[row], shown, strict=True):
+            _panel(axes, points, lines, name, own.iloc[0])
+            if row == len(workloads) - 1:
+                axes.set_xlabel(PANELS[name])
+        grid[row][0].set_title(f"{workload}, {_target(own.iloc[0])}", parse_math=False)
+        grid[row][0].set_ylabel(_quality(own.iloc[0]), parse_math=False)
+        handles = [Line2D([], [], label=label, markersize=4, **look) for label, _, look in lines]
+        grid[row][-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+    seeds = cells["n_seeds"].dropna().astype(int)
+    n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+    cut = "; more settings in the tables" if any(_cut(cells)) else ""
+    missing = [told for name, told in MISSING.items() if name not in shown]
+    style.footnote(figure, f"seeds per line: {n}; grey: Pareto front{cut}{''.join(missing)}")
+    return figure
+
+
+def _points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
+    """Quality and what it took after each epoch of each cell, means over its runs; an epoch that all runs learned."""
+    runs = study.runs[(study.runs["status"] == "ok") & (study.runs["evidence"] == "measured")]
+    hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
+    start = runs.set_index("run")[START].astype("float64").sum(axis=1, skipna=False)
+    epochs = study.epochs[study.epochs["run"].isin(runs["run"])].sort_values(["run", "epoch"], kind="stable")
+    epochs = epochs.merge(cells[[*CELL, "source", "quantity"]], on=[*CELL, "source"])
+    spent = epochs["seconds"] + epochs["validation_seconds"].fillna(0)
+    seconds = spent.groupby(epochs["run"]).cumsum() + epochs["run"].map(start)
+    quality = pd.Series(np.nan, epochs.index)
+    for name, part in epochs.groupby("quantity"):
+        quality.loc[part.index] = part[name]
+    epochs = epochs.assign(
+        quality=quality,
+        seconds=seconds,
+        usd=seconds / SECONDS * epochs["device"].map(hourly).astype("float64"),
+        joules=epochs["joules"].groupby(epochs["run"]).cumsum(),
+    )
+    groups = epochs.groupby([*CELL, "epoch"], dropna=False, sort=False)
+    points = groups[["quality", *PANELS]].mean().reset_index()
+    runs_there = groups["run"].nunique().to_numpy()
+    return points[runs_there == points.assign(n=runs_there).groupby(CELL, dropna=False)["n"].transform("max")]
+
+
+def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+    """Each cell with its label and look: a colour for each device, a marker for each cell of one."""
+    colours = style.device_colours(study)
+    labels = series.labels(cells, [*series.SERIES_AXES, "batch_size"])
+    place = cells.groupby("device", sort=False).cumcount()
+    for label, number, index in zip(labels, place, cells.index, strict=True):
+        cell = cells.loc[[index]]
+        look = {"color": colours[cell["device"].iloc[0]], "marker": style.MARKERS[number % len(style.MARKERS)]}
+        yield label, cell, look | {"linestyle": ["-", "--", ":", "-."][number % 4]}
+
+
+def _telling(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
+    each = max(1, MOST_LINES // cells["device"].nunique())
+    return cells if len(cells) <= MOST_LINES else cells.groupby("device", sort=False).head(each)
+
+
+def _cut(cells: pd.DataFrame) -> Iterator[bool]:
+    yield from (len(own) > len(_telling(own)) for _, own in cells.groupby("workload", sort=False))
+
+
+def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.Series) -> None:
+    higher, target = first["better"] == "higher", first["target"]
+    drawn = []
+    for _, row, look in lines:
+        cell = row.iloc[0]
+        curve = points.merge(row[CELL], on=CELL)
+        curve = curve[curve[name].notna() & curve["quality"].notna()]
+        axes.plot(curve[name], curve["quality"], markersize=3.5, zorder=3, **look)
+        drawn.append(curve[[name, "quality"]])
+        if cell["epochs_median"] < np.inf:
+            last = curve[curve["epoch"] >= cell["epochs_median"]].head(1)
+            axes.plot(last[name], last["quality"], look["marker"], color=look["color"], markersize=9, zorder=4)
+    if pd.notna(target):
+        axes.axhline(target, color=style.BLACK, ls=":", lw=1)
+    _front(axes, pd.concat(drawn).to_numpy(float), higher)
+    if any(len(curve) for curve in drawn):
+        style.log_axis(axes, "x", np.concatenate([curve[name].to_numpy(float) for curve in drawn]))
+    if not higher:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_formatter(style.FuncFormatter(lambda value, _: style.number(value)))
+
+
+def _front(axes: Axes, points: np.ndarray, higher: bool) -> None:
+    """What nothing beats in both directions, as steps."""
+    if len(points) < 2:
+        return
+    ordered = points[np.lexsort((-points[:, 1] if higher else points[:, 1], points[:, 0]))]
+    best = np.maximum.accumulate(ordered[:, 1]) if higher else np.minimum.accumulate(ordered[:, 1])
+    kept = np.concatenate([[True], best[1:] != best[:-1]])
+    axes.plot(
+        ordered[kept, 0], best[kept], color="#b5b5b5", lw=5, drawstyle="steps-post", zorder=1, solid_capstyle="round"
+    )
+
+
+def _target(row: pd.Series) -> str:
+    if pd.isna(row["target"]):
+        return str(row["target_source"]).split(":")[0]
+    return f"target {style.number(row['target'])} ({str(row['target_source']).split(':')[0].split(';')[0]})"
+
+
+def _quality(row: pd.Series) -> str:
+    better = "" if row["better"] == "higher" else "\n(lower is better)"
+    return NAMES[str(row["quantity"])].format(row["metric"]) + better

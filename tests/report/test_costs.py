@@ -1,0 +1,90 @@
+"""What the page says of cost, energy and targets: no claim without a price, a meter or a verdict."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from synthetic_energy import metered
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.figures.results import StudyResults
+from whichdevice.records.schema import Energy, Record
+from whichdevice.report.costs import cost_section
+from whichdevice.tables.write import write_tables
+
+ROOT = Path(__file__).parents[2]
+
+
+def section(
+    folder: Path,
+    change: Callable[[Run, Record], Record],
+    usd: float | None = None,
+    repeats: int = 4,
+    target: float = 0.9,
+) -> dict[str, Any]:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu", usd_per_hour=usd), "gpu": Device(kind="gpu", usd_per_hour=usd)},
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024], target=target)},
+        measure=Measure(repeats=repeats),
+        train=Train(epochs=4, repeats=2),
+    )
+    config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    return cost_section(StudyResults(config, folder / "tables"))
+
+
+def without_meter(run: Run, record: Record) -> Record:
+    record.energy = Energy(reason="no meter: no RAPL counter")
+    return record
+
+
+def with_meter(run: Run, record: Record) -> Record:
+    return metered(record)
+
+
+def test_without_price_and_meter_it_only_says_what_is_missing(tmp_path: Path) -> None:
+    found = section(tmp_path, without_meter)
+    assert (found["sentences"], found["rows"]) == ([], [])
+    assert found["prices"][0] == "cpu: no price: set devices.cpu.usd_per_hour"
+    assert found["meters"] == ["cpu: no meter: no RAPL counter", "gpu: no meter: no RAPL counter"]
+
+
+def test_the_cheapest_and_the_most_frugal_are_named_with_interval_verdict_and_n(tmp_path: Path) -> None:
+    money, energy = section(tmp_path, with_meter, usd=2.0)["sentences"]
+    assert money.startswith("Cheapest: mnist_cnn float32: ") and energy.startswith("Most frugal: mnist_cnn float32: ")
+    assert "USD [" in money and "per million images on gpu (tensorflow, b" in money
+    assert "times as much: more, n = 4" in money
+
+
+def test_one_repeat_names_no_cheapest(tmp_path: Path) -> None:
+    money, energy = section(tmp_path, with_meter, usd=2.0, repeats=1)["sentences"]
+    assert money.startswith("Cheapest so far, undecided: ") and energy.startswith("Most frugal so far, undecided: ")
+
+
+def test_a_reading_as_short_as_the_meters_update_is_told(tmp_path: Path) -> None:
+    meters = section(tmp_path, with_meter)["meters"]
+    assert meters[0] == "cpu: RAPL of 1 processor package, 100 W over the steady windows"
+    assert "may hide up to" in meters[1] and meters[1].endswith("take more measure.seconds")
+
+
+def test_a_mean_stands_only_where_every_seed_got_there(tmp_path: Path) -> None:
+    def diverging(run: Run, record: Record) -> Record:
+        for epoch in record.epochs if run.repeat == 2 and run.cell.device == "gpu" else []:
+            epoch.validation_metric = 0.1
+        return record
+
+    rows = {row["where"]: row for row in section(tmp_path, diverging)["targets"]}
+    cpu, gpu = rows["cpu b256"], rows["gpu b256"]
+    assert (cpu["reached"], cpu["target"]) == ("2 of 2", "validation accuracy ≥ 0.9")
+    assert cpu["epochs"][1].startswith("[") and cpu["usd"] == ("–", "")
+    assert (gpu["reached"], gpu["epochs"]) == ("1 of 2", ("never", "median"))
+    assert gpu["note"].startswith("best 0.") and gpu["note"].endswith("in 4 epochs")
+
+
+@pytest.mark.parametrize("target", [0.9999])
+def test_a_target_that_nobody_reached_is_never(tmp_path: Path, target: float) -> None:
+    rows = section(tmp_path, with_meter, target=target)["targets"]
+    assert {row["seconds"] for row in rows} == {("never", "median")}
