@@ -82,6 +82,13 @@ def test_utilisation_stands_beside_throughput_and_never_above_its_roof(tables) -
     assert (stream["bound"], stream["of_roof"]) == ("memory", pytest.approx(1.0))
 
 
+def test_a_study_without_any_record_has_empty_tables(tmp_path: Path) -> None:
+    config, _ = synthetic.write_study(study_of(), tmp_path, change=lambda run, record: None)
+    write_tables(config, [], PUBLISHED, tmp_path / "tables")
+    for name in ("limits", "roofline", "breakdown"):
+        assert read_table(tmp_path / "tables" / f"{name}.csv", TABLES[name]).empty
+
+
 def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: Path) -> None:
     found = tables_of(study_of(workloads={"mnist_cnn": Workload(batch_size=[256])}), tmp_path)
     assert found["limits"].empty

@@ -96,8 +96,8 @@ class Backend(ABC):
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """Place the data and build the loop that the request names; nothing is traced or compiled yet."""
 
-    def operation_gaps(self, run: Callable[[], object]) -> float | None:
-        """Seconds of a run in which the host prepared the next operation and none ran; None where that is unknown."""
+    def gap_share(self, run: Callable[[], object]) -> float | None:
+        """Share of a run in which the host prepared the next operation and none ran; None where that is unknown."""
         return None
 
     @abstractmethod

@@ -119,11 +119,11 @@ class Torch(Backend):
         loop = self._team.together("training", build, workload, model, train, nothing)[0]
         return ReplicatedTraining(self._team, loop, model, self.request.replicas)
 
-    def operation_gaps(self, run: Callable[[], object]) -> float | None:
+    def gap_share(self, run: Callable[[], object]) -> float | None:
         """Where Python launches operations one by one and each ends before the next: eager steps on a CPU."""
-        from whichdevice.backends.torch_gaps import gaps
+        from whichdevice.backends.torch_gaps import gap_share
 
-        return gaps(run) if self.request.kind == "cpu" and self._steps == "eager" else None
+        return gap_share(run) if self.request.kind == "cpu" and self._steps == "eager" else None
 
     def flags(self) -> Mapping[str, str]:
         """How steps run, compiler, threads and precision, as PyTorch is really set."""

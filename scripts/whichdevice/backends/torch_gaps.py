@@ -2,31 +2,24 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 
-def gaps(run: Callable[[], object]) -> float:
-    """Seconds of the run in which no operation ran, at least.
-
-    The profiler slows the run; what it adds (against a run without it) is taken off the gaps, although part of it
-    falls into the operations: hence "at least".
-    """
-    began = time.perf_counter()
-    run()
-    alone = time.perf_counter() - began
+def gap_share(run: Callable[[], object]) -> float:
+    """Share of the run in which no operation ran, at most: the profiler's own work falls mostly into the gaps."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         began = time.perf_counter()
         run()
-        watched = time.perf_counter() - began
-    return max(0.0, watched - covered(profile.events()) - (watched - alone))
+        seconds = time.perf_counter() - began
+    spans = [(event.time_range.start / 1e6, event.time_range.end / 1e6) for event in profile.events() or ()]
+    return max(0.0, 1 - covered(spans) / seconds)
 
 
-def covered(events: Any) -> float:
-    """Seconds covered by at least one of the profiler's events, whatever their nesting and thread."""
-    total = end = 0.0
-    for start, stop in sorted((event.time_range.start, event.time_range.end) for event in events):
-        total += max(0.0, stop - max(start, end))
-        end = max(end, stop)
-    return total / 1e6
+def covered(spans: list[tuple[float, float]]) -> float:
+    """Length covered by at least one of the spans (start, end), whatever their nesting."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -21,13 +21,14 @@ from whichdevice.workloads.batch_order import BatchOrder
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 2
+STEPS_OF_ONE_WEIGHT = 64  # at least: they are quick, and a difference of few would be noise
 AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
 METHOD = (
     "input: as timed, less the same loop on one batch in place. host: {host}. other: what a call of the loop "
     "costs whatever its steps, by the loop around one weight, over the {steps} steps of a call. compute: the rest"
 )
 HOST_BY_LOOP = "the same loop around a model of one weight"
-HOST_BY_GAPS = "time in which no operation ran, by the framework's profiler, less what the profiler adds"
+HOST_BY_GAPS = "time in which no operation ran, by the framework's profiler, whose own work it holds"
 Round = dict[str, tuple[int, float]]
 
 
@@ -80,8 +81,7 @@ def _broken_down(
         for count in (1, min(steps, 2)):  # traced and compiled
             variant_loop.run(order.take(count))
     rounds = _rounds(variants, order, steps, request.seconds * SHARE)
-    gaps = backend.operation_gaps(partial(variants[ONE_BATCH].run, order.take(steps)))
-    return split_up(rounds, None if gaps is None else gaps / steps)
+    return split_up(rounds, backend.gap_share(partial(variants[ONE_BATCH].run, order.take(steps))))
 
 
 def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int, budget: float) -> list[Round]:
@@ -93,23 +93,24 @@ def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int,
         return timed(lambda asked: partial(loop.run, order.take(asked)), count)
 
     while len(rounds) < LEAST_ROUNDS or spent < budget:
-        found = {name: (steps, seconds(loop, steps)) for name, loop in variants.items()}
+        counts = {name: max(steps, STEPS_OF_ONE_WEIGHT) if name == ONE_WEIGHT else steps for name in variants}
+        found = {name: (counts[name], seconds(loop, counts[name])) for name, loop in variants.items()}
         found[ONE_STEP] = (1, seconds(variants[ONE_WEIGHT], 1))
         rounds.append(found)
         spent += sum(took for _, took in found.values())
     return rounds
 
 
-def split_up(rounds: list[Round], gaps: float | None = None) -> Breakdown:
+def split_up(rounds: list[Round], gap_share: float | None = None) -> Breakdown:
     """Parts of a step, in seconds, that add up to the loop's own step time in these rounds.
 
-    `gaps`: seconds a step in which no operation ran, where the framework can tell. A difference that noise makes
-    negative is 0, with a note; compute takes what is left.
+    `gap_share`: of the step on one batch, when no operation ran, where the framework can tell. A difference that
+    noise makes negative is 0, with a note; compute takes what is left.
     """
     steps = rounds[0][AS_TIMED][0]
     seconds = {name: float(np.mean([found[name][1] for found in rounds])) for name in rounds[0]}
     step_time = seconds[AS_TIMED] / steps
-    each_step = (seconds[ONE_WEIGHT] - seconds[ONE_STEP]) / (steps - 1)
+    each_step = (seconds[ONE_WEIGHT] - seconds[ONE_STEP]) / (rounds[0][ONE_WEIGHT][0] - 1)
     notes: list[str] = []
 
     def part(name: str, value: float, left: float) -> float:
@@ -120,11 +121,11 @@ def split_up(rounds: list[Round], gaps: float | None = None) -> Breakdown:
         return float(np.clip(value, 0, left))
 
     left = step_time
-    host = part("host", each_step if gaps is None else gaps, left)
+    host = part("host", each_step if gap_share is None else gap_share * seconds[ONE_BATCH] / steps, left)
     other = part("other", (seconds[ONE_STEP] - each_step) / steps, left := left - host)
     fed = part("input", (seconds[AS_TIMED] - seconds[ONE_BATCH]) / steps, left := left - other)
     return Breakdown(
-        method=METHOD.format(host=HOST_BY_LOOP if gaps is None else HOST_BY_GAPS, steps=steps),
+        method=METHOD.format(host=HOST_BY_LOOP if gap_share is None else HOST_BY_GAPS, steps=steps),
         step_time=step_time,
         input=fed,
         host=host,

@@ -47,13 +47,13 @@ def breakdown_row(record: Record) -> dict[str, Any]:
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
     """A row for each cell with a run that was broken down."""
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for _, group in good.groupby(CELL, dropna=False, sort=False):
         seconds = group[["broken_down", *(f"{name}_time" for name in PARTS)]].astype(float).mean()
         first = group.iloc[0]
         rows.append(
             {name: first[name] for name in [*CELL, "kind", "source"]}
-            | seconds.drop("broken_down").to_dict()
+            | {f"{name}_time": seconds[f"{name}_time"] for name in PARTS}
             | {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
             | {
                 "step_time": seconds["broken_down"],

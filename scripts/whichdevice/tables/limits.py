@@ -70,10 +70,11 @@ def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
 
 def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> Iterator[dict[str, Any]]:
     both = pd.concat([products, streams.assign(product="float32")])
-    for (device, backend, product), _ in both.groupby(["device", "backend", "product"], sort=False):
+    for key, _ in both.groupby(["device", "backend", "product"], sort=False):
+        device, backend, product = (str(part) for part in key)
         own = products[(products["device"] == device) & (products["product"] == product)]
         moved = streams[streams["device"] == device]
-        row = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
+        row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
         for best in (_best(own[own["backend"] == backend], "tflops"), _best(moved[moved["backend"] == backend], "gbs")):
             if best is not None:
                 row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
@@ -93,7 +94,7 @@ def _note(row: dict[str, Any], cache: Any) -> str | None:
 
 def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
     cells = cells[cells[column].notna()]
-    return None if cells.empty else cells.loc[cells[column].idxmax()]
+    return None if cells.empty else cells.iloc[int(cells[column].to_numpy(float).argmax())]
 
 
 def _number(best: pd.Series) -> dict[str, Any]:

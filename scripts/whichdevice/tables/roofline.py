@@ -46,11 +46,12 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
         ["device", "product", "device_peak_tflops", "device_bandwidth_gbs", "sheet_tflops"]
     ]
     cells = cells.assign(product=product_format(cells)).merge(roofs, on=["device", "product"], how="left")
-    bandwidth = cells["device"].map(limits.groupby("device")["device_bandwidth_gbs"].max())  # whatever the format
+    bandwidths = limits.groupby("device")["device_bandwidth_gbs"].max()  # whatever the format
+    bandwidth = cells["device"].map(bandwidths).astype(float)
     peak, scale = cells["device_peak_tflops"], cells["tflops"] / cells["throughput"]
     intensity = cells["flops_per_step"] / cells["bytes_per_step"].where(cells["bytes_per_step"] > 0)
     by_memory = intensity * bandwidth / 1e3
-    roof = np.minimum(peak, by_memory)
+    roof = pd.concat([peak, by_memory], axis=1).min(axis=1, skipna=False)
     ends = {f"tflops_{end}": cells[f"throughput_{end}"] * scale for end in ("low", "high")}
     return table(
         cells.assign(

@@ -1,0 +1,59 @@
+"""Where the time of a training step goes."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+from whichdevice.tables.breakdown import PARTS
+
+TITLE = "Where a step's time goes"
+CAPTION = (
+    "Shares of a training step, found by leaving parts out. Input: the loop as timed, less the same loop on one batch "
+    "in place. Host: the same loop around a model of one weight; in eager PyTorch on a CPU, the time in which no "
+    "operation ran. Other: starting a call of the loop, waiting for it and reading its result. Compute: the rest, the "
+    "framework's own scheduling of operations included. On a GPU, host time may be hidden behind compute."
+)
+CATEGORY = "Speed"
+MOST_ROWS = 24
+SHADES = {"input": style.ORANGE, "host": style.PURPLE, "compute": style.BLUE, "other": "#bbbbbb"}
+HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
+AXES = ["workload", "device", "backend", "loop", "precision", "batch_size", "sequence_length"]
+
+
+def draw(study: StudyResults) -> Figure:
+    """A stacked bar per cell, its step time beside it."""
+    cells = series.whole_data(study.breakdown)
+    if cells.empty:
+        return style.empty(study, "No step was broken down (measure.breakdown).")
+    shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
+    names = [" ".join(name.split()) for name in series.labels(shown, AXES)]
+    figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
+    axes = figure.add_subplot()
+    left = shown["compute_share"].to_numpy(float) * 0
+    for part in PARTS:
+        width = 100 * shown[f"{part}_share"].to_numpy(float)
+        axes.barh(range(len(shown)), width, left=left, color=SHADES[part], hatch=HATCHES[part], height=0.72, label=part)
+        left = left + width
+    for place, seconds in enumerate(shown["step_time"]):
+        text = f"{style.number(seconds * 1e3)} ms"
+        axes.annotate(text, (100, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
+    axes.set_yticks(range(len(names)), names, fontsize=8, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(0, 112)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel("share of the step (%)")
+    axes.grid(False, axis="y")
+    figure.legend(loc="outside upper right", ncols=len(PARTS))
+    counts = sorted({int(n) for n in shown["n"]})
+    noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
+    more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
+    style.footnote(figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}")
+    return figure
+
+
+def _one_each(cells: pd.DataFrame) -> pd.DataFrame:
+    """The largest batch of each workload, device, backend and loop, in the order of the table."""
+    ordered = cells.sort_values("batch_size", kind="stable")
+    kept = ordered.drop_duplicates(["workload", "device", "backend", "loop"], keep="last")
+    return cells.loc[cells.index.isin(kept.index)].sort_values("workload", kind="stable")

@@ -1,0 +1,135 @@
+"""How far each workload is from its device's measured limits."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Roofline: each workload against its device's limits"
+CAPTION = (
+    "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory stream of "
+    "the device, over all backends; dashed ones are a sheet's. Points are each workload's fastest cell in each number "
+    "format (of the matrix product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; "
+    "the bytes are the fewest that a step must move, so that real points lie at the same height but further left."
+)
+CATEGORY = "Speed"
+MOST_PANELS = 4
+FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
+
+
+class Look(NamedTuple):
+    """How one workload is drawn, and its number in the plot."""
+
+    marker: str
+    number: int
+
+
+def draw(study: StudyResults) -> Figure:
+    """A panel per device; a colour per number format, a marker per workload."""
+    cells = series.whole_data(study.roofline[study.roofline["intensity"].notna()])
+    cells = cells[cells["unit"] != "gigabyte"]  # which is the slope itself
+    limits = study.limits[study.limits["ridge"].notna()]
+    devices = [name for name in study.devices if name in set(limits["device"])]
+    if not devices:
+        return style.empty(study, "No matrix product and no memory stream were measured, so there is no roof.")
+    shown = devices[:MOST_PANELS]
+    best = _one_each(cells, study)
+    names = best["workload"].unique()
+    looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}
+    figure = style.new_figure(max(7.6, 4.3 * len(shown) + 2.4), 4.8)
+    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    for panel, device in zip(panels, shown, strict=True):
+        _panel(panel, limits[limits["device"] == device], best[best["device"] == device], looks)
+        panel.set_title(device, parse_math=False)
+        panel.set_xlabel("FLOP / byte, analytic (an upper bound)")
+    panels[0].set_ylabel("TFLOP/s, measured")
+    formats = set(best["product"]) | set(limits["product"])
+    figure.legend(handles=[*_legend(looks, formats)], loc="outside right upper", fontsize=7.5)
+    more = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
+    style.footnote(figure, style.runs_note(best["n"]) + more)
+    return figure
+
+
+def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
+    """The fastest cell of each workload file in each number format on each device."""
+    named = study.study.workloads
+    modules = cells["workload"].map({name: workload.module or name for name, workload in named.items()})
+    cells = cells.assign(module=modules.fillna(cells["workload"]))
+    return cells.loc[cells.groupby(["device", "module", "product"], sort=False)["tflops"].idxmax()]
+
+
+def _panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
+    roofs = limits.drop_duplicates("product").sort_values("device_peak_tflops")
+    ridges, found = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
+    span = np.array([min([*ridges, *found]) / 4, max([*ridges, *found]) * 25])
+    for _, roof in roofs.iterrows():
+        colour = FORMATS.get(str(roof["product"]), style.BLACK)
+        _roof(axes, span, roof["device_peak_tflops"], roof["device_bandwidth_gbs"], colour, "-")
+        if pd.notna(roof["sheet_tflops"]) and pd.notna(roof["sheet_gbs"]):
+            _roof(axes, span, roof["sheet_tflops"], roof["sheet_gbs"], colour, "--")
+    _peaks(axes, roofs, span[1])
+    measured = [*cells["tflops_low"], *cells["tflops"], *roofs["device_peak_tflops"]]
+    low, high = np.nanmin(measured), np.nanmax(roofs[["device_peak_tflops", "sheet_tflops"]].to_numpy(float))
+    style.log_axis(axes, "x", span)
+    style.log_axis(axes, "y", [low / 6, high])
+    axes.set_xlim(*span)
+    axes.set_ylim(low / 6, high * 2.2)
+    _points(axes, cells.sort_values("intensity"), looks)
+    bandwidth = style.number(roofs["device_bandwidth_gbs"].iloc[0])
+    axes.text(0.03, 0.965, f"slope: {bandwidth} GB/s, measured", transform=axes.transAxes, va="top", fontsize=7.5)
+
+
+def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:
+    """The measured peaks in figures: above their roofs, the lower of two close ones below."""
+    peaks = roofs["device_peak_tflops"].to_numpy(float)
+    for place, (_, roof) in enumerate(roofs.iterrows()):
+        crowded = place + 1 < len(peaks) and peaks[place + 1] < 1.6 * peaks[place]
+        text = f"{style.number(peaks[place])} {roof['product']}"
+        colour = FORMATS.get(str(roof["product"]), style.BLACK)
+        look: dict[str, Any] = {"ha": "right", "va": "top" if crowded else "bottom", "fontsize": 7.5, "color": colour}
+        axes.annotate(text, (right, peaks[place]), (-3, -3 if crowded else 2), textcoords="offset points", **look)
+
+
+def _roof(axes: Axes, span: np.ndarray, tflops: float, gigabytes: float, colour: str, dashes: str) -> None:
+    x = np.array([span[0], np.clip(1e3 * tflops / gigabytes, *span), span[1]])
+    axes.plot(x, np.minimum(x * gigabytes / 1e3, tflops), color=colour, ls=dashes, lw=1.6 if dashes == "-" else 1.1)
+
+
+def _points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
+    """Each point with its interval, and in a row below all of them its number, led to it by a thin line."""
+    count = len(cells)
+    middle = 0.62 if count < 2 else float(np.clip(_across(axes, cells["intensity"].median()), 0.3, 0.7))
+    places = middle + (np.arange(count) - (count - 1) / 2) * min(0.06, 0.9 / max(count, 1))
+    for across, (_, cell) in zip(places, cells.iterrows(), strict=True):
+        look, value = looks[cell["workload"]], cell["tflops"]
+        colour = FORMATS.get(str(cell["product"]), style.BLACK)
+        ends = np.array([[value - cell["tflops_low"]], [cell["tflops_high"] - value]])
+        bars = np.clip(ends, 0, None) if np.isfinite(ends).all() else None
+        axes.errorbar(cell["intensity"], value, yerr=bars, fmt=look.marker, color=colour, capsize=2.5, elinewidth=1)
+        axes.annotate(
+            str(look.number), (cell["intensity"], value), (across, 0.05), textcoords="axes fraction", ha="center",
+            fontsize=8, color=colour, arrowprops={"arrowstyle": "-", "color": style.GREY, "lw": 0.6, "shrinkB": 4},
+        )  # fmt: skip
+
+
+def _across(axes: Axes, x: float) -> float:
+    """Where x lies between the left and the right of a logarithmic axis."""
+    low, high = axes.get_xlim()
+    return float(np.log(x / low) / np.log(high / low))
+
+
+def _legend(looks: dict[str, Look], formats: set[str]) -> Iterator[Any]:
+    for name, colour in FORMATS.items():
+        if name in formats:
+            yield Line2D([], [], color=colour, lw=3, label=name)
+    yield Line2D([], [], color=style.GREY, label="roof, measured")
+    yield Line2D([], [], color=style.GREY, ls="--", lw=1.1, label="roof, sheet")
+    for name, look in looks.items():
+        yield Line2D([], [], ls="", marker=look.marker, color=style.GREY, label=f"{look.number}  {name}")
