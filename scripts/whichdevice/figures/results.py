@@ -13,9 +13,10 @@ import pandas as pd
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.tables import comparison
-from whichdevice.tables.columns import read_table
+from whichdevice.tables.columns import CELL, read_table
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.write import TABLES
 
@@ -184,6 +185,21 @@ class StudyResults:
                 if (content := _load(Path(run["record"]), name)) is not None:
                     yield Shown(run, content)
                     break
+
+    def runs_of(self, cell: pd.Series) -> list[pd.Series]:
+        """The good runs of a row of `summary`, by repeat."""
+        good = self.runs[self.runs["status"] == "ok"].sort_values("repeat", kind="stable")
+        same = pd.Series(True, good.index)
+        for axis in CELL:
+            same &= good[axis].isna() if pd.isna(cell[axis]) else (good[axis] == cell[axis]).fillna(False)
+        return [run for _, run in good[same].iterrows()]
+
+    def record(self, run: pd.Series) -> Record | None:
+        """The record of a row of `runs`, or None where it cannot be read."""
+        try:
+            return read_record(Path(run["record"]))
+        except StudyError:
+            return None
 
 
 def _load(record_path: Path, name: str) -> Any:
