@@ -85,7 +85,7 @@ SAYS = {
     "published_against_measured": ["mnist_official b1024", "published, tpu", "doubtful"],
     "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
     "scaling": ["several replica counts"],
-    "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5  shakespeare_lstm", "bfloat16"],
+    "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
     "breakdown": ["input", "host", "compute", "other", "mnist_cnn tensorflow", "ms"],
     "tpu_generations": ["No step was compiled for a TPU"],
     "time_to_target": ["mnist_cnn, target 0.95 (chosen for stand-in data)", "seconds from process start", "no device has"],
