@@ -48,7 +48,7 @@ def draw(study: StudyResults) -> Figure:
     points = _points(study, cells)
     shown = [name for name in PANELS if points[name].notna().any()]
     workloads = cells["workload"].drop_duplicates().tolist()
-    figure = style.new_figure(3.1 * len(shown) + 2.6, 2.35 * len(workloads) + 1.0)
+    figure = style.new_figure(max(7.5, 3.1 * len(shown) + 2.6), 2.35 * len(workloads) + 1.0)
     grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
     for row, workload in enumerate(workloads):
         own = cells[cells["workload"] == workload]
@@ -65,7 +65,7 @@ def draw(study: StudyResults) -> Figure:
     n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     cut = "; more settings in the tables" if any(_cut(cells)) else ""
     missing = [told for name, told in MISSING.items() if name not in shown]
-    style.footnote(figure, f"seeds per line: {n}; grey: Pareto front{cut}{''.join(missing)}")
+    style.footnote(figure, f"seeds per line: {n}{cut}{''.join(missing)}")
     return figure
 
 
