@@ -1,0 +1,206 @@
+"""How honest the harness is on this machine: false alarms, planted slowdowns, disturbed runs.
+
+    python benchmarks/noise_floor.py [--blocks 24] [--seconds 1] [--folder FOLDER]
+
+Each block measures, as the workflow does and in random order, one cell twice, once slowed by 10 %, and once beside a
+load on one core: four processes of 7 seconds or so. Families of comparisons are then resampled from the blocks: a
+comparison takes `--repeats` blocks without replacement, each pair the same cell twice in a random order, so that by
+construction nothing differs. Comparisons share blocks: the rates are those of this sitting, not of 2,000 sittings.
+With --folder the records are kept there, and measured ones are not measured again.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from whichdevice.config.load import load_study, resolved, write_study  # noqa: E402
+from whichdevice.config.model import Study  # noqa: E402
+from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
+from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
+from whichdevice.host.noise import SLOWDOWN_BOUND  # noqa: E402
+from whichdevice.measuring.request import dataset_folder, dataset_of  # noqa: E402
+from whichdevice.records.schema import Record  # noqa: E402
+from whichdevice.records.store import read_record  # noqa: E402
+from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
+from whichdevice.tables.decision import FASTER, SLOWER, decided, paired  # noqa: E402
+
+LOADED = "beside_load"
+LOAD = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+FAMILIES, PLANTINGS = 2000, 20
+
+
+def main() -> None:
+    """Measure what is missing, then print each rate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=24, help="blocks of four processes")
+    parser.add_argument("--repeats", type=int, default=10, help="repeats of a comparison")
+    parser.add_argument("--family", type=int, default=6, help="comparisons of a family")
+    parser.add_argument("--seconds", type=float, default=1.0, help="steady state of each process")
+    parser.add_argument("--workload", default="mnist_official")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--slowdown", type=float, default=0.10)
+    parser.add_argument("--folder", type=Path, help="where the records stay; default: nowhere")
+    options = parser.parse_args()
+    if options.blocks < options.repeats:
+        parser.error("--blocks must be at least --repeats")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (options.folder or Path(scratch)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chdir(folder)
+        records = measured(study_of(options))
+    report(records, options)
+
+
+def study_of(options: argparse.Namespace) -> Study:
+    """A study of one cell: twice, slowed, and beside a load; no run is repeated, so that flags can be counted."""
+    cell = {"module": options.workload, "batch_size": options.batch_size, "fraction": 0.1, "epochs": 0}
+    return resolved(
+        load_study(
+            {
+                "study": "noise_floor",
+                "devices": {"cpu": {"kind": "cpu"}},
+                "data": {"source": "standin", "sources": {"mnist": "standin"}},
+                "measure": {"repeats": options.blocks, "seconds": options.seconds, "retry_disturbed": False,
+                            "breakdown": False},
+                "train": {"epochs": 0},
+                "compile": {"topologies": []},
+                "self_check": {"workload": options.workload, "batch_size": options.batch_size, "fraction": 0.1,
+                               "slowdown": options.slowdown},
+                "workloads": {LOADED: {**cell, "validation": False}},
+            }
+        )
+    )  # fmt: skip
+
+
+def measured(study: Study) -> list[Record]:
+    """The records of all runs, measured where they are missing, one process after the other."""
+    config = Path(study.root) / "config.yaml"
+    write_study(study, config)
+    name = dataset_of(study, FIRST)
+    if name is not None and not (dataset_folder(study, name) / "dataset.json").is_file():
+        prepare_dataset(name, "standin", None, 1, dataset_folder(study, name))
+    for run in measuring_order(study, study_runs(study)):
+        if not Path(run.record(study)).is_file():
+            with load_on(0) if run.cell.workload == LOADED else nullcontext():
+                _measure(config, Path(run.record(study)))
+    return [read_record(Path(run.record(study))) for run in study_runs(study)]
+
+
+def _measure(config: Path, record: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts/measure.py"), str(config), str(record)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    subprocess.run(command, check=True, env=environment, stderr=sys.stderr)
+
+
+@contextmanager
+def load_on(core: int) -> Iterator[None]:
+    """Somebody else's endless loop on one of our cores."""
+    cores = sorted(os.sched_getaffinity(0))
+    process = subprocess.Popen([sys.executable, "-c", LOAD, str(cores[core])])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def report(records: Sequence[Record], options: argparse.Namespace) -> None:
+    """Print every rate with what it is of."""
+    speeds = speeds_of(records)
+    random = np.random.default_rng(1)
+    alike, slowed = speeds[[FIRST, SECOND]].to_numpy(), speeds[[FIRST, SLOWED]].to_numpy()
+    n, family = options.repeats, options.family
+    same = [pairs_of(alike, n, random) for _ in range(FAMILIES * family)]
+    alarms = (judged(same, family) != "").any(axis=1).mean()
+    widths = [half_width(random.permutation(alike.ravel())[:n]) for _ in range(FAMILIES)]
+    spread = float(np.log(alike).std(axis=0, ddof=1).mean())
+    planted = [
+        pairs_of(slowed, n, random, shuffled=False) if place == 0 else pairs_of(alike, n, random)
+        for _ in range(PLANTINGS)
+        for place in range(family)
+    ]
+    verdicts = judged(planted, family)
+    found, elsewhere = (verdicts[:, 0] == SLOWER).sum(), (verdicts[:, 1:] != "").any(axis=1).sum()
+    print(f"{len(records)} processes, {len(speeds)} whole blocks of {options.workload}, batch {options.batch_size}")
+    print(f"The same cell twice: {alarms:.1%} of {FAMILIES} families of {family}, n = {n}, have a false alarm (≤ 5 %)")
+    print(f"Half-width of intervals, n = {n}: median {np.median(widths):.1%} (≤ 5 %)")
+    print(f"Standard deviation between processes {spread:.1%}: ±5 % takes n = {processes_for(0.05, spread)}")
+    print(f"Planted {options.slowdown:.0%}: found in {found} of {PLANTINGS} (≥ 80 %), elsewhere in {elsewhere} (0)")
+    _report_flags(records)
+
+
+def _report_flags(records: Sequence[Record]) -> None:
+    quiet = [record for record in records if record.asked.workload != LOADED]
+    loaded = [record for record in records if record.asked.workload == LOADED]
+    flagged = [record for record in quiet if record.noise.disturbed]
+    first = [record for record in quiet if _first_look(record) > SLOWDOWN_BOUND]
+    print(f"Quiet runs flagged: {rate(len(flagged), len(quiet))} (below 5 %); "
+          f"by first bursts alone it would be {len(first) / max(1, len(quiet)):.1%}")  # fmt: skip
+    for record in flagged:
+        print(f"    {record.run}: {'; '.join(record.noise.reasons)}")
+    print(f"Runs beside a load on one core flagged: {rate(sum(r.noise.disturbed for r in loaded), len(loaded))} (all)")
+
+
+def _first_look(record: Record) -> float:
+    """What one burst before and one after the run would have shown."""
+    before, after = record.noise.bursts_before[0][0], record.noise.bursts_after[0][0]
+    return max(before / after, after / before) - 1
+
+
+def speeds_of(records: Sequence[Record]) -> pd.DataFrame:
+    """Throughput by block and workload; blocks with a failed run are left out."""
+    rows = [(record.asked.repeat, record.asked.workload, record.steady.throughput) for record in records]
+    return pd.DataFrame(rows, columns=["block", "workload", "speed"]).pivot(
+        index="block", columns="workload", values="speed"
+    ).dropna()  # fmt: skip
+
+
+def pairs_of(speeds: np.ndarray, n: int, random: np.random.Generator, shuffled: bool = True) -> np.ndarray:
+    """Log-ratios of n blocks drawn without replacement; `shuffled`: either of a pair may be the baseline."""
+    drawn = np.log(speeds[random.permutation(len(speeds))[:n]])
+    return (drawn[:, 1] - drawn[:, 0]) * (random.choice([-1, 1], n) if shuffled else 1)
+
+
+def judged(comparisons: Sequence[np.ndarray], family: int) -> np.ndarray:
+    """What the project's own rule says, [families, comparisons]: faster, slower, or nothing."""
+    groups = np.repeat(np.arange(len(comparisons)), len(comparisons[0]))
+    found = paired(pd.Series(np.concatenate(comparisons)), pd.Series(groups))
+    verdicts = decided(found, pd.Series(found.index // family, found.index))["verdict"].to_numpy(str)
+    return np.where(np.isin(verdicts, [FASTER, SLOWER]), verdicts, "").reshape(-1, family)
+
+
+def half_width(speeds: np.ndarray) -> float:
+    """Half the width of the 95 % t-interval on logarithms, as a share."""
+    logs = np.log(speeds)
+    return float(np.expm1(stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))))
+
+
+def processes_for(width: float, spread: float) -> int:
+    """Smallest n whose interval has at most this half-width, at this standard deviation of the logarithms."""
+    return next(
+        n for n in range(2, 10_000) if np.expm1(stats.t.ppf(0.975, n - 1) * spread / np.sqrt(n)) <= width
+    )  # fmt: skip
+
+
+def rate(count: int, of: int) -> str:
+    """A share with its Clopper-Pearson interval."""
+    if not of:
+        return "0 of 0"
+    low, high = stats.binomtest(count, of).proportion_ci(method="exact")
+    return f"{count} of {of} = {count / of:.1%} [{low:.1%}, {high:.1%}]"
+
+
+if __name__ == "__main__":
+    main()

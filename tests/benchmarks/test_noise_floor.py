@@ -1,0 +1,58 @@
+"""The benchmark's rates on made-up speeds whose truth is known."""
+
+from argparse import Namespace
+
+import numpy as np
+import pytest
+import synthetic
+from benchmarks import noise_floor
+
+from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.records.schema import Noise, Record
+from whichdevice.study_runs import study_runs
+
+OPTIONS = Namespace(
+    blocks=12, repeats=8, family=4, seconds=1.0, workload="mnist_official", batch_size=128, slowdown=0.10
+)
+
+
+def records(spread: float, slowdown: float = 0.10) -> list[Record]:
+    """A record for each run: one speed with noise, slower where planted; disturbed beside a load."""
+    study, random, found = noise_floor.study_of(OPTIONS), np.random.default_rng(0), []
+    for run in study_runs(study):
+        record = synthetic.record_of(study, run)
+        slower = slowdown if run.cell.workload == SLOWED else 0.0
+        record.steady.throughput = 1000 / (1 + slower) * float(np.exp(random.normal(0, spread)))
+        disturbed = run.cell.workload == noise_floor.LOADED
+        record.noise = Noise(disturbed=disturbed, bursts_before=[[1.0], [1.0]], bursts_after=[[1.2], [1.0]])
+        found.append(record)
+    return found
+
+
+def test_one_cell_twice_slowed_and_beside_a_load():
+    study = noise_floor.study_of(OPTIONS)
+    assert {run.cell.workload for run in study_runs(study)} == {FIRST, SECOND, SLOWED, noise_floor.LOADED}
+    assert study.workloads[SLOWED].slowdown == 0.10 and not study.measure.retry_disturbed
+    assert len({workload.batch_size[0] for workload in study.workloads.values()}) == 1
+
+
+def test_it_prints_what_is_true_of_the_speeds(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(noise_floor, "FAMILIES", 300)
+    noise_floor.report(records(0.02), OPTIONS)
+    out = capsys.readouterr().out
+    assert "found in 20 of 20" in out and "elsewhere in 0" in out
+    assert "Quiet runs flagged: 0 of 36" in out and "by first bursts alone it would be 100.0%" in out
+    assert "on one core flagged: 12 of 12" in out
+    assert float(out.split("The same cell twice: ")[1].split("%")[0]) <= 8
+
+
+def test_a_small_slowdown_in_much_noise_is_not_found(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(noise_floor, "FAMILIES", 50)
+    noise_floor.report(records(0.2, slowdown=0.01), OPTIONS)
+    assert "found in 20 of 20" not in capsys.readouterr().out
+
+
+def test_the_number_of_processes_gives_the_width():
+    n = noise_floor.processes_for(0.05, 0.07)
+    rows = np.exp(np.random.default_rng(0).normal(0, 0.07, (2000, n)))
+    assert np.median([noise_floor.half_width(row) for row in rows]) == pytest.approx(0.05, rel=0.1)
