@@ -47,20 +47,20 @@ def breakdown_row(record: Record) -> dict[str, Any]:
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
     """A row for each cell with a run that was broken down."""
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
-    rows: list[dict[str, Any]] = []
-    for _, group in good.groupby(CELL, dropna=False, sort=False):
-        seconds = group[["broken_down", *(f"{name}_time" for name in PARTS)]].astype(float).mean()
-        first = group.iloc[0]
-        rows.append(
-            {name: first[name] for name in [*CELL, "kind", "source"]}
-            | {f"{name}_time": seconds[f"{name}_time"] for name in PARTS}
-            | {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
-            | {
-                "step_time": seconds["broken_down"],
-                "n": len(group),
-                "note": "; ".join(dict.fromkeys(group["breakdown_note"].dropna())) or None,
-                "method": first["breakdown_method"],
-                "evidence": "measured",
-            }
-        )
-    return table(rows, COLUMNS)
+    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
+    measured = ["broken_down", *(f"{name}_time" for name in PARTS)]
+    seconds = good[measured].astype(float).groupby(cell, sort=False).mean()
+    first = good[~cell.duplicated()].set_axis(seconds.index)
+    notes = good["breakdown_note"].dropna()
+    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
+    found = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
+    return table(
+        found.assign(
+            **shares,
+            n=cell.value_counts(),
+            note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),
+            method=first["breakdown_method"],
+            evidence="measured",
+        ),
+        COLUMNS,
+    )

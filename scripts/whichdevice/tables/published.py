@@ -111,7 +111,7 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; where no batch size is stated, the best of each kind."""
     cells = measured[measured["module"] == entry["workload"]]
-    cells = cells[[pd.notna(_value(matching, cell)) for _, cell in cells.iterrows()]]
+    cells = cells[_values(matching, cells).notna()]
     if cells.empty:
         return cells
     if batch_size := _number(entry["batch_size"]):
@@ -119,24 +119,25 @@ def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame)
     largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
     cells = cells[cells["fraction"] == largest]
     if not batch_size and not cells.empty:
-        values = pd.Series([_value(matching, cell) for _, cell in cells.iterrows()], cells.index, "float64")
+        values = _values(matching, cells)
         better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
         cells = cells.loc[better.groupby([cells["device"], cells["backend"], cells["precision"]], sort=False).idxmax()]
     return cells
 
 
-def _value(matching: Matching, cell: pd.Series) -> float | None:
-    """The measured value; an epoch that nobody ran in full is taken from the steps."""
-    value = cell[matching.column]
-    return cell["epoch_time"] if matching.column == "learned_epoch_time" and pd.isna(value) else value
+def _values(matching: Matching, cells: pd.DataFrame) -> pd.Series:
+    """The measured values; an epoch that nobody ran in full is taken from the steps."""
+    values = cells[matching.column].astype("float64")
+    return values.fillna(cells["epoch_time"].astype("float64")) if matching.column == "learned_epoch_time" else values
 
 
 def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> dict[str, Any]:
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
-    measured = float(_value(matching, cell) or float("nan")) * matching.scale
+    value = cell["epoch_time"] if computed else cell[matching.column]
+    measured = float(value or float("nan")) * matching.scale
     unlike = list(_unlike(entry, matching, cell))
     remarks = [*unlike, *_remarks(entry, matching, cell)]
-    value = _number(entry["value"])
+    theirs = _number(entry["value"])
     if computed:
         remarks.append("epoch time computed from steps")
     if entry.get("status") == DISPUTED:
@@ -145,7 +146,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
         "data": cell["source"],
         "measured": measured,
-        "ratio": measured / value if value and not unlike and entry.get("status") != DISPUTED else None,
+        "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
         "n": cell["n_ok" if computed else matching.n],
         "note": "; ".join(remarks) or None,
     }
