@@ -76,7 +76,7 @@ class NoiseWatch:
         again = self._calibrate(lambda found: found.change(calibration) <= 1 + SLOWDOWN_BOUND)
         timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
         findings = [
-            *_speed_findings(again.change(calibration)),
+            *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),
             *self._findings(before, after, STEAL_BOUND, "of the run"),
             *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
             *_throttling(clocks),
@@ -113,11 +113,15 @@ class NoiseWatch:
         ]
 
 
-def _speed_findings(change: float) -> list[Finding]:
-    text = "calibration ran {value:.0%} slower %s the run (bound {bound:.0%})"
+def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
+    both = {"after": (change - 1, on_one_core - 1), "before": (1 / change - 1, 1 / on_one_core - 1)}
     return [
-        Finding(change - 1, SLOWDOWN_BOUND, text.replace("%s", "after")),
-        Finding(1 / change - 1, SLOWDOWN_BOUND, text.replace("%s", "before")),
+        Finding(
+            slower,
+            SLOWDOWN_BOUND,
+            f"calibration ran {{value:.0%}} slower {when} the run (bound {{bound:.0%}}; on one core {one_core:+.0%})",
+        )
+        for when, (slower, one_core) in both.items()
     ]
 
 

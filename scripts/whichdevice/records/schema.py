@@ -217,7 +217,7 @@ class Noise(Part):
 
     calibration_before: float | None = None  # seconds of a fixed product on all cores, fastest
     calibration_after: float | None = None
-    calibration_change: float | None = None  # after / before, all cores or one core, whichever changed more
+    calibration_change: float | None = None  # after / before, on all cores
     bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core
     bursts_after: list[list[float]] = Field(default_factory=list)
     load_before: float | None = None  # one-minute load average
