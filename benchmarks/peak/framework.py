@@ -1,0 +1,162 @@
+"""One backend and one number format against the C loops, in one process; JSON lines. Started by benchmarks/peak.py.
+
+python benchmarks/peak/framework.py BACKEND PRECISION LOOP SETTINGS, the last two the compiled C program and JSON.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from whichdevice.backends import backend_class  # noqa: E402
+from whichdevice.host.affinity import thread_environment, usable_cores  # noqa: E402
+from whichdevice.measuring.events import Emitter  # noqa: E402
+from whichdevice.measuring.operation_run import run_operation  # noqa: E402
+from whichdevice.records.schema import Request  # noqa: E402
+from whichdevice.workloads import workload_class  # noqa: E402
+from whichdevice.workloads.base import Options  # noqa: E402
+
+
+def request_for(backend: str, precision: str, module: str, size: int, seconds: float) -> Request:
+    """What a study's `measure` would ask."""
+    return Request(
+        device="cpu", kind="cpu", replicas=1, workload=module, module=module, backend=backend, precision=precision,
+        batch_size=size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1, epochs=0,
+        steps_per_epoch=None, validation=False, learn=False, seconds=seconds, min_steps=4, timeout=600.0,
+        profile=False, dataset=None, source=None,
+    )  # fmt: skip
+
+
+def c_rate(loop: str, kind: str, seconds: float, mebibytes: int = 0) -> float | None:
+    """Operations or bytes per second of a C loop; None where the processor has no such instructions."""
+    done = subprocess.run([loop, kind, str(seconds), str(mebibytes or 1)], capture_output=True, text=True)
+    if done.returncode == 3:
+        return None
+    if done.returncode:
+        raise SystemExit(f"{kind}: the C loop ended with status {done.returncode}: {done.stderr.strip()}")
+    return float(done.stdout)
+
+
+def timed_rate(run: Callable[[int], object], per_step: float, seconds: float) -> float:
+    """Rate of as many steps as fill so many seconds; `run` waits for the last."""
+    run(1)
+    began = time.perf_counter()
+    run(2)
+    steps = max(2, round(seconds / ((time.perf_counter() - began) / 2)))
+    began = time.perf_counter()
+    run(steps)
+    return per_step * steps / (time.perf_counter() - began)
+
+
+def reported_rate(backend: Any, request: Request, per_step: float) -> float:
+    """Rate by the code that makes a record: its operands, warm-up, windows and sums."""
+    stream = io.StringIO()
+    workload = workload_class(request.module)(Options(request.batch_size, request.precision))
+    run_operation(backend, workload, request, 1e15, Emitter(stream))
+    parts = [json.loads(line) for line in stream.getvalue().splitlines()]
+    steady = next(part["value"] for part in parts if part.get("place") == "steady")
+    return per_step * steady["steps"] / steady["seconds"]
+
+
+def by_hand(backend: str, size: int, precision: str) -> Callable[[int], object]:
+    """A chain of products written with the framework alone: nothing of the package."""
+    random = np.random.default_rng(7)
+    host = [random.standard_normal((size, size), dtype=np.float32) / (size**0.5) ** turn for turn in range(2)]
+    if backend == "torch":
+        import torch
+
+        a, b = (torch.tensor(array).to(getattr(torch, precision)) for array in host)
+
+        def chain(steps: int) -> float:
+            state = a
+            with torch.no_grad():
+                for _ in range(steps):
+                    state = state @ b
+            return float(state[0, 0])
+
+        return chain
+    if backend == "jax":
+        import jax
+
+        a, b = (jax.numpy.asarray(array, precision) for array in host)
+        product = jax.jit(lambda state, factor: jax.numpy.matmul(state, factor, precision="highest"))
+
+        def chain_jax(steps: int) -> None:
+            state = a
+            for _ in range(steps):
+                state = product(state, b)
+            state.block_until_ready()
+
+        return chain_jax
+    import tensorflow as tf
+
+    first, second = (tf.cast(tf.constant(array), precision) for array in host)
+
+    @tf.function(autograph=False)
+    def many(steps: Any) -> Any:
+        start = (tf.constant(0), first)
+        return tf.while_loop(lambda i, s: i < steps, lambda i, s: (i + 1, tf.matmul(s, second)), start)[1][0, 0]
+
+    return lambda steps: float(many(tf.constant(steps)))
+
+
+def main() -> None:
+    """Find the best size, then alternate: C loop and framework; reported and by hand; C stream and memory_stream."""
+    name, precision, loop, settings = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+    seconds, rounds = settings["seconds"], settings["rounds"]
+
+    def tell(what: str, **values: Any) -> None:
+        print(json.dumps({"what": what, **values}), flush=True)
+
+    backend = backend_class(name)(request_for(name, precision, "matmul", 512, seconds), usable_cores())
+    backend.start()
+    backend.initialise()
+    workloads = {size: workload_class("matmul")(Options(size, precision)) for size in settings["sizes"]}
+    loops = {size: backend.operation_loop(each, np.random.default_rng(1)) for size, each in workloads.items()}
+    rates = {size: timed_rate(loops[size].run, each.flops_per_step, seconds) for size, each in workloads.items()}
+    best = max(rates, key=lambda size: rates[size])
+    flops = workloads[best].flops_per_step
+    tell("best", size=best, rates=rates)
+    for kind in {"float32": ["float32"], "bfloat16": ["bfloat16", "amx_bfloat16"]}[precision]:
+        for _ in range(rounds):
+            peak = c_rate(loop, kind, seconds)
+            if peak is None:
+                tell("none", kind=kind)
+                break
+            tell("peak", kind=kind, size=best, measured=timed_rate(loops[best].run, flops, seconds), limit=peak)
+    chain, request = by_hand(name, best, precision), request_for(name, precision, "matmul", best, seconds)
+    for _ in range(rounds):
+        tell(
+            "hand", size=best, measured=reported_rate(backend, request, flops), limit=timed_rate(chain, flops, seconds)
+        )
+    if precision == "float32":
+        stream = workload_class("memory_stream")(Options(settings["mebibytes"], precision))
+        passes = backend.operation_loop(stream, np.random.default_rng(1))
+        for _ in range(rounds):
+            moved = c_rate(loop, "stream", seconds, 2 * settings["mebibytes"])
+            measured = timed_rate(passes.run, stream.bytes_per_step, seconds)
+            tell("stream", size=settings["mebibytes"], measured=measured, limit=moved)
+
+
+def with_environment() -> None:
+    """Start anew with the variables that a measured run of this backend has."""
+    threads = usable_cores()
+    request = request_for(sys.argv[1], sys.argv[2], "matmul", 512, 1.0)
+    wanted = {**thread_environment(threads), **backend_class(sys.argv[1]).environment(request, threads)}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+
+
+if __name__ == "__main__":
+    with_environment()
+    main()
