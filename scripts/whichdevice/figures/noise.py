@@ -1,6 +1,7 @@
 """Every timed window of some runs: what was discarded, what counts, and how far windows and processes lie apart."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ CAPTION = (
 CATEGORY = "Speed"
 MOST_PANELS, MOST_PROCESSES = 12, 10
 COLUMNS = 3
+MANY_WINDOWS = 40
 WIDTH = 0.76  # of a strip; 1 is the distance between two
 LEAST_SPREAD = 0.03  # half the height of a panel, at least
 
@@ -100,9 +102,11 @@ def _points(
     axes: Axes, at: np.ndarray, values: np.ndarray, reach: tuple[float, float], colour: str, hollow: bool
 ) -> None:
     """Points; those beyond the panel as triangles at its edge."""
-    look = {"facecolors": "none" if hollow else colour, "edgecolors": colour, "linewidths": 0.7, "zorder": 3}
+    many = len(values) > MANY_WINDOWS  # as an image: thousands of shapes would swell the page
+    size = 4 if many else 9
+    look: dict[str, Any] = {"edgecolors": colour, "linewidths": 0.7, "zorder": 3, "rasterized": many}
+    look["facecolors"] = "none" if hollow else colour
     inside = (values >= reach[0]) & (values <= reach[1])
-    size = 9 if len(values) <= 40 else 4
     axes.scatter(at[inside], values[inside], s=size, **look)
     for marker, beyond, end in [("^", values > reach[1], reach[1]), ("v", values < reach[0], reach[0])]:
         axes.scatter(at[beyond], np.full(beyond.sum(), end), s=14, marker=marker, clip_on=False, **look)
@@ -116,7 +120,7 @@ def _mark(record: Record) -> str:
 
 
 def _legend() -> list[Line2D]:
-    point = {"linestyle": "none", "markersize": 4}
+    point: dict[str, Any] = {"linestyle": "none", "markersize": 4}
     return [
         Line2D([], [], marker="o", color=style.GREY, markerfacecolor="none", label="warm-up, discarded", **point),
         Line2D([], [], marker="o", color=style.BLUE, label="steady state", **point),
