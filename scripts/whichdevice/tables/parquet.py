@@ -1,0 +1,27 @@
+"""The tables as Parquet files: the same columns with their types, and what each means in the file itself."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+from whichdevice.tables import comparison
+from whichdevice.tables.columns import read_table
+from whichdevice.tables.write import TABLES
+
+
+def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
+    """Write every table of a study that is there; raises StudyError where there is none, or no pyarrow."""
+    if find_spec("pyarrow") is None:
+        raise StudyError("Parquet needs pyarrow, which this environment lacks: pip install pyarrow")
+    written = []
+    for name, columns in {**TABLES, "compare": comparison.COLUMNS}.items():
+        source = tables_folder / f"{name}.csv"
+        if source.is_file():
+            frame = read_table(source, columns)
+            frame.attrs = {column: about.text for column, about in columns.items()}
+            out_folder.mkdir(parents=True, exist_ok=True)
+            written.append(out_folder / f"{name}.parquet")
+            frame.to_parquet(written[-1], index=False)
+    if not written:
+        raise StudyError(f"no tables in {tables_folder}; make them: snakemake --cores 1 tables")
+    return written

@@ -1,0 +1,60 @@
+"""Tables as Parquet with types and meanings, records as MLPerf lines, and one line for what is wrong."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.__main__ import main
+from whichdevice.tables import runs
+from whichdevice.tables.columns import read_table, table, write_table
+from whichdevice.tables.write import collect
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A small study with one table."""
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    write_table(table(collect(study, paths)[0], runs.COLUMNS), tmp_path / "tables/runs.csv")
+    return tmp_path
+
+
+def test_parquet_holds_the_same_table_and_what_its_columns_mean(results: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert main(["export", "--parquet", str(results)]) == 0
+    found = pd.read_parquet(results / "parquet/runs.parquet")
+    expected = read_table(results / "tables/runs.csv", runs.COLUMNS)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    assert found["batch_size"].dtype == "Int64"
+    assert found.attrs["step_time"] == "s, seconds / steps"
+
+
+def test_each_record_is_a_log(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--mlperf", str(results)]) == 0
+    assert capsys.readouterr().out == f"8 records: {results}/mlperf\n"
+    text = (results / "mlperf/cpu/mnist_cnn/tensorflow-float32-b256/r1.log").read_text("utf-8")
+    assert text.startswith(":::MLLOG {") and text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["RESULTS"], "export: as what? --parquet, --mlperf or both"),
+        (["--mlperf", "gone"], "export: no folder gone; name a study's results, e.g. results/quick"),
+        (["--mlperf", "RESULTS/tables"], "export: no record.json below RESULTS/tables"),
+        (["--parquet", "RESULTS/runs"], "no tables in RESULTS/runs/tables; make them: snakemake --cores 1 tables"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    results: Path, arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", *(argument.replace("RESULTS", str(results)) for argument in arguments)]) == 2
+    assert capsys.readouterr().err == line.replace("RESULTS", str(results)) + "\n"
+
+
+def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("whichdevice.tables.parquet.find_spec", lambda name: None)
+    assert main(["export", "--parquet", str(results)]) == 2
+    assert "pip install pyarrow" in capsys.readouterr().err
