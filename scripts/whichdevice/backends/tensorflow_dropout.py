@@ -4,31 +4,25 @@ A third of a step of `mnist_cnn` went into TensorFlow's masks. 16 bits give ever
 TensorFlow's own masks in bfloat16, whose uniform numbers are multiples of 1/128.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-LEVELS = 1 << 16
+from whichdevice.backends.keras_functions import LEVELS, dropped_levels, replaced
 
 
-@contextmanager
-def short_dropout(tf: Any) -> Iterator[None]:
+def short_dropout(tf: Any) -> AbstractContextManager[None]:
     """While it lasts, programs that are traced take their dropout from here; Keras' own comes back after it."""
-    from keras.src.backend.tensorflow import random
-
-    own = random.dropout
-    random.dropout = _dropout(tf, own, random.draw_seed)
-    try:
-        yield
-    finally:
-        random.dropout = own
+    return replaced("keras.src.backend.tensorflow.random", dropout=lambda own: _dropout(tf, own))
 
 
-def _dropout(tf: Any, own: Callable[..., Any], draw_seed: Callable[[Any], Any]) -> Callable[..., Any]:
+def _dropout(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:
     def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
-        if not 0 < rate < 1 or noise_shape is not None:
+        from keras.src.backend.tensorflow.random import draw_seed
+
+        dropped = dropped_levels(rate, noise_shape)
+        if dropped is None:
             return own(inputs, rate, noise_shape, seed)
-        dropped = round(rate * LEVELS)
         keep = _random_bits(tf, tf.shape(inputs), draw_seed(seed)) >= tf.constant(dropped, tf.uint16)
         mask = tf.cast(keep, inputs.dtype) * tf.cast(LEVELS / (LEVELS - dropped), inputs.dtype)
         return inputs * tf.stop_gradient(mask)

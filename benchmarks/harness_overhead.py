@@ -1,0 +1,162 @@
+"""Step time as this project reports it against the same compiled step in a bare loop, in alternating blocks.
+
+python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 256] [--pairs 12] [--seconds 1.5]
+    [--backends tensorflow jax torch]
+
+One process per backend. A pair is a block timed by the project's own search for a steady state (all its windows), then
+as many steps in a plain `for` with one reading of the clock at each end; every other pair begins with the plain one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+
+
+def bare_tensorflow(loop: Any) -> Callable[[np.ndarray], None]:
+    """One compiled step a call."""
+    import tensorflow as tf
+
+    step = tf.function(loop._averaged_step, autograph=False)
+
+    def train(batches: np.ndarray) -> None:
+        rows = [tf.constant(row[None]) for row in batches]
+        for row in rows:
+            means = step(row)
+        means.numpy()
+
+    return train
+
+
+def bare_jax(loop: Any) -> Callable[[np.ndarray], None]:
+    """The compiled program of one step, its state given away at each call."""
+    import jax
+
+    step = loop.programs._compiled[1]
+
+    def train(batches: np.ndarray) -> None:
+        carry = (loop._state, *loop._copy((np.zeros(2, np.float32), np.int32(0))))
+        for start in range(0, len(batches), 32):
+            block = np.zeros((32, batches.shape[1]), np.int32)
+            part = batches[start : start + 32]
+            block[: len(part)] = part
+            constants = (loop._arrays, jax.device_put(block, loop._rows))
+            for _ in part:
+                carry = step(carry, constants)
+        loop._state, sums, _ = carry
+        np.asarray(sums)
+
+    return train
+
+
+def bare_torch(loop: Any) -> Callable[[np.ndarray], None]:
+    """Eager steps."""
+    import torch
+
+    def train(batches: np.ndarray) -> None:
+        for index in torch.tensor(batches):
+            loop._advance(index)
+        float(loop._sums[0])
+
+    return train
+
+
+def one_process(backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float) -> list[float]:
+    """Ratios of harness to bare step time, one a pair."""
+    from backends.scenario import REQUEST, arrays_for
+
+    from whichdevice.backends import backend_class
+    from whichdevice.measuring.steady_state import Budget, find_steady_state
+    from whichdevice.records.schema import Request
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import Options
+
+    asked = {"workload": workload_name, "module": workload_name, "batch_size": batch, "backend": backend_name}
+    request = Request(**{**REQUEST, **asked})
+    backend = backend_class(backend_name)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
+    backend.start()
+    backend.initialise()
+    workload: Any = workload_class(workload_name)(Options(batch, "float32", 1.0, None))
+    with backend.scope():
+        model = workload.model()
+    train, validation = workload.splits(arrays_for(workload_name))
+    loop = backend.training_loop(workload, model, train, validation)
+    order = workload.order(train.examples, 1)
+    loop.run(order.take(4))
+    bare = {"tensorflow": bare_tensorflow, "jax": bare_jax, "torch": bare_torch}[backend_name](loop)
+    bare(order.take(4))
+
+    def harness() -> float:
+        found = find_steady_state(lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4))
+        windows = [*found.warm_up, *found.windows]
+        return sum(took for _, took in windows) / sum(steps for steps, _ in windows)
+
+    def plain(steps: int) -> float:
+        batches = order.take(steps)
+        began = time.perf_counter()
+        bare(batches)
+        return (time.perf_counter() - began) / steps
+
+    steps = max(4, round(1.25 * seconds / harness()))
+    ratios = []
+    for pair in range(pairs):
+        if pair % 2:
+            second = plain(steps)
+            ratios.append(harness() / second)
+        else:
+            first = harness()
+            ratios.append(first / plain(steps))
+    return ratios
+
+
+def main() -> None:
+    """Print every ratio, the geometric mean and its 95 % interval."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", default="mnist_cnn")
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--pairs", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
+    parser.add_argument("--process", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.process:
+        print(json.dumps(one_process(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds)))
+        return
+    from backends.scenario import REQUEST
+    from scipy import stats
+
+    from whichdevice.backends import backend_class
+    from whichdevice.host.affinity import thread_environment, usable_cores
+    from whichdevice.records.schema import Request
+
+    for name in asked.backends:
+        threads = usable_cores()
+        variables = backend_class(name).environment(Request(**{**REQUEST, "backend": name}), threads)
+        done = subprocess.run(
+            [sys.executable, __file__, *sys.argv[1:], "--process", name],
+            env={**os.environ, **thread_environment(threads), **variables},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        logs = np.log(json.loads(done.stdout.splitlines()[-1]))
+        low, high = stats.t.interval(0.95, len(logs) - 1, logs.mean(), stats.sem(logs))
+        told = f"{np.exp(logs.mean()):.4f} [{np.exp(low):.4f}, {np.exp(high):.4f}]"
+        print(
+            f"{name}: harness / bare loop {told} over {asked.pairs} pairs; {np.exp(logs).round(3).tolist()}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
