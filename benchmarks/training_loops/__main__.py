@@ -4,7 +4,7 @@ python -m benchmarks.training_loops [--rounds 10] [--batch 1024] [--steps 29] [-
 
 A way is "fit" (on arrays, as most people write it), "tuned fit" (as an expert does) or "epoch" (this project's loop),
 with what differs from float32 on TensorFlow: "epoch, mixed_bfloat16", "epoch, float32, jax",
-"epoch, without GLIBC_TUNABLES".
+"epoch, without GLIBC_TUNABLES" (no huge pages), "epoch, plain kernels" (Keras' own).
 Every process builds `mnist_cnn` anew and trains on the same generated images; its number is seconds over steps.
 """
 

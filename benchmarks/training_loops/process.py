@@ -1,10 +1,12 @@
 """One way of training in a process of its own: `python -m benchmarks.training_loops.process WAY BATCH STEPS`."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,24 @@ from benchmarks.training_loops.fit import fit_on_arrays, images, tuned_fit
 
 ROOT = Path(__file__).parents[2]
 WARM_UP_STEPS = 4
+PLAIN = "plain kernels"
 
 
 def request_of(way: str, batch: int) -> dict[str, Any]:
     """The run that a way stands for; "epoch, mixed_bfloat16, jax, without VARIABLE" is on another backend."""
     from backends.scenario import REQUEST
 
-    named = [word for word in way.split(", ")[1:] if not word.startswith("without ")]
+    named = [word for word in way.split(", ")[1:] if not word.startswith("without ") and word != PLAIN]
     precision, backend = [*named, *["float32", "tensorflow"][len(named) :]]
     return {**REQUEST, "batch_size": batch, "precision": precision, "backend": backend}
+
+
+def leave_keras_its_kernels(backend: str) -> None:
+    """The loop as it is, without this project's kernels for CPUs."""
+    training: Any = importlib.import_module(f"whichdevice.backends.{backend}_training")
+    for name in ("short_dropout", "product_bias_gradients", "quick_kernels"):
+        if hasattr(training, name):
+            setattr(training, name, lambda *_: nullcontext())
 
 
 def one_process(way: str, batch: int, steps: int) -> float:
@@ -32,6 +43,8 @@ def one_process(way: str, batch: int, steps: int) -> float:
 
     request = Request(**request_of(way, batch))
     backend = backend_class(request.backend)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
+    if PLAIN in way:
+        leave_keras_its_kernels(request.backend)
     backend.start()
     backend.initialise()
     workload: Any = workload_class("mnist_cnn")(Options(batch, request.precision, 1.0, None))
