@@ -50,10 +50,12 @@ def page_of(study: Study, folder: Path, **how: object) -> Page:
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
-def test_every_number_of_the_table_of_cells_is_in_the_summary(tmp_path: Path) -> None:
+def test_every_number_of_the_tables_of_cells_and_limits_is_in_those_tables(tmp_path: Path) -> None:
     page = page_of(synthetic.full_study(), tmp_path)
-    summary = pd.read_csv(tmp_path / "tables/summary.csv")
-    known = set(summary.select_dtypes("number").to_numpy().ravel())
+    known = set()
+    for name in ("summary", "limits"):
+        frame = pd.read_csv(tmp_path / f"tables/{name}.csv")
+        known |= set(frame.select_dtypes("number").to_numpy().ravel())
     assert len(page.values) > 50
     assert [value for value in page.values if value not in known] == []
 

@@ -14,7 +14,7 @@ CAPTION = (
     "operation ran. Other: starting a call of the loop, waiting for it and reading its result. Compute: the rest, the "
     "framework's own scheduling of operations included. On a GPU, host time may be hidden behind compute."
 )
-CATEGORY = "Speed"
+CATEGORY = "Limits"
 MOST_ROWS = 24
 SHADES = {"input": style.ORANGE, "host": style.PURPLE, "compute": style.BLUE, "other": "#bbbbbb"}
 HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}

@@ -19,7 +19,7 @@ CAPTION = (
     "format (of the matrix product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; "
     "the bytes are the fewest that a step must move, so that real points lie at the same height but further left."
 )
-CATEGORY = "Speed"
+CATEGORY = "Limits"
 MOST_PANELS = 4
 FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
 

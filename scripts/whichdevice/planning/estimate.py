@@ -20,6 +20,7 @@ from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.calibration import PRODUCT_SIZE, product_seconds
+from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
@@ -66,6 +67,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
+    if request.breakdown:  # two more programs, and two variants of the loop
+        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, 2 * LEAST_ROUNDS * 2 * step)
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)

@@ -15,13 +15,14 @@ from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.compiled import compiled_section
 from whichdevice.report.costs import cost_section
 from whichdevice.report.headline import BROKEN, RETRY, answers, statements
+from whichdevice.report.limits import limit_rows, utilisation
 from whichdevice.report.numbers import cell_number, interval, number, seconds, share
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
 from whichdevice.report.verdicts import RULE
 from whichdevice.tables.write import TABLES
 
-CATEGORIES = ["Speed", "Learning"]  # figures of other ones stand in sections of their own
+CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
 MOST_LISTED = 200
 CARD = {
     "device": "Device",
@@ -55,6 +56,7 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
         "costs": cost_section(study),
+        "limits": limit_rows(study),
         "cells": [_cell(row) for _, row in study.summary.iterrows() if not _is_absent(row)],
         "absent": list(_absent(study.summary)),
         "figures": list(_figures(figures_folder)),
@@ -111,6 +113,7 @@ def _cell(row: pd.Series) -> dict[str, Any]:
         "step_time": cell_number(row, "step_time", seconds),
         "step_time_interval": interval(row["step_time_low"], row["step_time_high"], seconds),
         "tflops": cell_number(row, "tflops"),
+        **utilisation(row),
         "epoch_time": cell_number(row, "epoch_time", seconds),
         "learned_epoch_time": cell_number(row, "learned_epoch_time", seconds),
         "quality": cell_number(row, quality, share),
