@@ -132,6 +132,7 @@ class Torch(Backend):
         return {
             "steps": self._steps,
             "jit_compile": "false",
+            "quick_kernels": str(fused).lower(),
             "recurrent": "torch.lstm, torch.gru" if fused else "as Keras has it",
             "threads": str(self._torch.get_num_threads()),
             "float32_matmul_precision": self._torch.get_float32_matmul_precision(),
