@@ -1,7 +1,8 @@
 """A record as log lines of MLPerf Training, which the public package `mlperf-logging` parses.
 
 Keys are those of its `mllog.constants`, and `tracked_stats`, by which submitters state throughput. A record
-holds durations, so each time stamp is the run's start plus the parts before it: waits between parts are left out. These lines are no MLPerf submission: the workloads are not MLPerf's.
+holds durations, so each time stamp is the run's start plus the parts before it: waits
+between parts are left out. These lines are no MLPerf submission: the workloads are not MLPerf's.
 """
 
 import json

@@ -27,7 +27,7 @@ NONE = "none"
 def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     """A line for each thing that differs over the cells that both of two tables `runs` measured."""
     good = [side[(side["status"] == "ok") & (side["evidence"] == "measured")] for side in (here, there)]
-    good = [side.assign(cell=list(side[CELL].astype("object").fillna("").itertuples(index=False))) for side in good]
+    good = [side.assign(cell=side[CELL].astype("object").fillna("").agg(tuple, axis="columns")) for side in good]
     common = set(good[0]["cell"]) & set(good[1]["cell"])
     own, other = (side[side["cell"].isin(common)] for side in good)
     return [*_single(own, other), *_listed(own, other), *_code(own, other)] if common else []
