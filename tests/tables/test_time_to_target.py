@@ -129,6 +129,15 @@ def test_runs_that_failed_are_no_seeds() -> None:
     assert (row["n"], row["n_reached"]) == (2, 2)
 
 
+def test_runs_with_the_same_seed_are_told() -> None:
+    def one_seed(record: Record) -> Record:
+        record.asked.seed = 1
+        return record
+
+    row = row_of(study_of(), [[0.9, 1, 1, 1]] * 3, one_seed)
+    assert (row["n"], row["n_seeds"]) == (3, 1)
+
+
 def test_nothing_learned_is_an_empty_table() -> None:
     study = study_of()
     nothing = time_to_target_table(table([], TABLES["runs"]), table([], TABLES["epochs"]), study, {})

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import ScalarFormatter
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
@@ -128,13 +127,13 @@ def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.S
             axes.plot(last[name], last["quality"], look["marker"], color=look["color"], markersize=9, zorder=4)
     if pd.notna(target):
         axes.axhline(target, color=style.BLACK, ls=":", lw=1)
-    _front(axes, pd.concat(drawn).to_numpy(float), higher)
-    if any(len(curve) for curve in drawn):
-        style.log_axis(axes, "x", np.concatenate([curve[name].to_numpy(float) for curve in drawn]))
-    if not higher:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(ScalarFormatter())
-        axes.yaxis.set_minor_formatter(style.FuncFormatter(lambda value, _: style.number(value)))
+    values = pd.concat(drawn).to_numpy(float)
+    if len(lines) > 1:
+        _front(axes, values, higher)
+    if len(values):
+        style.log_axis(axes, "x", values[:, 0])
+    if len(values) and not higher:
+        style.log_axis(axes, "y", [*values[:, 1], *([] if pd.isna(target) else [float(target)])])
 
 
 def _front(axes: Axes, points: np.ndarray, higher: bool) -> None:
