@@ -20,7 +20,8 @@ from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 
 SHARE = 0.5  # of the time budget of steady state
-LEAST_ROUNDS = 2
+LEAST_ROUNDS = 3
+LONGEST_WINDOW = 1.0  # seconds; the windows of `fit` are longer
 STEPS_OF_ONE_WEIGHT = 64  # at least: they are quick, and a difference of few would be noise
 AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
 METHOD = (
@@ -76,7 +77,7 @@ def _broken_down(
             trained = model if name == ONE_BATCH else variant.model()
         data = variant.split(train, order.take(1)[0])
         variants[name] = backend.training_loop(variant, trained, data, nothing)
-    steps = max(2, window_steps(step_time, loop.window_seconds))
+    steps = max(2, window_steps(step_time, min(loop.window_seconds, LONGEST_WINDOW)))
     for variant_loop in variants.values():
         for count in (1, min(steps, 2)):  # traced and compiled
             variant_loop.run(order.take(count))
@@ -85,7 +86,7 @@ def _broken_down(
 
 
 def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int, budget: float) -> list[Round]:
-    """Each variant in turn, until the budget is spent; at least twice."""
+    """Each variant in turn, until the budget is spent; at least LEAST_ROUNDS times."""
     rounds: list[Round] = []
     spent = 0.0
 
@@ -102,13 +103,13 @@ def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int,
 
 
 def split_up(rounds: list[Round], gap_share: float | None = None) -> Breakdown:
-    """Parts of a step, in seconds, that add up to the loop's own step time in these rounds.
+    """Parts of a step, in seconds, that add up to the loop's own step time: the median of these rounds.
 
     `gap_share`: of the step on one batch, when no operation ran, where the framework can tell. A difference that
     noise makes negative is 0, with a note; compute takes what is left.
     """
     steps = rounds[0][AS_TIMED][0]
-    seconds = {name: float(np.mean([found[name][1] for found in rounds])) for name in rounds[0]}
+    seconds = {name: float(np.median([found[name][1] for found in rounds])) for name in rounds[0]}
     step_time = seconds[AS_TIMED] / steps
     each_step = (seconds[ONE_WEIGHT] - seconds[ONE_STEP]) / (rounds[0][ONE_WEIGHT][0] - 1)
     notes: list[str] = []

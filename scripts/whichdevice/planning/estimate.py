@@ -68,7 +68,7 @@ def estimate_run(study: Study, run: Run) -> Need:
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown:  # two more programs, and two variants of the loop
-        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, 2 * LEAST_ROUNDS * 2 * step)
+        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)

@@ -2,8 +2,8 @@
 
 One addition's worth of work for three numbers moved, as STREAM's Add (McCalpin, 1995). Two steps give the first
 state back, up to rounding, so that no number of steps overflows or dies out. Bytes are counted as STREAM does: two
-arrays read, one written. What a processor reads besides because it fills a cache line before writing it (write-allocate,
-up to a third more) is not counted; where a backend writes in place there is none.
+arrays read, one written. What a processor reads besides because it fills a cache line before writing it
+(write-allocate, up to a third more) is not counted; where a backend writes in place there is none.
 """
 
 from typing import Any, ClassVar
