@@ -1,5 +1,6 @@
 """The processor's name and instruction sets, from real excerpts of /proc/cpuinfo."""
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,15 @@ def test_at_worst_the_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_missing_program_is_no_error() -> None:
     assert cpu._output("no-such-program-anywhere") == ""
+
+
+def test_the_last_level_cache_is_the_largest_one(tmp_path: Path) -> None:
+    for index, size in enumerate(["48K", "32K", "2048K", "491520K"]):
+        (tmp_path / f"index{index}").mkdir()
+        (tmp_path / f"index{index}" / "size").write_text(f"{size}\n", encoding="ascii")
+    assert cpu.last_level_cache(tmp_path) == 480 * 2**20
+
+
+@pytest.mark.skipif(platform.system() == "Darwin", reason="asks sysctl there")
+def test_where_the_system_tells_no_cache_none_is_known(tmp_path: Path) -> None:
+    assert cpu.last_level_cache(tmp_path) is None
