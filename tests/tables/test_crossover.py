@@ -86,12 +86,17 @@ def test_partly_undecided_says_where_it_is_sure_and_how_many_repeats_would_decid
     assert row[["crossover_low", "crossover_high"]].isna().all()
 
 
-def test_all_sizes_and_devices_are_one_family() -> None:
-    """A ratio that alone is sure is not so any more beside nine undecided ones."""
+def test_all_sizes_and_workloads_are_one_family() -> None:
+    """A ratio that alone is sure is not so any more beside nine others, of its own workload or of other ones."""
     jitter = {1: 0.985, 2: 1.0, 3: 1.015}
     assert found(study_of([64]), by_size({64: 1.06}), jitter)["faster"].tolist() == ["gpu"]
     many = {64: 1.06} | {64 + size: 1.02 for size in range(1, 10)}
     assert "64" in found(study_of(list(many)), by_size(many), jitter)["undecided"].iloc[0].split()
+    study = study_of([64])
+    others = {f"other{place}": study.workloads["own"] for place in range(9)}
+    study = study.model_copy(update={"workloads": {**study.workloads, **others}})
+    beside = found(study, lambda run: 1.06 if run.cell.workload == "own" else 1.02, jitter).set_index("workload")
+    assert beside.loc["own", "undecided"] == "64"
 
 
 def test_every_ratio_says_on_how_many_machines_and_in_how_many_sittings() -> None:
