@@ -1,8 +1,8 @@
 """Every backend and loop reaches the same accuracy: two one-sided t-tests over ten seeds, margin .3 points.
 
 A seed gives every backend the same initial weights and batch order (and the spread of its own initial weights is
-checked against theirs), so that seeds pair and only dropout and rounding differ. A tenth of stand-in MNIST, three epochs
-of `mnist_cnn`, Adam's rate falling to nothing: accuracies near 94.7 %, standard deviation of pairs near .2 points.
+checked against theirs), so that seeds pair and only dropout and rounding differ. A tenth of stand-in MNIST, three
+epochs of `mnist_cnn`, Adam's rate falling to nothing: accuracies near 94.7 %, standard deviation of pairs near .2.
 """
 
 import importlib.util
