@@ -92,7 +92,7 @@ def _models(study: StudyResults) -> Iterator[str]:
         ]
         yield (
             f"{device} / {cpu} at the largest batch of each, by floating-point operations per example: "
-            f"{', '.join(told)}: {rises}"
+            f"{', '.join(told)}: by the means it {rises}"
         )
 
 
