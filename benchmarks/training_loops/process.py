@@ -55,15 +55,15 @@ def one_process(way: str, batch: int, steps: int) -> float:
         loop = backend.training_loop(workload, model, *workload.splits(images(batch, steps)))
         order = workload.order(batch * steps, 1)
 
-        def train(count: int) -> Any:
-            return loop.run(order.take(count))
+        def train(count: int) -> float:
+            batches, began = order.take(count), time.perf_counter()
+            loop.run(batches)
+            return time.perf_counter() - began
     else:
         train = {"fit": fit_on_arrays, "tuned fit": tuned_fit}[kind](workload, batch, steps)
     train(1)
     train(WARM_UP_STEPS if kind == "epoch" else steps)  # `fit` traces its execution of all steps here
-    began = time.perf_counter()
-    train(steps)
-    return (time.perf_counter() - began) / steps
+    return train(steps) / steps
 
 
 def in_process(way: str, batch: int, steps: int) -> float:

@@ -28,6 +28,8 @@ from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkloa
 # As CUDA, cuBLAS and cuDNN say it when another process holds the memory.
 NO_MEMORY = ("out of memory", "out_of_memory", "alloc_failed", "resource allocation failed")
 
+PREFETCHED = 2  # batches
+
 
 class TensorFlow(Backend):
     """TensorFlow with Keras."""
@@ -116,9 +118,12 @@ class TensorFlow(Backend):
         with self._tf.device("CPU"):
             arrays = {name: self._tf.constant(array) for name, array in train.arrays.items()}
 
+        options = self._tf.data.Options()
+        options.autotune.enabled = False  # its thread sleeps, and a pipeline waits up to seconds for it when it closes
+
         def pipeline(batches: np.ndarray) -> Any:
             indices = self._tf.data.Dataset.from_tensor_slices(batches)
-            return indices.map(lambda index: workload.batch(arrays, index)).prefetch(self._tf.data.AUTOTUNE)
+            return indices.map(lambda index: workload.batch(arrays, index)).prefetch(PREFETCHED).with_options(options)
 
         mirrored = isinstance(self._strategy, self._tf.distribute.MirroredStrategy)
         return (lambda batches: deal(self._tf, self._strategy, pipeline, batches)) if mirrored else pipeline
