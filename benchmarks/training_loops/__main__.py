@@ -38,12 +38,15 @@ def draw(times: dict[str, list[float]], file: Path) -> None:
     values = 1e3 * np.array(list(times.values()))
     axes.plot(values, color="0.75", linewidth=0.8, zorder=1)
     for place, row in enumerate(values):
+        mean = np.exp(np.log(row).mean())
         axes.scatter(np.full(len(row), place), row, s=26, color="#0072B2", zorder=2)
-        axes.annotate(f"{np.exp(np.log(row).mean()):.0f}", (place + 0.08, np.exp(np.log(row).mean())), fontsize=9)
+        axes.annotate(f"{mean:.0f}", (place + 0.1, mean), fontsize=11, va="center")
     axes.set_xticks(range(len(times)), [name.replace(", ", "\n") for name in times])
+    axes.set_xlim(-0.4, len(times) - 0.5)
     axes.set_ylim(0)
-    axes.set_ylabel("step time (ms); a dot is a process")
-    axes.set_title("mnist_cnn on this CPU: interleaved rounds, one process of each way; numbers are geometric means")
+    axes.set_ylabel("step time (ms)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("A dot is a process, a line a round, a number the geometric mean", loc="left", fontsize=11)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
 
