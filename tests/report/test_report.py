@@ -151,7 +151,7 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
     for name in figure_names():
         draw(name, tmp_path / "tables", config, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
-    always = {"Speed", "Limits", "Learning", "Published", "Cost"}  # figures of other categories stand in sections that this study lacks
+    always = {"Speed", "Limits", "Learning", "Published", "Cost"}  # this study lacks the sections of others
     shown = [name for name in figure_names() if figure_facts(name).category in always]
     assert (tmp_path / "report.html").read_text("utf-8").count("data:image/svg+xml;base64,") == len(shown) > 10
 
