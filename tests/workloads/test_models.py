@@ -23,7 +23,7 @@ def workload(name: str, **options) -> TrainingWorkload:
 
 
 def test_every_recipe_is_there():
-    assert workload_names() == sorted([*PARAMETERS, "matmul"])
+    assert workload_names() == sorted([*PARAMETERS, "matmul", "memory_stream"])
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
