@@ -1,8 +1,8 @@
 """Max-pooling and dropout for JAX on CPUs.
 
-The gradient of XLA's pooling scatters element by element: half of a step of `mnist_cnn`. Where windows do not overlap,
+The gradient of XLA's pooling scatters element by element. Where windows do not overlap,
 comparing each of a window's places with its maximum gives the same gradient (the first of equal ones takes it). Dropout
-draws 16 random bits an element in place of 32: XLA's generator is a tenth of such a step.
+draws 16 random bits an element in place of 32.
 """
 
 from collections.abc import Callable, Iterator

@@ -12,9 +12,9 @@ LEVELS = 1 << 16  # of 16 random bits
 
 
 @contextmanager
-def replaced(module: str, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+def replaced(module: Any, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     """While it lasts, each named function of a module is what its maker makes of it; one that is not there is left."""
-    place = importlib.import_module(module)
+    place = importlib.import_module(module) if isinstance(module, str) else module
     kept = {name: getattr(place, name) for name in makers if hasattr(place, name)}
     for name, own in kept.items():
         setattr(place, name, makers[name](own))

@@ -1,23 +1,20 @@
 """Gradients of a convolution's bias as a product with ones, on CPUs.
 
-TensorFlow sums a batch's gradients over positions in one slow kernel (inside oneDNN's filter gradient no quicker): a
-fifth of a step of `mnist_cnn`. The same sum as a matrix product runs at the speed of memory.
+TensorFlow sums a batch's gradients over positions in one slow kernel, inside oneDNN's filter gradient no quicker. The
+same sum as a matrix product runs at the speed of memory.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
+from whichdevice.backends.keras_functions import replaced
 
-@contextmanager
-def product_bias_gradients(tf: Any) -> Iterator[None]:
+
+def product_bias_gradients(tf: Any) -> AbstractContextManager[None]:
     """While it lasts, biases added to images [batch, rows, columns, channels] get their gradients by a product."""
-    own = tf.nn.bias_add
-    tf.nn.bias_add = _bias_add(tf, own)
-    try:
-        yield
-    finally:
-        tf.nn.bias_add = own
+    return replaced(tf.nn, bias_add=partial(_bias_add, tf))
 
 
 def _bias_add(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Dropout on CPUs from 16 random bits an element, where TensorFlow draws 32 and makes a float of them.
 
-A third of a step of `mnist_cnn` went into TensorFlow's masks. 16 bits give every rate within 1 in 65,536, closer than
-TensorFlow's own masks in bfloat16, whose uniform numbers are multiples of 1/128.
+16 bits give every rate within 1 in 65,536, closer than TensorFlow's own masks in bfloat16, whose uniform numbers are
+multiples of 1/128.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Max-pooling, dropout and the layout of convolutions for PyTorch on CPUs.
 
-The gradient of PyTorch's pooling copies arrays from one layout to another: a third of a step of `mnist_cnn`. Where
+The gradient of PyTorch's pooling copies arrays from one layout to another. Where
 windows do not overlap, comparing each of a window's places with its maximum gives the same gradient (the first of equal
 ones takes it). PyTorch draws dropout masks on one core, a number per element; here four elements share a 64-bit number.
 Of images with one channel PyTorch takes the layout for channels first; all that follows would work on strided views.
