@@ -21,18 +21,21 @@ def made(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
 
 def prepare(project: Path, project_root: Path) -> None:
     (project / "envs").mkdir(parents=True)
-    shutil.copy(project_root / "envs" / "install.sh", project / "envs")
-    for name in ("cpu", "gpu", "torch", "tpu", "test"):
+    for script in ("install.sh", "extra.sh"):
+        shutil.copy(project_root / "envs" / script, project / "envs")
+    for name in ("cpu", "gpu", "torch", "tpu", "test", "slurm"):
         (project / "envs" / f"{name}.lock").touch()
     package = project / "scripts" / "whichdevice"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("HERE = True\n", encoding="utf-8")
 
 
-def install(project: Path, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+def install(
+    project: Path, *arguments: str, path: str | None = None, script: str = "install.sh"
+) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
     return subprocess.run(
-        ["/bin/sh", str(project / "envs" / "install.sh"), *arguments],
+        ["/bin/sh", str(project / "envs" / script), *arguments],
         env=environment | ({"PATH": path} if path else {}),
         capture_output=True,
         text=True,
@@ -132,3 +135,20 @@ def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, project_roo
 def test_an_unknown_environment_is_refused(tmp_path: Path, project_root: Path) -> None:
     prepare(tmp_path / "p", project_root)
     assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu, torch or tpu\n"
+
+
+@pytest.mark.slow
+def test_an_extra_is_added_once_and_goes_with_its_environment(made: Path) -> None:
+    install(made, "cpu", sys.executable)
+    assert install(made, "slurm", script="extra.sh").returncode == 0
+    assert (made / ".venv" / ".extra-slurm").exists()
+    install(made, "tpu", sys.executable)
+    assert not (made / ".venv" / ".extra-slurm").exists()
+
+
+def test_an_extra_needs_an_environment_and_a_name_that_exists(tmp_path: Path, project_root: Path) -> None:
+    prepare(tmp_path / "p", project_root)
+    assert install(tmp_path / "p", "slurm", script="extra.sh").stderr == "no .venv yet: make environment first\n"
+    assert install(tmp_path / "p", "slum", script="extra.sh").stderr == (
+        "no extra 'slum'; there are cloud, kubernetes, serve and slurm\n"
+    )

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-LOCKS = ["cpu", "gpu", "torch", "tpu", "test"]
+LOCKS = ["cpu", "gpu", "torch", "tpu", "test", "google-batch"]
+EXTRAS = ["cloud", "kubernetes", "serve", "slurm"]
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +22,17 @@ def conda(project_root: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", [*LOCKS, *EXTRAS])
 def test_every_pin_is_exact_and_hashed(name: str, project_root: Path) -> None:
     text = (project_root / "envs" / f"{name}.lock").read_text(encoding="utf-8")
     pins = re.split(r"\n(?! )", text.strip())
-    assert len(pins) > 100
+    assert len(pins) > (1 if name in EXTRAS else 100)
     for pin in pins:
         assert re.match(r"^[a-z0-9-]+(\[[a-z-]+\])?==\S+ ", pin), pin
         assert "--hash=sha256:" in pin, pin
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", [*LOCKS, *EXTRAS])
 def test_no_lock_names_an_index(name: str, project_root: Path) -> None:
     for suffix in ("in", "lock"):
         text = (project_root / "envs" / f"{name}.{suffix}").read_text(encoding="utf-8")
@@ -47,7 +48,19 @@ def test_a_lock_answers_its_requirements(name: str, project_root: Path, conda: M
 
 def test_what_gpu_and_test_share_with_cpu_has_the_same_version(conda: ModuleType) -> None:
     for name in ("gpu", "test"):
-        assert set(conda.pins("cpu")) <= set(conda.pins(name))
+        assert _versions(conda, "cpu").items() <= _versions(conda, name).items()
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_holds_what_it_adds_and_changes_no_ordinary_pin(
+    name: str, project_root: Path, conda: ModuleType
+) -> None:
+    added = _versions(conda, name)
+    for wanted in _requirements(project_root / "envs" / f"{name}.in"):
+        assert Requirement(wanted).name.lower() in added, f"{wanted}: run `make lock`"
+    for kind in ("cpu", "gpu", "torch"):
+        ordinary = _versions(conda, kind)
+        assert added.items() & ordinary.items() == {pin for pin in added.items() if pin[0] in ordinary}
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "torch", "tpu"])
@@ -56,6 +69,15 @@ def test_conda_environments_have_not_drifted(kind: str, project_root: Path, cond
     assert written == conda.environment(kind), "run `make lock`"
     python, pip, packages = yaml.safe_load(written)["dependencies"]
     assert (python, pip, packages["pip"]) == ("python=3.11", "pip", conda.pins(kind))
+
+
+def _versions(conda: ModuleType, name: str) -> dict[str, str]:
+    """Every package of a lock; several versions, one a platform, are one text."""
+    versions: dict[str, str] = {}
+    for pin in conda.pins(name):
+        package, version = pin.partition(" ;")[0].split("==")
+        versions[package] = f"{versions[package]}, {version}" if package in versions else version
+    return versions
 
 
 def _requirements(path: Path) -> list[str]:

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Add an extra to .venv, whichever environment that holds; does nothing when it is there.
+# Usage: sh envs/extra.sh <cloud|kubernetes|serve|slurm> [--apart]
+# --apart: into .venv/apart/<extra>, for PYTHONPATH. Every installed Snakemake plugin is imported at each start.
+set -eu
+cd "$(dirname "$0")/.."
+name=${1:-} apart=${2:-}
+lock=envs/$name.lock
+fail() { echo "$*" >&2; exit 1; }
+
+case $name in
+cloud | kubernetes | serve | slurm) ;;
+*) fail "no extra '$name'; there are cloud, kubernetes, serve and slurm" ;;
+esac
+[ -x .venv/bin/python ] || fail "no .venv yet: make environment first"
+
+stamp=.venv/.extra-$name$apart
+identity=$(cksum <"$lock")
+[ "$(cat "$stamp" 2>/dev/null)" != "$identity" ] || exit 0
+set --
+if [ -n "$apart" ]; then
+    rm -rf ".venv/apart/$name"
+    set -- --target ".venv/apart/$name"
+fi
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$lock" "$@" ||
+    fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
+printf '%s\n' "$identity" >"$stamp"
