@@ -53,12 +53,12 @@ def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.Data
         USD: MILLION / SECONDS / good["throughput"] * good["device"].map(hourly).astype("float64"),
         JOULES: good["joules_per_unit"] * MILLION,
     }
-    parts = [part for name, value in values.items() for part in _choices(good.assign(value=value), name)]
+    parts = [part for name, value in values.items() for part in choices(good.assign(value=value), name)]
     return table(pd.concat(parts, ignore_index=True) if parts else [], COLUMNS)
 
 
-def _choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
-    """The rows of one quantity, a family; nothing where no run has a number."""
+def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
+    """The rows of one quantity, a family, of runs with column `value`; nothing where no run has a number."""
     good = good[good["value"] > 0]
     if good.empty:
         return

@@ -1,19 +1,24 @@
 """Table `summary`: one row per cell, its repeats as one number with an interval."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
+from whichdevice.tables.intervals import arithmetic, geometric
 from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.noise_split import noise_split
 from whichdevice.tables.roofline import UTILISATION
 from whichdevice.tables.runs import NOT_MEASURED
 
-INTERVALS = ["step_time", "throughput"]
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
-GEOMETRIC = [*COLD, "first_epoch_time", "epoch_time", "tflops", "cold_tflops"]
+TIMES = {
+    "epoch_time": "s, computed: steps per epoch x step time, geometric mean",
+    "first_epoch_time": "s, computed: first step and the rest at steady speed, geometric mean",
+}
+INTERVALS = ["step_time", "throughput", *TIMES, *COLD]
+GEOMETRIC = ["tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
     "learning_time": "s, all learned epochs with validation, mean",
@@ -24,6 +29,8 @@ LEARNED = {
     "misclassified": "test images taken for another class, mean over learning repeats",
     "test_images": "test images evaluated",
 }
+ENDS = {"low": "lower", "high": "upper"}
+LEARNED_BOUNDS = ["learned_epoch_time", "validation_metric", "validation_loss"]
 FIRST = [
     "metric",
     "unit",
@@ -38,6 +45,19 @@ FIRST = [
     "bytes_per_step",
 ]
 JOINED = ["source", "device_name", *TYPE_COLUMNS]
+
+
+def _ends(name: str) -> dict[str, Column]:
+    return {f"{name}_{end}": Column("float", f"{words} end of its 95 % interval") for end, words in ENDS.items()}
+
+
+def _bounded(texts: Mapping[str, str]) -> dict[str, Column]:
+    """Each mean and both ends of its 95 % interval."""
+    found: dict[str, Column] = {}
+    for name, text in texts.items():
+        found |= {name: Column("float", text), **_ends(name)}
+    return found
+
 
 COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
@@ -61,13 +81,13 @@ COLUMNS: dict[str, Column] = {
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
     **UTILISATION,
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
-    "epoch_time": Column("float", "s, computed: steps per epoch x step time, geometric mean"),
-    "first_epoch_time": Column("float", "s, computed: first step and the rest at steady speed, geometric mean"),
-    **{name: Column("float", f"s, {name.replace('_', ' ')}, geometric mean") for name in COLD},
+    **_bounded(TIMES),
+    **_bounded({name: f"s, {name.replace('_', ' ')}, geometric mean" for name in COLD}),
     "n_learned": Column("int", "runs that learned"),
     "learned_epochs": Column("int", "epochs that each of them learned"),
     "metric": Column("text", "name of the quality metric"),
     **{name: Column("float", text) for name, text in LEARNED.items()},
+    **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
     "peak_host": Column("float", "bytes, largest peak memory of the process"),
     "peak_device": Column("float", "bytes, largest peak memory on the device"),
     "parameters": Column("int", "weights"),
@@ -106,6 +126,8 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame["learned_epochs"] = learned["learned_epochs"].groupby(of.loc[learned.index]).max()
     for name in LEARNED:
         frame[name] = learned[name].astype("float64").groupby(of.loc[learned.index]).mean()
+    for name in LEARNED_BOUNDS:
+        frame[[f"{name}_low", f"{name}_high"]] = arithmetic(learned[name], of.loc[learned.index]).reindex(frame.index)
     for name in ["peak_host", "peak_device"]:
         frame[name] = good[name].astype("float64").groupby(of).max()
     known = runs.groupby(cell, sort=False)[FIRST].first()  # the first that is not missing
