@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from whichdevice.config.model import Device, Section, Study, Workload
+from whichdevice.config.model import Device, Section, Study, StudyFile, Workload
 
 WIDTH = 118
 SCHEMA_LINE = "# yaml-language-server: $schema=study.schema.json"
@@ -36,9 +36,9 @@ ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
 def commented(study: Study, header: str = QUICK_HEADER, notes: Mapping[str, str] = QUICK_NOTES) -> str:
     """The study as commented YAML; `notes` explains single keys, by their dotted place, beyond the descriptions."""
     lines = [SCHEMA_LINE, *_comment(header + "\n" + GUIDE)]
-    for key, field in Study.model_fields.items():
+    for key, field in StudyFile.model_fields.items():
         lines += ["", *_comment(field.description or "")]
-        lines += _entry(key, getattr(study, key), notes)
+        lines += _entry(key, getattr(study, key, field.get_default(call_default_factory=True)), notes)
     return "\n".join(lines) + "\n"
 
 

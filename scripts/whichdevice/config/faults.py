@@ -56,14 +56,22 @@ def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:
     parts: list[str] = []
     inner: Any = model
     for part in loc:
+        if isinstance(part, int) and hasattr(inner, "model_fields"):  # an entry of a list of sections, from 1
+            parts[-1] += f"[{part + 1}]"
+            continue
         if isinstance(part, int) or part == "[key]":
             break
-        fields = getattr(inner, "model_fields", None)
-        if fields is None and get_origin(inner) is not dict:
+        fields = _fields(inner)
+        if not fields and get_origin(inner) is not dict:
             break
         parts.append(part)
         inner = _plain(fields[part].annotation if part in fields else None) if fields else _plain(get_args(inner)[1])
     return ".".join(parts)
+
+
+def _fields(section: Any) -> dict[str, Any]:
+    """The fields of a section by the keys that a person writes; none of anything else."""
+    return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
 
 
 def _plain(annotation: Any) -> Any:
@@ -72,7 +80,9 @@ def _plain(annotation: Any) -> Any:
         return next((part for part in map(_plain, get_args(annotation)) if part), None)
     if get_origin(annotation) is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return annotation
-    return _plain(get_args(annotation)[0]) if hasattr(annotation, "__metadata__") else None
+    if hasattr(annotation, "__metadata__") or get_origin(annotation) is list:
+        return _plain(get_args(annotation)[0])
+    return None
 
 
 def _message(detail: ErrorDetails, place: str, model: type[BaseModel]) -> str:
@@ -101,7 +111,9 @@ def _unknown_key(loc: Sequence[int | str], place: str, model: type[BaseModel]) -
     parent, _, wrong = place.rpartition(".")
     inner: Any = model
     for part in loc[:-1]:
-        fields = getattr(inner, "model_fields", None)
+        if isinstance(part, int):
+            continue
+        fields = _fields(inner)
         inner = _plain(fields[str(part)].annotation) if fields else _plain(get_args(inner)[1])
     prefix = f"{parent}." if parent else ""
-    return f"{place} is not a key" + did_you_mean(wrong, inner.model_fields, prefix, "keys here are")
+    return f"{place} is not a key" + did_you_mean(wrong, _fields(inner), prefix, "keys here are")

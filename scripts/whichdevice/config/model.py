@@ -1,45 +1,33 @@
 """What a study can be told. Defaults are the quick study; descriptions become comments and schema help."""
 
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from whichdevice.config.lenient import from_text, many, text, tidy, without_repeats
+from whichdevice.config.lenient import from_text, many, text, without_repeats
+from whichdevice.config.section import (
+    Bool,
+    Count,
+    Fraction,
+    Name,
+    PositiveFloat,
+    PositiveInt,
+    Price,
+    Section,
+    Seed,
+    Share,
+    Values,
+)
+from whichdevice.config.storage import Merge, Storage, entries
+from whichdevice.config.tpu_vm import TpuVm
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
-
-Value = TypeVar("Value")
-
-# A Field stands before its BeforeValidator, which then leaves it in the JSON schema.
-PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(from_text)]
-Count = Annotated[int, Field(ge=0), BeforeValidator(from_text)]
-PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
-Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
-Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
-Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(from_text)]
-Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
-Bool = Annotated[bool, BeforeValidator(from_text)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.]*$", max_length=64), BeforeValidator(text)]
 Topology = Annotated[str, BeforeValidator(text)]  # checked against the slices that the compiler knows
-Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(many), AfterValidator(without_repeats)]
-
-
-class Section(BaseModel):
-    """A part of the config: unknown keys are errors, values are checked and coerced from text alone."""
-
-    model_config = ConfigDict(extra="forbid", validate_default=True, strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _tidy(cls, values: Any) -> Any:
-        """A key without a value is None where that means something, else as if it were not there."""
-        return tidy(values, {key for key, field in cls.model_fields.items() if NoneType in get_args(field.annotation)})
 
 
 class Device(Section):
@@ -52,6 +40,7 @@ class Device(Section):
     resources: dict[Name, Annotated[int | str, BeforeValidator(from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )
+    elsewhere: Bool = Field(False, description="never measured here: its records come by `merge`")
 
 
 class Data(Section):
@@ -119,6 +108,15 @@ class Workload(Section):
         None, description="quality that time to target counts to; empty takes the recipe's"
     )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
+    export: Bool = Field(
+        False, description="keep the best learned model, as weights, .keras file and SavedModel: docs/serving.md"
+    )
+    model: str | None = Field(
+        None, description="module serve: whose model, a workload of this study or a workload file"
+    )
+    clients: Values[PositiveInt] = Field(
+        [1], description="module serve: how many clients ask at the same time, one load after the other"
+    )
     slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
 
 
@@ -162,7 +160,7 @@ def _default_workloads() -> dict[str, Workload]:
         "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
         "memory_stream": Workload(batch_size=[512]),
         "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
-        "mnist_cnn": Workload(batch_size=[256, 512, 1024]),
+        "mnist_cnn": Workload(batch_size=[256, 512, 1024], export=True),
         "mnist_cnn_loops": Workload(
             module="mnist_cnn",
             batch_size=[256],
@@ -221,7 +219,20 @@ class Study(Section):
         return f"results/{self.study}"
 
 
-class Call(Study):
+class StudyFile(Study):
+    """What a config file may say: the study, and where its results go and come from, which no result names."""
+
+    storage: Storage = Field(default_factory=Storage, description="a bucket for datasets and results: docs/bucket.md")
+    merge: Annotated[list[Merge], BeforeValidator(entries)] = Field(
+        default_factory=list,
+        description="records of other machines, e.g. [{from: results/other, rename: {cpu: laptop}}]",
+    )
+    tpu_vm: TpuVm = Field(
+        default_factory=TpuVm, description="the machine that `python -m whichdevice tpu run` rents: docs/cloud.md"
+    )
+
+
+class Call(StudyFile):
     """A study plus what holds for one call of Snakemake only; never written to the study's config.yaml."""
 
     only: Only = Field(default_factory=Only, description="narrow what is measured in this call")
@@ -230,4 +241,8 @@ class Call(Study):
     )
     against: str | None = Field(
         None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
+    )
+    results_from: str | None = Field(
+        None,
+        description="for `snakemake report`: a study published elsewhere, gs://name/prefix/<study>; measures nothing",
     )

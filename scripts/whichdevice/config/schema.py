@@ -5,7 +5,7 @@ from typing import Any
 
 from whichdevice.config import published
 from whichdevice.config.commented import commented
-from whichdevice.config.model import Study
+from whichdevice.config.model import Study, StudyFile
 
 
 def generated_files() -> dict[str, str]:
@@ -19,7 +19,7 @@ def generated_files() -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a config file, with the short forms that loading forgives."""
-    whole = Study.model_json_schema()
+    whole = StudyFile.model_json_schema()
     _forgive(whole)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
 

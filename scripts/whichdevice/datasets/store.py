@@ -62,6 +62,17 @@ def write_dataset(folder: Path, arrays: Arrays, facts: DatasetFacts) -> DatasetI
     return info
 
 
+def adopt_dataset(aside: Path, folder: Path) -> DatasetInfo:
+    """Put a prepared dataset that came whole from elsewhere in the place of `folder`, its content checked first.
+
+    Raises StudyError where it is not what its checksums say; `folder` is then as it was.
+    """
+    info = load_dataset(aside, verify=True).info
+    with _only_writer(folder):
+        _replace(folder, aside)
+    return info
+
+
 def load_dataset(folder: Path, verify: bool = False) -> Dataset:
     """Open a prepared dataset; arrays stay on disk until read.
 
@@ -123,7 +134,7 @@ def _tidy(folder: Path) -> None:
 
 def _write_and_replace(folder: Path, arrays: Arrays, info: DatasetInfo) -> None:
     """Write beside the folder, then take its place; a reader meets a whole dataset or none."""
-    new, old = _aside(folder)
+    new, _ = _aside(folder)
     new.mkdir()
     for name, array in arrays.items():
         with (new / f"{name}.npy").open("wb") as file:
@@ -136,8 +147,12 @@ def _write_and_replace(folder: Path, arrays: Arrays, info: DatasetInfo) -> None:
         text.write(info.model_dump_json(indent=1) + "\n")
         text.flush()
         os.fsync(text.fileno())
+    _replace(folder, new)
+
+
+def _replace(folder: Path, new: Path) -> None:
     if folder.exists():
-        folder.rename(old)
+        folder.rename(_aside(folder)[1])
     new.rename(folder)
 
 

@@ -5,6 +5,7 @@ import platform
 from whichdevice import devices
 from whichdevice.host.affinity import usable_cores
 from whichdevice.host.cpu import cpu_model, instruction_sets, last_level_cache
+from whichdevice.host.identity import machine_identity
 from whichdevice.host.memory import total_memory
 from whichdevice.records.schema import Machine
 
@@ -28,6 +29,7 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
         device_memory_free=facts.free_memory,
         power_limit=facts.power_limit,
         clock_max=facts.clock_max,
+        identity=machine_identity(),
     )
 
 

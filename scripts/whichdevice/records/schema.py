@@ -50,6 +50,8 @@ class Request(Part):
     dataset: str | None
     source: str | None
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
+    model: str | None = None  # workload file whose model is served; None for everything but serving
+    clients: list[int] = Field(default_factory=list)  # how many ask at the same time, one load after the other
 
 
 class WorkloadFacts(Part):
@@ -90,6 +92,7 @@ class Machine(Part):
     power_limit: float | None = None  # watts that one GPU may draw
     clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
     clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
+    identity: str | None = None  # hash that tells machines of a kind apart; it names none
 
 
 class Types(Part):
@@ -248,6 +251,34 @@ class Attempt(Part):
     ended: datetime
 
 
+class Latencies(Part):
+    """How long single requests or calls took, one after the other on each of `clients` connections."""
+
+    clients: int
+    requests: int  # answered
+    failed: int = 0
+    reason: Told | None = None  # of the first failure
+    seconds: float  # from the first request to the last answer
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    longest: float
+
+
+class Serving(Part):
+    """A prediction service on loopback and its clients in another process of the same host."""
+
+    model: str
+    weights: str  # what the served weights are; latency does not depend on them
+    request_bytes: int
+    response_bytes: int
+    workers: int  # predictions at the same time
+    bare_call: Latencies | None = None  # of the loaded model, without HTTP and JSON
+    bare_http: Latencies | None = None  # of the same body to the same server, at an address that does nothing
+    loads: list[Latencies] = Field(default_factory=list)  # by number of clients
+
+
 class Artefact(Part):
     """A file kept beside the record, relative to the record's folder."""
 
@@ -273,6 +304,7 @@ class Record(Part):
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
     breakdown: Breakdown | None = None
+    serving: Serving | None = None
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
     memory: Memory = Field(default_factory=Memory)
     energy: Energy = Field(default_factory=Energy)

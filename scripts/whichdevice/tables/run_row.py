@@ -35,6 +35,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "threads": machine.threads,
         "last_level_cache": machine.last_level_cache,
         "host_memory": machine.memory,
+        "machine_id": machine.identity,
         "operating_system": machine.operating_system,
         "driver": machine.driver,
         "python": software.python,

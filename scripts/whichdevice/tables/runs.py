@@ -90,6 +90,7 @@ COLUMNS: dict[str, Column] = {
     "threads": Column("int", "threads given to the framework"),
     "last_level_cache": Column("int", "bytes, largest cache of the host's processor"),
     "host_memory": Column("int", "bytes, memory of the host"),
+    "machine_id": Column("text", "hash that tells machines of a kind apart; it names none"),
     "operating_system": Column("text", "operating system"),
     "driver": Column("text", "device driver"),
     "python": Column("text", "Python version"),

@@ -1,7 +1,8 @@
 """On how many machines and in how many sittings the runs behind a ratio were measured, so that each ratio can say so.
 
-A record holds no host name: machines are told apart by processor, memory and operating system, so two of a kind look
-like one. A sitting ends where a machine measured nothing for more than an hour.
+A record holds no host name: machines are told apart by processor, memory and operating system, and by a hash of the
+system's own id where it has one; without, two of a kind look like one. A sitting ends where a machine measured nothing
+for more than an hour.
 """
 
 import pandas as pd
@@ -16,7 +17,9 @@ ONE = "one machine, one sitting"
 def located(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` with columns `machine` and `sitting`, numbers that are alike where these are."""
     memory = (rows["host_memory"].astype("float64") / 2**30).round()
-    machine = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
+    alike = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
+    identity = rows["machine_id"].fillna(rows["machine_id"].groupby(alike).transform("first"))  # older records have none
+    machine = rows.groupby([alike, identity], dropna=False, sort=False).ngroup()
     times = pd.DataFrame({"machine": machine, "started": pd.to_datetime(rows["started"], errors="coerce")})
     times["ended"] = pd.to_datetime(rows["ended"], errors="coerce").fillna(times["started"])
     times = times.sort_values(["machine", "started"], kind="stable")

@@ -1,0 +1,25 @@
+"""Which machine a record is of, without a name: enough to tell two apart."""
+
+from whichdevice.records.schema import Machine
+
+
+def same_machine(one: Machine, other: Machine) -> bool:
+    """Whether two records may be of one machine: by identity where both have it, else by processor, memory and system.
+
+    So two of a kind without an identity, such as containers of one image, look like one.
+    """
+    if one.cpu != other.cpu or _gibibytes(one) != _gibibytes(other):
+        return False
+    if one.identity and other.identity:
+        return one.identity == other.identity
+    return one.operating_system == other.operating_system
+
+
+def told(machine: Machine) -> str:
+    """The machine in a message, e.g. `AMD EPYC 9B14, 24 GiB`."""
+    memory = f", {_gibibytes(machine)} GiB" if machine.memory else ""
+    return f"{machine.device_name or machine.cpu or 'unknown'}{memory}"
+
+
+def _gibibytes(machine: Machine) -> int | None:
+    return None if machine.memory is None else round(machine.memory / 2**30)

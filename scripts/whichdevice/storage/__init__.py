@@ -1,0 +1,1 @@
+"""Datasets and results in a bucket, or in any other place that fsspec reaches."""
