@@ -4,7 +4,7 @@
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
     snakemake --cores 1 compare --config against=results/<other>  other records, cell by cell
 
-Stages: datasets, runs, compiled, tables, figures, report. The config's keys: docs/configuration.md.
+Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/configuration.md.
 """
 
 
@@ -17,8 +17,10 @@ if not workflow.overwrite_configfiles:
 
 
 include: "rules/study.smk"
+include: "rules/default_storage.smk"
 include: "rules/datasets.smk"
 include: "rules/runs.smk"
+include: "rules/models.smk"
 include: "rules/compiled.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
@@ -30,4 +32,5 @@ rule all:
     default_target: True
     input:
         rules.runs.input,  # or a lost record would go unnoticed
+        rules.models.input,
         rules.report.input,

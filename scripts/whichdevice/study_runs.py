@@ -18,6 +18,7 @@ def study_runs(study: Study) -> list[Run]:
         cell
         for device, settings in study.devices.items()
         for name, workload in study.workloads.items()
+        if not (workload.model and (settings.kind == "tpu" or settings.replicas > 1))  # one CPU or GPU serves
         for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
     return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]

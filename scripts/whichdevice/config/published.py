@@ -21,6 +21,7 @@ NOTES = {
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
     "workloads.weather_gru_tpu": "neomatrix369, 2018: no validation data, so none of its callbacks ever acts",
     "workloads.weather_gru_tutorial": "Hvass-Labs tutorial 23: with validation data, callbacks act",
+    "workloads.serve_mnist_cnn": "no publication's: latency of a prediction service; needs sh envs/extra.sh serve",
 }
 
 
@@ -36,7 +37,7 @@ def published() -> Study:
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
             "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
             "mnist_official": Workload(batch_size=[1024], epochs=10),
-            "mnist_cnn": Workload(batch_size=[256, 512, 1024], epochs=10),
+            "mnist_cnn": Workload(batch_size=[256, 512, 1024], epochs=10, export=True),
             "fashion_cnn_2018": Workload(module="fashion_cnn", batch_size=[1024], epochs=10, steps_per_epoch=100),
             "fashion_cnn_lee": Workload(module="fashion_cnn", batch_size=[512], epochs=20),
             "shakespeare_lstm": Workload(
@@ -52,6 +53,9 @@ def published() -> Study:
             ),
             "weather_gru_tutorial": Workload(
                 module="weather_gru", batch_size=[256], sequence_length=[1344], epochs=20, steps_per_epoch=100
+            ),
+            "serve_mnist_cnn": Workload(
+                module="serve", model="mnist_cnn", batch_size=[1, 8, 64, 512], clients=[1, 4, 16, 32]
             ),
         },
     )

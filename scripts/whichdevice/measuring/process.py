@@ -3,6 +3,7 @@
 It imports neither Snakemake nor pandas, and says everything it finds through file descriptor EVENTS.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -21,7 +22,7 @@ from whichdevice.measuring.training_run import run_training
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
 
 
 def main() -> int:
@@ -54,13 +55,17 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
     workload = workload_class(request.module)(
-        Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
+        Options(request.batch_size, request.precision, request.fraction, request.sequence_length, request.model)
     )
     folder = Path(job["folder"])
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
         run_training(backend, workload, request, Path(job["dataset"]), folder, job["memory_limit"], emit)
+    elif isinstance(workload, ServedWorkload):
+        # By a computed name: so that no other run's code hash covers the code of serving.
+        serving = importlib.import_module("whichdevice.measuring.serving_run")
+        serving.run_serving(backend, workload, request, job["memory_limit"], emit)
     _tell_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory()})
 

@@ -59,4 +59,12 @@ def build_request(study: Study, run: Run) -> Request:
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
         slowdown=workload.slowdown,
+        model=model_of(study, cell.workload) if workload.model else None,
+        clients=workload.clients if workload.model else [],
     )
+
+
+def model_of(study: Study, workload: str) -> str:
+    """The workload file whose model one of the study's workloads serves; empty where it serves none."""
+    name = study.workloads[workload].model or ""
+    return (study.workloads[name].module or name) if name in study.workloads else name

@@ -16,6 +16,7 @@ from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.memory_need import estimated_memory
+from whichdevice.measuring.recorded_predictions import RecordedPredictions
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.records.schema import Epoch, Request, WorkloadFacts
@@ -127,9 +128,10 @@ def _keep_artefacts(
     emit: Emitter,
 ) -> None:
     emit.progress("predicting")
-    outcome = workload.outcome(loop.predict, validation)
+    recorded = RecordedPredictions(loop.predict)
+    outcome = workload.outcome(recorded, validation)
     emit.part("results", {**results, **outcome.results})
-    files = {"weights": "model.weights.h5"}
+    files = {"weights": "model.weights.h5", "examples": recorded.write(folder, validation.examples)}
     model.save_weights(folder / files["weights"])
     if (best := workload.best_weights()) is not None:
         best.unlink()  # the same weights, loaded after learning

@@ -13,6 +13,7 @@ from whichdevice.compiling.topology import TOPOLOGIES
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.planning.serving_checks import missing_serving
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
 
@@ -67,7 +68,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
     made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
     kinds = {device.kind for device in study.devices.values()}
     backends = {backend for workload in study.workloads.values() for backend in workload.backend}
-    missing: dict[tuple[str, str], str] = {}
+    missing = missing_serving(study)
     for kind, backend in product(sorted(kinds), sorted(backends)):
         needed = environment_of(kind, backend)
         how = f"make study ENV={needed} (docs/devices.md, Environments)"

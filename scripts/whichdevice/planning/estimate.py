@@ -21,20 +21,21 @@ from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.calibration import PRODUCT_SIZE, product_seconds
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
-from whichdevice.measuring.memory_need import estimated_memory, operation_memory
+from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.quick_import import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
 EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
-RUN_BYTES = 100_000  # record, log and predictions
+RUN_BYTES = 600_000  # record, log and predictions
+SERVING_WARM_UP = 0.25  # of each load's time
 REDRAW_SECONDS = 40.0  # tables, figures and report
 
 
@@ -69,6 +70,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown:  # two more programs, and two variants of the loop
         seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
+    if request.model is not None:  # after the throughput: both bare parts and each number of clients
+        seconds += (2 + len(request.clients)) * (1 + SERVING_WARM_UP) * request.seconds
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
@@ -109,6 +112,8 @@ def _shape(request_json: str) -> _Shape:
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
+    if isinstance(workload, ServedWorkload):
+        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)
     if not isinstance(workload, TrainingWorkload) or request.dataset is None:
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")

@@ -16,6 +16,7 @@ from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
+from whichdevice.planning.bucket_files import arrays_of
 from whichdevice.planning.checks import (
     check_backends,
     check_cells,
@@ -25,6 +26,8 @@ from whichdevice.planning.checks import (
     missing_packages,
 )
 from whichdevice.planning.closing import run_status
+from whichdevice.planning.export_plan import check_export
+from whichdevice.planning.serving_checks import SERVING, check_serving
 from whichdevice.study_runs import measuring_order, study_runs
 
 
@@ -100,13 +103,14 @@ class StudyPlan:
         return environment_of(*self.platform(parse_run(run)))
 
     def platform(self, run: Run) -> tuple[str, str]:
-        """Kind of device and backend."""
-        return self.study.devices[run.cell.device].kind, run.cell.backend
+        """Kind of device and backend, as `missing` has them."""
+        serves = self.study.workloads[run.cell.workload].model is not None
+        return self.study.devices[run.cell.device].kind, SERVING if serves else run.cell.backend
 
     def code(self, run: str) -> str:
         """Hash of the code that the run executes: its workload, its backend and the measuring itself."""
         request = self.request(run)
-        return run_code_hash(request["module"], request["backend"])
+        return run_code_hash(request["module"], request["backend"], request["model"])
 
     def place(self, run: str) -> int:
         """The run's place in the order of measuring, from the end: the first run has the highest number."""
@@ -132,6 +136,11 @@ class StudyPlan:
         path = self.dataset_json(name)
         return [path if self.is_stale(name) else ancient(path)]
 
+    def dataset_arrays(self, workload: str, ancient: Callable[[str], Any]) -> list[Any]:
+        """The archive of a workload's arrays as input of a rule: it comes with its description, which decides."""
+        name = self.dataset_of(workload)
+        return [] if name is None else [ancient(arrays_of(self.dataset_json(name)))]
+
     def made_of(self, dataset: str) -> dict[str, str]:
         """What the dataset would be made of now; a change in it makes the dataset anew."""
         return made_of(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
@@ -147,13 +156,14 @@ class StudyPlan:
         path = Path(self.dataset_json(dataset))
         return json.loads(path.read_text(encoding="utf-8"))["checksum"]
 
-    def scheduler_resources(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """For each resource that any device asks for: what a run's device asks, None leaving it out."""
+    def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
+        """For each resource that any device asks for: what a run's device asks, else the default; None leaves it out."""
 
         def of_device(name: str) -> Callable[[Any], int | str | None]:
-            return lambda wildcards: self.study.devices[wildcards.device].resources.get(name)
+            return lambda wildcards: self.study.devices[wildcards.device].resources.get(name, defaults.get(name))
 
-        return {name: of_device(name) for device in self.study.devices.values() for name in sorted(device.resources)}
+        asked = {name for device in self.study.devices.values() for name in device.resources}
+        return {**defaults, **{name: of_device(name) for name in sorted(asked)}}
 
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""
@@ -174,6 +184,8 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     call = load_study(config)
     study = resolved(call)
     check_backends(study)
+    check_serving(study)
+    check_export(study)
     check_hardware(study)
     check_compile(study)
     runs = study_runs(study)

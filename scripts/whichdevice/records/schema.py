@@ -5,9 +5,9 @@ absolute paths. Fields that a failed run never reached are None or empty.
 """
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from whichdevice.records.redaction import Told
 
@@ -286,10 +286,16 @@ class Artefact(Part):
     sha256: str
 
 
+def _known(version: int) -> int:
+    if version > SCHEMA_VERSION:
+        raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
+    return version
+
+
 class Record(Part):
     """One run."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[int, AfterValidator(_known)] = SCHEMA_VERSION
     study: str
     run: str  # <device>/<workload>/<cell>/r<repeat>
     evidence: Evidence = "measured"

@@ -1,0 +1,50 @@
+"""Export one trained model by hand or from the rule `export`: python scripts/export.py CONFIG EXPORT_JSON.
+
+For example: python scripts/export.py results/quick/config.yaml results/quick/models/mnist_cnn/export.json
+"""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from whichdevice.config.load import read_study
+from whichdevice.errors import StudyError
+from whichdevice.exporting.export import export_model, export_path
+from whichdevice.parent import stop_with_parent
+from whichdevice.planning.export_plan import learned_records
+
+
+def main() -> int:
+    """Exit 0 whenever a record was written, whatever its status; 2 where the study is at fault."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path, help="resolved config of the study")
+    parser.add_argument("record", type=Path, help="export.json to write; its folder names the workload")
+    parser.add_argument("--log", type=Path, help="what the two processes say; default: export.log in the study's logs")
+    parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments.end_with_parent:
+        stop_with_parent()
+    workload = arguments.record.parent.name
+    try:
+        study = read_study(arguments.config)
+        if workload not in study.workloads or arguments.record != export_path(study, workload):
+            raise StudyError(f"{arguments.record}: no export of {arguments.config}")
+        log = arguments.log or Path(study.root) / "logs" / "models" / f"{workload}.log"
+        record = export_model(study, workload, learned_records(study, workload), log)
+    except StudyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {arguments.record}: {error.strerror or error}; the earlier export is untouched", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the earlier export is untouched", file=sys.stderr)
+        return 130
+    print(f"{arguments.record}: {record.status}{f' ({record.reason})' if record.reason else ''}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

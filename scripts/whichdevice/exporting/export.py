@@ -1,0 +1,154 @@
+"""Export one workload's trained model: everything between the records of its runs and export.json. No framework here.
+
+The folder is written aside and takes the old one's place whole; a failed export is an export.json that says why.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from whichdevice.code_hash import code_hash
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.exporting.choice import Learned, best_learned
+from whichdevice.exporting.folder import new_folder
+from whichdevice.exporting.trained import Job
+from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.locks import measurement_lock
+from whichdevice.measuring.request import dataset_folder
+from whichdevice.measuring.supervisor import Finish, supervise
+from whichdevice.records.exported import RECORD, ExportedFile, ExportRecord
+from whichdevice.workloads import is_file_module
+
+FOLDER = "models"
+TIMEOUT = 1800.0  # seconds for each of the two processes
+ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+NEEDED = ("tensorflow", "keras")
+
+
+def export_code_hash(module: str) -> str:
+    """Hash of the code that an export of this workload runs."""
+    entries = ["whichdevice.exporting.export", "whichdevice.exporting.write", "whichdevice.exporting.check"]
+    if is_file_module(module):
+        return code_hash(*entries, files=[Path(module)])
+    return code_hash(*entries, f"whichdevice.workloads.{module}")
+
+
+def export_path(study: Study, workload: str) -> Path:
+    """Where the export's record lives, relative to the working directory."""
+    return Path(study.root) / FOLDER / workload / RECORD
+
+
+def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
+    """Export the best of these runs, check it in a fresh process, and write its record; what fails is its status.
+
+    Waits while a measurement runs on this host, and lets none start meanwhile.
+    """
+    module = study.workloads[workload].module or workload
+    draft = ExportRecord(
+        study=study.study, workload=workload, module=module, status="failed", code_hash=export_code_hash(module)
+    )
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    with new_folder(export_path(study, workload).parent) as folder:
+        try:
+            record = _exported(draft, study, best_learned(workload, record_paths), folder, log)
+        except StudyError as error:
+            record = draft.model_copy(update={"reason": str(error)})
+        (folder / RECORD).write_text(record.model_dump_json(indent=1), encoding="utf-8")
+    return record
+
+
+def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path, log: Path) -> ExportRecord:
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise StudyError(f"a SavedModel needs {missing[0]}, which this environment lacks: make study ENV=cpu")
+    draft = draft.model_copy(update={**_facts(learned), "versions": {name: version(name) for name in NEEDED}})
+    weights, dataset = learned.artefact("weights"), learned.record.asked.dataset
+    if weights is None:
+        raise StudyError(f"{learned.folder}: the run kept no weights; measure it again")
+    job = Job(
+        request=learned.record.asked,
+        weights=weights,
+        examples=learned.artefact("examples"),
+        dataset=dataset_folder(study, dataset) if dataset is not None else None,
+        folder=folder,
+    )
+    parts: dict[str, Any] = {}
+    with measurement_lock(lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)):
+        finish = _run("write", job, log, parts)
+        if finish.status == "ok":
+            finish = _run("check", job, log, parts)
+    found = {**parts.pop("signature", {}), **parts, "files": _files(folder)}
+    record = ExportRecord.model_validate({**draft.model_dump(mode="json"), **found})
+    if finish.status != "ok":
+        return record.model_copy(update={"reason": finish.reason})
+    difference = _difference(record)
+    status = "ok" if difference is None else "different"
+    return record.model_copy(update={"status": status, "reason": difference})
+
+
+def _facts(learned: Learned) -> dict[str, Any]:
+    record = learned.record
+    metric = record.workload.metric if record.workload else None
+    return {
+        "run": record.run,
+        "backend": record.asked.backend,
+        "precision": record.asked.precision,
+        "epochs": len(record.epochs),
+        "source": record.data.source if record.data else None,
+        "metric": metric,
+        "validation_metric": record.results.get(f"validation_{metric}") if metric else None,
+    }
+
+
+def _run(part: str, job: Job, log: Path, parts: dict[str, Any]) -> Finish:
+    """One process; what it sends is merged into `parts`."""
+
+    def on_message(message: dict[str, Any]) -> None:
+        if message["event"] == "part":
+            parts.setdefault(message["place"], {}).update(message["value"])
+
+    package_root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
+    variables = {**thread_environment(usable_cores()), **ENVIRONMENT, "PYTHONPATH": path}
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "job.json"
+        file.write_text(job.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", f"whichdevice.exporting.{part}", str(file)]
+        finish = supervise(command, variables, log, TIMEOUT, on_message)
+    if finish.status == "timed_out":
+        return Finish("timed_out", f"still exporting after {TIMEOUT:g} s; killed", finish.peak_memory)
+    return finish
+
+
+def _files(folder: Path) -> dict[str, ExportedFile]:
+    """Every file below the folder, by its path there."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[path.relative_to(folder).as_posix()] = ExportedFile(sha256=digest, size=path.stat().st_size)
+    return found
+
+
+def _difference(record: ExportRecord) -> str | None:
+    """What a reloaded model does otherwise than the run did, in one line; None where nothing is."""
+    check = record.check
+    if check is None:
+        return "the check sent no result"
+    if not check.weights_equal:
+        return "the .keras file does not hold the weights that the run saved"
+    if not check.examples:
+        return None
+    for name, difference in (("the .keras file", check.keras), ("the SavedModel", check.saved_model)):
+        if difference is None or not difference <= check.tolerance:
+            told = "numbers that are not finite" if difference is None else f"up to {difference:.3g} beside the run"
+            return f"{name} predicts {told}; tolerance {check.tolerance:.3g}"
+    return None
