@@ -26,6 +26,7 @@ class Target:
     source: str
     training: bool = False  # whether it is of training data; of validation data otherwise
     standin: float | None = None  # on stand-in data, chosen here, so that two epochs show something
+    own: bool = False  # a model file's own, not a publication's
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,21 @@ class Options:
     precision: str = "float32"
     fraction: float = 1.0
     sequence_length: int | None = None
+    model: str | None = None  # workload file whose model is served
+    given: Mapping[str, Any] = field(default_factory=dict)  # the config's `options` of the workload
+
+    def get(self, name: str, default: Any) -> Any:
+        """One of the config's `options` of the workload, or the default."""
+        return self.given.get(name, default)
+
+
+@dataclass(frozen=True)
+class RawInput:
+    """What a served model is given for one example; None in the shape is any size."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,15 @@ class OperationWorkload(Workload):
         return [self.options.batch_size] * 2
 
 
+class ServedWorkload(Workload):
+    """Predictions of another workload's model, asked for over HTTP."""
+
+    @property
+    @abstractmethod
+    def served(self) -> "TrainingWorkload":
+        """The workload whose model is served."""
+
+
 class TrainingWorkload(Workload):
     """A model, its data and how it is trained."""
 
@@ -147,6 +172,19 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
+
+    def raw_input(self, model: Any) -> RawInput:
+        """What a served model takes, before `prepare`; by default what the model itself takes."""
+        tensor = model.inputs[0]
+        return RawInput("inputs", str(tensor.dtype), tuple(tensor.shape[1:]))
+
+    def prepare(self, raw: Any) -> Any:
+        """From raw inputs [batch, ...] to the model's, in `keras.ops`; it becomes a part of the served model."""
+        return raw
+
+    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
+        """Raw inputs of the examples `index`, out of a split's arrays."""
+        return self.batch(arrays, index)[0]
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch, a scalar; only called where `metric` is named."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.base import Arrays, Options, Outcome, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
 
 UNITS = 512
@@ -49,6 +49,8 @@ class WeatherGru(TrainingWorkload):
             raise StudyError(f"sequence_length {self.sequence_length}: the loss ignores {WARM_UP} steps; take more")
         self._best: Path | None = None
         self._target_range: tuple[np.ndarray, np.ndarray] | None = None
+        self._input_range: tuple[np.ndarray, np.ndarray] = np.zeros(1, np.float32), np.ones(1, np.float32)
+        self._raw_test: np.ndarray | None = None
         self._times: np.ndarray | None = None
 
     def model(self) -> Any:
@@ -78,6 +80,7 @@ class WeatherGru(TrainingWorkload):
         inputs = _inputs(signals, times)[:-AHEAD]
         targets = signals[AHEAD:, [COLUMNS.index(name) for name in TARGETS]]
         boundary = int(TRAINING_SHARE * len(inputs))
+        self._raw_test, self._input_range = inputs[boundary:], _range(inputs[:boundary])
         inputs = _scaled(inputs, inputs[:boundary])
         self._target_range = targets[:boundary].min(axis=0), targets[:boundary].max(axis=0)
         self._times = times[boundary + AHEAD :]
@@ -99,6 +102,21 @@ class WeatherGru(TrainingWorkload):
             return ops.take(arrays["inputs"], index, axis=0), ops.take(arrays["targets"], index, axis=0)
         window = index[:, None] + ops.arange(self.sequence_length, dtype="int32")[None, :]
         return ops.take(arrays["inputs"], window, axis=0), ops.take(arrays["targets"], window, axis=0)
+
+    def raw_input(self, model: Any) -> RawInput:
+        """18 signals in physical units, day of the year and hour of the day; predictions are scaled to 0 to 1."""
+        return RawInput("signals", "float32", (None, len(COLUMNS)))
+
+    def prepare(self, raw: Any) -> Any:
+        """Scaled by the range of the training part, which `splits` reads off; unscaled before."""
+        low, span = self._input_range
+        return (raw - low) / span
+
+    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
+        """The one sequence of all test hours, float32 [1, hours, 20]; only of validation data."""
+        if self._raw_test is None or len(arrays["inputs"].shape) != 3:
+            raise StudyError("weather_gru: raw inputs are kept of validation data alone")
+        return self._raw_test[None][np.asarray(index)]
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Mean squared error without the first 50 steps."""
@@ -151,5 +169,11 @@ def _inputs(signals: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def _scaled(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    low, span = _range(reference)
+    return ((values - low) / span).astype(np.float32)
+
+
+def _range(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest value and span of each signal; a constant one keeps its unit and becomes 0."""
     low, high = reference.min(axis=0), reference.max(axis=0)
-    return ((values - low) / np.where(high > low, high - low, 1)).astype(np.float32)  # a constant signal stays 0
+    return low, np.where(high > low, high - low, 1).astype(low.dtype)
