@@ -1,6 +1,6 @@
 # The report: one page that works offline, made of tables and figures.
 REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
-REPORT_FILES = [REPORT_FOLDER / name for name in ("template.html", "costs.html", "style.css")]
+REPORT_FILES = [REPORT_FOLDER / name for name in ("template.html", "costs.html", "audit.html", "style.css")]
 
 
 rule page:

@@ -18,7 +18,6 @@ CATEGORY = "Limits"
 MOST_ROWS = 24
 SHADES = {"input": style.ORANGE, "host": style.PURPLE, "compute": style.BLUE, "other": "#bbbbbb"}
 HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
-AXES = ["workload", "device", "backend", "loop", "precision", "batch_size", "sequence_length"]
 
 
 def draw(study: StudyResults) -> Figure:
@@ -27,7 +26,7 @@ def draw(study: StudyResults) -> Figure:
     if cells.empty:
         return style.empty(study, "No step was broken down (measure.breakdown).")
     shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
-    names = [" ".join(name.split()) for name in series.labels(shown, AXES)]
+    names = series.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
     left = shown["compute_share"].to_numpy(float) * 0
@@ -48,7 +47,9 @@ def draw(study: StudyResults) -> Figure:
     counts = sorted({int(n) for n in shown["n"]})
     noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    style.footnote(figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}")
+    style.footnote(
+        figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}; {series.UNNAMED}"
+    )
     return figure
 
 

@@ -6,24 +6,29 @@ from matplotlib.figure import Figure
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 
-TITLE = "Cold start, part by part"
+TITLE = "Cold against warm, part by part"
 CAPTION = (
-    "Seconds from the start of a process to steady state: importing the framework, taking the device (CUDA context, "
-    "TPU system), opening the data, building the model, the first step with tracing and compilation, and the steps "
-    "discarded as warm-up. Geometric means over processes; no average of steps or epochs holds any of it."
+    "Seconds from the start of a process on: importing the framework, taking the device (CUDA context, TPU system), "
+    "opening the data, building the model, tracing and compiling (the first step less a steady one), the first step "
+    "itself, the steps discarded as warm-up; then, pale, one hundred steps at steady speed, for scale, which may run "
+    "off the panel (→). Geometric means over processes; no average of steps or epochs holds any of the cold parts."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 24
+STEADY_STEPS = 100
+RATIO = 1.7  # of the panel's width to the longest cold start
 PARTS = {
     "start": "start",
     "initialise": "take the device",
     "load": "load data",
     "build": "build model",
-    "first_step": "first step",
+    "compile": "trace and compile",
+    "one_step": "first step",
     "warm_up": "warm-up",
+    "steady": f"{STEADY_STEPS} steady steps",
 }
-SHADES = [style.BLUE, style.PURPLE, style.SKY, style.GREEN, style.ORANGE, "#cccccc"]
-HATCHES = ["", "xxx", "///", "...", "\\\\\\", ""]
+SHADES = [style.BLUE, style.PURPLE, style.SKY, style.GREEN, style.ORANGE, style.RED, style.FAINT, style.PALE]
+HATCHES = ["", "xxx", "///", "...", "\\\\\\", "", "++", ""]
 
 
 def draw(study: StudyResults) -> Figure:
@@ -32,10 +37,11 @@ def draw(study: StudyResults) -> Figure:
     cells = cells[cells["first_step"].notna()]
     if cells.empty:
         return style.empty(study, "No cold start was measured.")
+    steady = cells["step_time"].clip(upper=cells["first_step"])
+    parts = {"compile": cells["first_step"] - steady, "one_step": steady, "steady": STEADY_STEPS * cells["step_time"]}
+    cells = cells.assign(**parts)
     shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
-    axes_named = ["workload", "device", "backend", "precision", "batch_size", "loop", "sequence_length"]
-    names = series.labels(shown, axes_named)
-    names = [" ".join(name.split()) for name in names]
+    names = series.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
     left = shown["first_step"].to_numpy(float) * 0
@@ -43,19 +49,21 @@ def draw(study: StudyResults) -> Figure:
         width = shown[name].fillna(0).to_numpy(float)
         axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=text)
         left = left + width
-    for place, total in enumerate(left):
-        text = f"{style.number(total)} s"
-        axes.annotate(text, (total, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
+    cold = left - shown["steady"].fillna(0).to_numpy(float)
+    right = RATIO * cold.max()
+    for place, (total, start) in enumerate(zip(left, cold, strict=True)):
+        text = f"{style.number(start)} s + {style.number(total - start)} s{' →' if total > right else ''}"
+        axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())
     axes.set_yticks(range(len(names)), names, fontsize=8, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.margins(x=0.1)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, right)
     axes.set_xlabel("seconds")
     axes.grid(False, axis="y")
-    figure.legend(loc="outside upper right", ncols=len(PARTS))
+    figure.legend(loc="outside upper right", ncols=4)
     counts = sorted({int(n) for n in shown["n_ok"]})
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes{more}")
+    n = ", ".join(map(str, counts))
+    style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {series.UNNAMED}")
     return figure
 
 

@@ -49,7 +49,7 @@ def draw(study: StudyResults) -> Figure:
     down = -(-len(shown) // across)
     deepest = max(min(MOST_LINES, len(by_workload[name])) for name in shown)
     figure = style.new_figure(
-        max(6.5, (3.5 if widest < 36 else 4.7) * across + 0.6), (3.1 + 0.17 * deepest) * down + 0.6
+        max(6.5, (3.0 if widest < 36 else 4.5) * across + 0.4), (3.1 + 0.17 * deepest) * down + 0.6
     )
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for panel in panels[len(shown) :]:

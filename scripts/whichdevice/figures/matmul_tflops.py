@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
+from whichdevice.figures.tiles import grid_of
 
 TITLE = "Matrix products: TFLOP/s by size, cold and warm"
 CAPTION = (
@@ -11,6 +12,7 @@ CAPTION = (
     "the first product, which includes tracing and compilation. One panel per device."
 )
 CATEGORY = "Speed"
+COLUMNS = 2
 
 
 def draw(study: StudyResults) -> Figure:
@@ -19,8 +21,9 @@ def draw(study: StudyResults) -> Figure:
     if cells.empty:
         return style.empty(study, "No matrix product was measured.")
     devices = [name for name in study.devices if name in set(cells["device"])]
-    figure = style.new_figure(max(6.2, 3.4 * len(devices) + 1), 4.2)
-    panels = figure.subplots(1, len(devices), sharey=True, squeeze=False)[0]
+    across = min(COLUMNS, len(devices))
+    figure = style.new_figure(max(6.2, 3.7 * across + 1.6), 3.2 * -(-len(devices) // across) + 0.9)
+    panels = grid_of(figure, len(devices), across, sharey=True)
     kinds = cells[["backend", "precision", "workload"]].drop_duplicates()
     names = series.labels(kinds.assign(device=""), ["device", "backend", "precision", "workload"])
     looks = dict(zip(kinds.itertuples(index=False, name=None), names, strict=True))
@@ -38,10 +41,10 @@ def draw(study: StudyResults) -> Figure:
         series.batch_axis(panel, own["batch_size"])
         panel.set_title(device, parse_math=False)
         panel.set_xlabel("N")
+        panel.set_ylabel("TFLOP/s" if panel in panels[::across] else "")
     style.log_axis(panels[0], "y", [*cells["tflops"], *cells["cold_tflops"]])
-    panels[0].set_ylabel("TFLOP/s")
     handles, texts = panels[0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside right upper")
+    figure.legend(handles, texts, loc="outside right center")
     counts = sorted({int(n) for n in cells["n_ok"]})
     style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes")
     style.without_data(figure)

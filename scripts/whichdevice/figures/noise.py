@@ -37,7 +37,7 @@ def draw(study: StudyResults) -> Figure:
         return style.empty(study, "No run was timed.")
     shown = panels[:MOST_PANELS]
     across = min(COLUMNS, len(shown))
-    figure = style.new_figure(max(9.0, 3.3 * across), 2.35 * -(-len(shown) // across) + 1.1)
+    figure = style.new_figure(max(9.0, 3.1 * across), 2.35 * -(-len(shown) // across) + 1.1)
     colours = style.device_colours(study)
     for axes, (cell, records) in zip(grid_of(figure, len(shown), COLUMNS), shown, strict=True):
         _panel(axes, records, colours[cell["device"]])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from whichdevice.errors import StudyError
 
-INFRASTRUCTURE = {"__init__", "registry", "results", "series", "style", "tiles"}
+INFRASTRUCTURE = {"__init__", "pareto", "registry", "results", "saving", "series", "style", "tiles"}
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
@@ -50,7 +50,7 @@ def figure_facts(name: str) -> Facts:
 def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:
     """Draw a figure from a study's tables into an SVG and a PNG file."""
     facts = figure_facts(name)
-    from whichdevice.figures import style
+    from whichdevice.figures import saving, style
     from whichdevice.figures.results import StudyResults
 
     module = importlib.import_module(f"{__package__}.{name}")
@@ -58,4 +58,4 @@ def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_p
     with style.applied():
         figure = module.draw(study)
         style.finish(figure, facts.title, study)
-        style.save(figure, out_svg, out_png)
+        saving.save(figure, out_svg, out_png)

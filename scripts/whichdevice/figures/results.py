@@ -81,6 +81,11 @@ class StudyResults:
         return self._table("published")
 
     @cached_property
+    def audit(self) -> pd.DataFrame:
+        """Table `audit`."""
+        return self._table("audit")
+
+    @cached_property
     def compiled(self) -> pd.DataFrame:
         """Table `compiled`."""
         return self._table("compiled")
@@ -89,6 +94,11 @@ class StudyResults:
     def costs(self) -> pd.DataFrame:
         """Table `costs`."""
         return self._table("costs")
+
+    @cached_property
+    def fastest(self) -> pd.DataFrame:
+        """Table `fastest`."""
+        return self._table("fastest")
 
     @cached_property
     def cost_choices(self) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
+from whichdevice.figures.tiles import grid_of
 
 TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (
@@ -43,15 +44,16 @@ def draw(study: StudyResults) -> Figure:
     best = _one_each(cells, study)
     names = best["workload"].unique()
     looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}
-    figure = style.new_figure(max(7.6, 4.3 * len(shown) + 2.4), 4.8)
-    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    across = min(2, len(shown))
+    figure = style.new_figure(3.7 * across + 1.8 if across > 1 else 7.6, 4.0 * -(-len(shown) // across) + 0.8)
+    panels = grid_of(figure, len(shown), across)
     for panel, device in zip(panels, shown, strict=True):
         _panel(panel, limits[limits["device"] == device], best[best["device"] == device], looks)
         panel.set_title(device, parse_math=False)
-        panel.set_xlabel("FLOP / byte, analytic (an upper bound)")
-    panels[0].set_ylabel("TFLOP/s, measured")
+        panel.set_xlabel("FLOP / byte, analytic (an upper bound)", fontsize=8)
+        panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
     formats = set(best["product"]) | set(limits["product"])
-    figure.legend(handles=[*_legend(looks, formats)], loc="outside right upper", fontsize=7.5)
+    figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
     more = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
     style.footnote(figure, style.runs_note(best["n"]) + more)
     return figure
@@ -92,8 +94,7 @@ def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:
     for place, (_, roof) in enumerate(roofs.iterrows()):
         crowded = place + 1 < len(peaks) and peaks[place + 1] < 1.6 * peaks[place]
         text = f"{style.number(peaks[place])} {roof['product']}"
-        colour = FORMATS.get(str(roof["product"]), style.BLACK)
-        look: dict[str, Any] = {"ha": "right", "va": "top" if crowded else "bottom", "fontsize": 7.5, "color": colour}
+        look: dict[str, Any] = {"ha": "right", "va": "top" if crowded else "bottom", "fontsize": 7.5}
         axes.annotate(text, (right, peaks[place]), (-3, -3 if crowded else 2), textcoords="offset points", **look)
 
 
@@ -115,7 +116,7 @@ def _points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
         axes.errorbar(cell["intensity"], value, yerr=bars, fmt=look.marker, color=colour, capsize=2.5, elinewidth=1)
         axes.annotate(
             str(look.number), (cell["intensity"], value), (across, 0.05), textcoords="axes fraction", ha="center",
-            fontsize=8, color=colour, arrowprops={"arrowstyle": "-", "color": style.GREY, "lw": 0.6, "shrinkB": 4},
+            fontsize=8, arrowprops={"arrowstyle": "-", "color": style.GREY, "lw": 0.6, "shrinkB": 4},
         )  # fmt: skip
 
 

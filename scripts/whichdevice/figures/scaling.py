@@ -35,7 +35,7 @@ def draw(study: StudyResults) -> Figure:
     shown = workloads[:MOST_PANELS]
     across = min(3, len(shown))
     down = -(-len(shown) // across)
-    figure = style.new_figure(max(7.5, 3.3 * across + 2.4), 3.1 * down + 0.9)
+    figure = style.new_figure(max(7.5, 3.0 * across + 0.4), 3.1 * down + 0.9)
     panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for panel in panels[len(shown) :]:
         panel.set_axis_off()

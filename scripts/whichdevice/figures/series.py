@@ -1,6 +1,6 @@
 """Lines and labels that several figures share: cells as series, whole numbers on batch axes, intervals as bars."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,10 @@ from matplotlib.axes import Axes
 
 from whichdevice.figures import style
 
+RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
+USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
+UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
+NAMED = ("workload", "batch_size")
 SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
 
 
@@ -22,6 +26,17 @@ def labels(cells: pd.DataFrame, axes: list[str]) -> list[str]:
     """A label per cell from the first axis and those whose values differ between the cells."""
     shown = [axis for axis in axes if axis == axes[0] or cells[axis].nunique(dropna=False) > 1]
     return [" ".join(_written(axis, row[axis], row.get("unit")) for axis in shown) for _, row in cells.iterrows()]
+
+
+def names(cells: pd.DataFrame) -> list[str]:
+    """A short name per cell: workload and size, and of the rest only what varies or is not the usual."""
+    varied = [axis for axis in ("device", "sequence_length") if cells[axis].nunique(dropna=False) > 1]
+    told = []
+    for _, cell in cells.iterrows():
+        shown = ["workload", "device", "batch_size", "sequence_length", *USUAL]
+        shown = [axis for axis in shown if (cell[axis] != USUAL[axis] if axis in USUAL else axis in (*NAMED, *varied))]
+        told.append(" ".join(part for axis in shown if (part := _written(axis, cell[axis], cell.get("unit")))))
+    return told
 
 
 def _written(axis: str, value: Any, unit: Any) -> str:
@@ -53,6 +68,30 @@ def with_interval(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: f
     low, high = (cells[f"{column}_{end}"].to_numpy(float) * scale for end in ("low", "high"))
     spread = np.nan_to_num(np.vstack([middle - low, high - middle]))
     axes.errorbar(x, middle, yerr=np.clip(spread, 0, None), capsize=2.5, elinewidth=1, **look)
+
+
+def with_band(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> Any:
+    """A line through `column` with its 95 % interval as a band, and at each point as a bar; returns the line."""
+    low, high = (cells[f"{column}_{end}"].to_numpy(float) * scale for end in ("low", "high"))
+    axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
+    with_interval(axes, x, cells, column, scale, **look)
+    return axes.containers[-1]
+
+
+def ratio_axis(axes: Axes, values: Iterable[float]) -> None:
+    """A logarithmic axis of ratios with labels that suit small differences as well as large ones; 1 is always on it."""
+    found = [1.0, *(value for value in values if np.isfinite(value))]
+    low, high = min(0.97, min(found) / 1.05), max(1.03, max(found) * 1.05)
+    style.log_axis(axes, "x", found)
+    if high / low < 8:
+        ticks: list[float] = []
+        for tick in RATIOS:  # the roundest first; none closer than a label is wide
+            apart = [abs(np.log(tick / other)) / np.log(high / low) for other in ticks]
+            if low <= tick <= high and min(apart, default=1) > 0.13:
+                ticks.append(tick)
+        axes.set_xticks(ticks, [style.number(tick) for tick in ticks])
+        axes.set_xticks([], minor=True)
+    axes.set_xlim(low, high)
 
 
 def batch_axis(axes: Axes, sizes: Any) -> None:

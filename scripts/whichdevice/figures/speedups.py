@@ -1,24 +1,22 @@
 """How much faster one choice is than another."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import style
+from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 
-TITLE = "Speed-ups, all else equal"
+TITLE = "Speed-ups on one device, all else equal"
 CAPTION = (
     "Ratio of throughputs (of TFLOP/s for matrix products) of two cells that differ in one thing only, from "
     "repeats paired within the study: geometric mean with 95 % t-interval on a logarithmic axis. Right of 1 the "
     "compared choice is faster. The words are the verdict of the one rule that judges every comparison here, corrected "
-    "over all rows of a panel and those left to the tables. Virtual replicas on one CPU are no device here."
+    "over all rows of a panel and those left to the tables."
 )
 CATEGORY = "Speed"
 MOST_ROWS = 16
 WORDS = {
-    "device": "Devices",
     "backend": "Backends",
     "precision": "Number formats",
     "loop": "Training loops",
@@ -28,29 +26,23 @@ WORDS = {
 
 def draw(study: StudyResults) -> Figure:
     """A panel per kind of comparison, a row per pair of cells."""
-    found = study.speedups
+    found = study.speedups[study.speedups["comparison"] != "device"]  # which has a figure of its own
     if found.empty:
-        return style.empty(study, "No two measured cells differ in one thing only, so there is no ratio.")
+        return style.empty(study, "No two measured cells of one device differ in one thing only, so there is no ratio.")
     groups = [(str(name), group, _shown(group)) for name, group in found.groupby("comparison", sort=False)]
     heights = [len(shown) + 2.2 for _, _, shown in groups]
     figure = style.new_figure(9, 0.26 * sum(heights) + 1.2)
     panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
-    colours = style.device_colours(study)
+    colours, several = style.device_colours(study), found["device"].nunique() > 1
     for panel, (name, group, shown) in zip(panels, groups, strict=True):
-        _rows(panel, shown, colours, varied=[axis for axis in LABELLED if axis != name and found[axis].nunique() > 1])
+        _rows(panel, shown, colours, [_name(row, name, several) for _, row in shown.iterrows()])
         more = f" — {len(shown)} of {len(group)}, largest sizes" if len(shown) < len(group) else ""
         panel.set_title(WORDS.get(name, name) + more, parse_math=False)
         extent = shown[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
-        style.log_axis(panel, "x", [*extent[np.isfinite(extent)], 1.0])
-        low, high = panel.get_xlim()
-        panel.set_xlim(min(low, 0.8), max(high, 1.25))
+        series.ratio_axis(panel, extent)
     panels[-1].set_xlabel("ratio (logarithmic, each panel its own axis)")
-    single = "" if len(study.devices) > 1 else "one device only: no ratio between devices; "
-    style.footnote(figure, f"{single}bars: 95 % t-interval over n pairs; no bar from one pair")
+    style.footnote(figure, f"bars: 95 % t-interval over n pairs; no bar from one pair; {series.UNNAMED}")
     return figure
-
-
-LABELLED = ["device", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
 
 
 def _shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -64,7 +56,7 @@ def _telling(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.loc[kept.index.sort_values()]
 
 
-def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], varied: list[str]) -> None:
+def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], names: list[str]) -> None:
     axes.axvline(1, color=style.GREY, lw=1)
     for place, (_, row) in enumerate(rows.iterrows()):
         low, high = row["ratio_low"], row["ratio_high"]
@@ -72,25 +64,22 @@ def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], varied: list[
         if low == low:
             axes.plot([low, high], [place, place], color=colour, lw=2.2, solid_capstyle="butt")
         axes.plot(row["ratio"], place, "o", color=colour, mfc=colour if low == low else "white")
-        interval = f" [{style.number(low)}, {style.number(high)}]" if low == low else ""
-        text = f"×{style.number(row['ratio'])}{interval}  n = {row['n']}  {row['verdict']}"
+        interval = f" [{style.number(low)} – {style.number(high)}]" if low == low else ""
+        text = f"×{style.number(row['ratio'])}{interval}, n = {row['n']}, {row['verdict']}"
         axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())
-    names = [_name(row, varied) for _, row in rows.iterrows()]
     axes.set_yticks(range(len(names)), names, fontsize=7.5, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False, axis="y")
 
 
-def _name(row: pd.Series, varied: list[str]) -> str:
+def _name(row: pd.Series, comparison: str, several: bool) -> str:
     """The workload, what else tells this pair from others, and the two values compared."""
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["workload"]]
-    for axis in varied:
-        value = row[axis]
-        if axis == "batch_size":
-            told.append(f"{letter}{value}")
-        elif axis == "fraction":
-            told += [f"{value * 100:.3g} % of data"] if value != 1 else []
-        elif pd.notna(value) and axis != "sequence_length":
-            told.append(str(value))
-    return style.shortened(f"{' '.join(told)}: {row['compared']} / {row['baseline']}", 64)
+    told = [row["workload"], *([row["device"]] if several else [])]
+    told += [f"{letter}{row['batch_size']}"] if comparison != "batch_size" else []
+    for axis, usual in series.USUAL.items():
+        if axis not in (comparison, "fraction") and row[axis] != usual:
+            told.append(str(row[axis]))
+    told += [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
+    told += [f"length {row['sequence_length']}"] if pd.notna(row["sequence_length"]) else []
+    return f"{' '.join(told)}: {row['compared']} / {row['baseline']}"

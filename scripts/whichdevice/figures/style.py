@@ -1,10 +1,8 @@
 """One look for all figures: colour-blind safe, readable in grey, the same bytes from the same numbers."""
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -24,6 +22,8 @@ SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "++"]
 GREY, PALE = "#5f5f5f", "#d9d9d9"
+ERROR, DEEP = "#c22000", "#08519c"
+PAPER, GRID, FAINT, LIGHT = "#ffffff", "#e6e6e6", "#b5b5b5", "#fefefe"  # LIGHT: text on dark fills, in either scheme
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # Verdana has the widths of DejaVu Sans
@@ -34,19 +34,26 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "text.color": BLACK,
+    "axes.labelcolor": BLACK,
+    "axes.titlecolor": BLACK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
     "axes.edgecolor": GREY,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
+    "grid.color": GRID,
     "grid.linewidth": 0.7,
     "lines.linewidth": 1.6,
     "lines.markersize": 5.5,
     "legend.frameon": False,
     "legend.fontsize": 8,
     "hatch.linewidth": 0.6,
-    "hatch.color": "white",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
+    "hatch.color": PAPER,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "whichdevice",
 }
@@ -125,18 +132,6 @@ def data_note(study: StudyResults) -> str:
     if len(told) > 1:
         told = [f"{name} ({', '.join(sets)})" for name, sets in zip(told, study.sources.values(), strict=True)]
     return f"data: {', '.join(told)}" if told else ""
-
-
-def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
-    """Write both files aside and rename them; no date goes into them."""
-    for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{os.getpid()}.{path.name}")
-        try:
-            figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]
-            os.replace(aside, path)
-        finally:
-            aside.unlink(missing_ok=True)
 
 
 def number(value: float) -> str:

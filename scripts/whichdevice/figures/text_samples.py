@@ -1,4 +1,4 @@
-"""Text that the character network writes, early and late."""
+"""Text that the character network writes, epoch by epoch."""
 
 import textwrap
 
@@ -6,35 +6,42 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
+from whichdevice.figures.tiles import grid_of
 
 TITLE = "Text samples"
 CAPTION = (
-    "What the character network writes after its first, middle and last learned epoch. A dot stands for a "
-    "character that cannot be printed."
+    "What the character network writes after each learned epoch (of more than twelve, evenly spread ones), character "
+    "by character from its own probabilities. A dot stands for a character that cannot be printed."
 )
 CATEGORY = "Learning"
-WIDTH, MOST_LINES = 46, 12
+WIDTH, MOST_LINES = 40, 10
+MOST_SAMPLES, COLUMNS = 12, 3
 
 
 def draw(study: StudyResults) -> Figure:
-    """A row per device, a column for the first, the middle and the last sampled epoch."""
-    shown = [entry for entry in study.artefacts("samples") if isinstance(entry.content, list) and entry.content]
+    """A block per workload (its best run), in it a panel for each sampled epoch."""
+    shown = [
+        entry
+        for entry in study.artefacts("samples", one_per=["workload"])
+        if isinstance(entry.content, list) and entry.content
+    ]
     if not shown:
         return style.empty(study, "No character network has learned, so there is no sample of its text.")
-    columns = min(3, max(len(content) for _, content in shown))
-    figure = style.new_figure(3.9 * columns + 0.4, 2.15 * len(shown) + 0.7)
-    grid = figure.subplots(len(shown), columns, squeeze=False)
-    for row, (run, content) in zip(grid, shown, strict=True):
-        places = sorted({0, len(content) // 2, len(content) - 1})[-columns:] if columns > 1 else [len(content) - 1]
-        for panel in row:
-            panel.set_axis_off()
-        for panel, place in zip(row, places, strict=False):
-            sample = content[place]
-            panel.set_title(f"{run['workload']} on {run['device']}, epoch {sample['epoch']}", parse_math=False)
-            text = printable(str(sample["texts"][0])) if sample["texts"] else "(empty)"
-            look = {"va": "top", "family": "monospace", "fontsize": 7.2, "parse_math": False}
-            panel.text(0, 1, text, transform=panel.transAxes, **look)
+    panels = [(run, content[place]) for run, content in shown for place in _places(len(content))]
+    figure = style.new_figure(3.1 * min(COLUMNS, len(panels)) + 0.2, 1.75 * -(-len(panels) // COLUMNS) + 0.8)
+    for axes, (run, sample) in zip(grid_of(figure, len(panels), COLUMNS), panels, strict=True):
+        axes.set_axis_off()
+        axes.set_title(f"{run['workload']} on {run['device']}, epoch {sample['epoch']}", fontsize=8, parse_math=False)
+        text = printable(str(sample["texts"][0])) if sample["texts"] else "(empty)"
+        look = {"va": "top", "family": "monospace", "fontsize": 6.6, "parse_math": False, "clip_on": True}
+        axes.text(0, 1, text, transform=axes.transAxes, **look)
     return figure
+
+
+def _places(count: int) -> list[int]:
+    """Which of so many samples to show, evenly spread."""
+    step = max(1, -(-(count - 1) // (MOST_SAMPLES - 1)))
+    return sorted({*range(0, count, step), count - 1})
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,7 @@
 """Small multiples: panels in rows, each labelled with the run that it shows; and what a classifier took for what."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,10 +10,10 @@ from matplotlib.figure import Figure
 from whichdevice.figures.results import StudyResults
 
 
-def grid_of(figure: Figure, count: int, columns: int) -> list[Axes]:
+def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
     """So many panels, in rows of at most `columns`; places left over in the last row stay blank."""
     across = min(columns, count)
-    panels = figure.subplots(-(-count // across), across, squeeze=False).ravel()
+    panels = figure.subplots(-(-count // across), across, squeeze=False, **options).ravel()
     for panel in panels[count:]:
         panel.set_axis_off()
     return list(panels[:count])

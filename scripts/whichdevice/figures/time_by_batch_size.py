@@ -1,7 +1,10 @@
 """Step and epoch time by batch size."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
@@ -9,51 +12,57 @@ from whichdevice.figures.results import StudyResults
 
 TITLE = "Step and epoch time by batch size"
 CAPTION = (
-    "Above: time of one training step in steady state. Below: time of an epoch, computed as steps per epoch times "
-    "step time, without validation. Points are geometric means over processes, bars 95 % t-intervals."
+    "Left: time of one training step in steady state. Right: time of an epoch, computed as steps per epoch times "
+    "step time, without validation. Points are geometric means over processes, bands and bars 95 % t-intervals."
 )
 CATEGORY = "Speed"
 MOST_PANELS = 5
 MOST_LINES = 8
+SCALES = {"step_time": 1e3, "epoch_time": 1.0}
 
 
 def draw(study: StudyResults) -> Figure:
-    """A column per workload with several batch sizes (every workload, where none has several)."""
+    """A row per workload with several batch sizes (every workload, where none has several): step, then epoch."""
     cells = series.whole_data(study.measured[study.measured["epoch_time"].notna()])
     if cells.empty:
         return style.empty(study, "No training step was measured.")
     sizes = cells.groupby("workload", sort=False)["batch_size"].nunique()
     chosen = (sizes[sizes > 1] if (sizes > 1).any() else sizes).index.tolist()
     workloads = chosen[:MOST_PANELS]
-    figure = style.new_figure(max(6.5, 2.6 + 2.5 * len(workloads)), 5.2)
-    grid = figure.subplots(2, len(workloads), squeeze=False, sharex="col")
-    handles: dict[str, Artist] = {}
-    for column, workload in enumerate(workloads):
+    figure = style.new_figure(9, 2.3 * len(workloads) + 1.0)
+    grid = figure.subplots(len(workloads), 2, squeeze=False)
+    for row, workload in zip(grid, workloads, strict=True):
         own = _fewer(cells[cells["workload"] == workload])
-        for label, part, look in series.lines(own, study):
-            part = part.sort_values("batch_size")
-            for row, (name, scale) in enumerate([("step_time", 1e3), ("epoch_time", 1)]):
-                panel = grid[row][column]
-                bounded = part
-                if name == "epoch_time":  # the same factor on the mean and both ends
-                    steps = part["epoch_time"] / part["step_time"]
-                    ends = {f"epoch_time_{end}": part[f"step_time_{end}"] * steps for end in ("low", "high")}
-                    bounded = part.assign(**ends)
-                series.with_interval(panel, part["batch_size"].to_numpy(float), bounded, name, scale, **look)
-                handles.setdefault(label, panel.containers[-1])  # type: ignore[arg-type]
-        grid[0][column].set_title(workload, parse_math=False)
-        for row, (name, scale) in enumerate([("step_time", 1e3), ("epoch_time", 1)]):
-            style.log_axis(grid[row][column], "y", own[name] * scale)
-        series.batch_axis(grid[1][column], own["batch_size"])
-        grid[1][column].set_xlabel("batch size")
-    grid[0][0].set_ylabel("step time (ms)")
-    grid[1][0].set_ylabel("epoch time (s), computed")
-    figure.legend(list(handles.values()), list(handles), loc="outside right upper")
+        _row(row, own, study)
+        row[0].set_title(workload, parse_math=False)
+    for panel, text in zip(grid[0], ["step time (ms)", "epoch time (s), computed"], strict=True):
+        panel.annotate(
+            text, (1, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", ha="right", fontsize=8.5
+        )
+    for panel in grid[-1]:
+        panel.set_xlabel("batch size")
     cut = any(len(_fewer(own)) < len(own) for _, own in cells.groupby("workload"))
     fewer = "; some lines left to the tables" if cut else ""
     left_out = f"; {len(chosen) - MOST_PANELS} more workloads in the tables" if len(chosen) > MOST_PANELS else ""
-    style.footnote(figure, style.runs_note(cells["n_ok"]) + fewer + left_out)
+    counts = style.runs_note(cells["n_ok"]).replace("bars:", "bands and bars:")
+    style.footnote(figure, counts + fewer + left_out)
     return figure
+
+
+def _row(panels: Sequence[Axes], own: pd.DataFrame, study: StudyResults) -> None:
+    """One workload's lines in both panels, and what they are beside them."""
+    handles: dict[str, Artist] = {}
+    steps = own["epoch_time"] / own["step_time"]  # the same factor on the mean and both ends
+    ends = {f"epoch_time_{end}": own[f"step_time_{end}"] * steps for end in ("low", "high")}
+    for label, part, look in series.lines(own.assign(**ends), study):
+        part = part.sort_values("batch_size")
+        for panel, (name, scale) in zip(panels, SCALES.items(), strict=True):
+            handles[label] = series.with_band(panel, part["batch_size"].to_numpy(float), part, name, scale, **look)
+    for panel, (name, scale) in zip(panels, SCALES.items(), strict=True):
+        style.log_axis(panel, "y", own[name] * scale)
+        series.batch_axis(panel, own["batch_size"])
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 7.5}
+    panels[-1].legend(list(handles.values()), list(handles), **beside)
 
 
 def _fewer(cells: pd.DataFrame) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def draw(study: StudyResults) -> Figure:
     points = _points(study, cells)
     shown = [name for name in PANELS if points[name].notna().any()]
     workloads = cells["workload"].drop_duplicates().tolist()
-    figure = style.new_figure(max(7.5, 3.1 * len(shown) + 2.6), 2.35 * len(workloads) + 1.0)
+    figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(workloads) + 1.0)
     grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
     for row, workload in enumerate(workloads):
         own = cells[cells["workload"] == workload]

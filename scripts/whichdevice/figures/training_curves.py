@@ -17,19 +17,26 @@ CAPTION = (
 )
 CATEGORY = "Learning"
 MOST_LINES = 4
+ACROSS = 2
 
 
 def draw(study: StudyResults) -> Figure:
-    """A column per workload; loss above, metric below. The largest share of the data, one run per cell."""
+    """Two panels per workload, loss and metric. The largest share of the data, one run per cell."""
     epochs = study.epochs
     if epochs.empty:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
     epochs = series.whole_data(epochs)
     workloads = epochs["workload"].drop_duplicates().tolist()
-    figure = style.new_figure(max(6.5, 2.55 * len(workloads) + 0.4), 5.2)
-    grid = figure.subplots(2, len(workloads), squeeze=False, sharex="col")
+    across = min(ACROSS, len(workloads))
+    down = -(-len(workloads) // across)
+    figure = style.new_figure(4.6 * across + 0.2 if across > 1 else 6.5, 2.3 * down + 1.0)
+    grid = figure.subplots(down, 2 * across, squeeze=False)
+    pairs = [(row[2 * place], row[2 * place + 1]) for row in grid for place in range(across)]
+    for loss, quality in pairs[len(workloads) :]:
+        loss.set_axis_off()
+        quality.set_axis_off()
     colours = style.device_colours(study)
-    for column, workload in enumerate(workloads):
+    for (above, below), workload in zip(pairs, workloads, strict=False):
         own = epochs[epochs["workload"] == workload]
         for device in own["device"].drop_duplicates():
             runs = _first_runs(own[own["device"] == device])[: MOST_LINES if own["device"].nunique() == 1 else 1]
@@ -39,11 +46,11 @@ def draw(study: StudyResults) -> Figure:
                     "marker": style.MARKERS[place],
                     "alpha": 1 - 0.2 * place,
                 }
-                _pair(grid[0][column], run, "loss", f"{device} b{size}", look)
-                _pair(grid[1][column], run, "metric", f"{device} b{size}", look)
-        grid[0][column].set_title(workload, parse_math=False)
-        _finish_column(grid[0][column], grid[1][column], own)
-    grid[0][0].set_ylabel("loss")
+                _pair(above, run, "loss", f"{device} b{size}", look)
+                _pair(below, run, "metric", f"{device} b{size}", look)
+        above.set_title(workload, parse_math=False)
+        above.set_ylabel("loss")
+        _finish(above, below, own)
     lines = [
         Line2D([], [], color=style.BLACK, marker="o", label="validation"),
         Line2D([], [], color=style.BLACK, marker="o", mfc="white", ls="--", lw=1, label="training"),
@@ -70,10 +77,11 @@ def _pair(axes: Axes, run: pd.DataFrame, name: str, label: str, look: dict) -> N
         axes.plot(x, run[name], mfc="white", ls="--", lw=1, markersize=4, label=label, **look)
 
 
-def _finish_column(above: Axes, below: Axes, own: pd.DataFrame) -> None:
-    below.set_xlabel("epoch")
-    below.set_xlim(0.6, own["epoch"].max() + 0.4)
-    below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+def _finish(above: Axes, below: Axes, own: pd.DataFrame) -> None:
+    for axes in (above, below):
+        axes.set_xlabel("epoch", fontsize=8)
+        axes.set_xlim(0.6, own["epoch"].max() + 0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     metric = own["metric_name"].dropna()
     below.set_ylabel(str(metric.iloc[0]) if len(metric) else "", parse_math=False)
     shown = [axes for axes in (above, below) if axes.lines]

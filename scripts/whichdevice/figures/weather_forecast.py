@@ -29,6 +29,8 @@ def draw(study: StudyResults) -> Figure:
     colours, places = style.device_colours(study), style.device_places(study)
     steps = min(MOST_STEPS, len(first["times"]))
     times = [datetime.fromtimestamp(int(second), UTC) for second in first["times"][:steps]]
+    workloads = {entry.run["workload"] for entry in shown}
+    of = {name: f", {name}," if len(workloads) > 1 else "" for name in workloads}
     for signal, panel in enumerate(panels):
         panel.plot(times, first["truth"][:steps, signal], color=style.BLACK, lw=1, label="true")
         for run, content in shown:
@@ -36,7 +38,7 @@ def draw(study: StudyResults) -> Figure:
             panel.plot(
                 times[: len(content["predicted"])], content["predicted"][:steps, signal], lw=1.2,
                 color=colours[device], ls=["-", "--", ":"][places[device] % 3],
-                label=f"predicted, {run['workload']} on {device}",
+                label=f"predicted{of[run['workload']]} on {device}",
             )  # fmt: skip
         warm_up = min(int(first["warm_up"]), steps - 1)
         panel.axvspan(times[0], times[warm_up], color=style.PALE, alpha=0.75, lw=0, zorder=1.5)
@@ -48,7 +50,7 @@ def draw(study: StudyResults) -> Figure:
     panels[-1].xaxis.set_major_locator(locator)
     panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
     handles, texts = panels[0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside upper right", ncols=len(handles))
+    figure.legend(handles, texts, loc="outside upper right", ncols=min(len(handles), 2 if len(workloads) > 1 else 3))
     run = shown[0].run
     style.footnote(
         figure,

@@ -25,6 +25,8 @@ COLUMNS: dict[str, Column] = {
     "caveat": Column("text", "what to know about their number"),
     "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
     "measured": Column("float", "this study's number in the same unit"),
+    "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
+    "measured_high": Column("float", "upper end"),
     "ratio": Column("float", "measured / published; empty where the two are not alike"),
     "n": Column("int", "runs behind the measured number"),
     "note": Column("text", "how the measured case differs, or why there is none"),
@@ -68,6 +70,15 @@ MATCHING: dict[tuple[str, str], Matching] = {
             ("misclassified", "of 10000", "misclassified"),
         ]
     },
+}
+
+
+# What a measured number is proportional to, and has its interval from; learned epochs only where computed from steps.
+BOUNDED = {
+    "step_time": "step_time",
+    "sample_time": "step_time",
+    "learned_epoch_time": "step_time",
+    "tflops": "throughput",
 }
 
 
@@ -146,10 +157,19 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
         "data": cell["source"],
         "measured": measured,
+        **_ends(matching, cell, measured),
         "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
         "n": cell["n_ok" if computed else matching.n],
         "note": "; ".join(remarks) or None,
     }
+
+
+def _ends(matching: Matching, cell: pd.Series, measured: float) -> dict[str, float]:
+    """The interval of a measured number that is proportional to the step time or the throughput."""
+    base = BOUNDED.get(matching.column)
+    if base is None or (matching.column == "learned_epoch_time" and pd.notna(cell[matching.column])):
+        return {}
+    return {f"measured_{end}": measured * cell[f"{base}_{end}"] / cell[base] for end in ("low", "high")}
 
 
 def _unlike(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:

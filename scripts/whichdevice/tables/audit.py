@@ -1,0 +1,214 @@
+"""Table `audit`: each published figure, whether its device could have done it, and what its recipe gives here.
+
+Every verdict and every reason is computed: from the claim, the hardware sheet, analytic operations, the source's other
+claims and what was measured. Hand-kept are the claims themselves, the sheet and, where a source shows it, a suspected
+factor.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.tables import claims
+from whichdevice.tables.claims import Claim, Peak, Work
+from whichdevice.tables.columns import Column, table
+from whichdevice.tables.prices import Sheet
+from whichdevice.tables.published import COLUMNS as PUBLISHED
+from whichdevice.tables.published import MATCHING
+
+IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
+WAIT = "tpu_init_time"
+IDLE = 0.1  # share of the peak below which arithmetic was not what took the time
+TOPOLOGY = {"TPU v2-8": "v2-2x2"}  # the slice that the compiler was given, by how sources name it
+
+KEY = ["source", "published_device", "published_workload", "published_batch_size", "metric", "unit"]
+CLAIM = ["source", "date", "published_device", "device_class", "published_workload", "published_batch_size"]
+HERE = ["measured", "measured_low", "measured_high", "ratio", "n", "device", "kind", "device_name", "backend"]
+HERE += ["precision", "data", "note"]
+
+COLUMNS: dict[str, Column] = {
+    **{name: PUBLISHED[name] for name in [*CLAIM, "metric", "value", "unit", "caveat"]},
+    "possible": Column("text", "impossible: beyond the sheet's peak; possible; cannot be told; no speed: a quality"),
+    "claimed_tflops": Column("float", "TFLOP/s that the claim implies, by analytic operations"),
+    "sheet": Column("text", "chips and row of config/hardware.csv that the published device is taken for"),
+    "sheet_tflops": Column("float", "TFLOP/s by that sheet, all chips, in the quickest format"),
+    "of_sheet": Column("float", "claimed_tflops / sheet_tflops; above 1 is impossible"),
+    "why": Column("text", "the arguments, computed from numbers"),
+    **{name: PUBLISHED[name] for name in HERE},
+    "here": Column("text", "not measured here, and why; empty where there is a measured number"),
+    "modelled_low": Column("float", "s a step, low end of the modelled range of device time on the published TPU"),
+    "modelled_high": Column("float", "s a step, high end; modelled, nobody ran it"),
+    "evidence": Column("text", "published; measured and modelled columns are named so"),
+}
+
+
+def audit_table(
+    published: Sequence[Claim], beside: pd.DataFrame, summary: pd.DataFrame, compiled: pd.DataFrame, sheet: Sheet
+) -> pd.DataFrame:
+    """A row per published figure; `beside` is table `published`, `compiled` may be empty."""
+    work = claims.known_work(summary)
+    keys = beside[KEY].astype({"published_batch_size": "float"}).astype("object")
+    groups = dict(iter(beside.groupby(keys.where(keys.notna(), None).apply(tuple, axis=1))))
+    rows = []
+    for claim in published:
+        found = _best(groups.get(_key(claim)), claim)
+        rows.append(_row(claim, published, work.get(claim["workload"]), found, compiled, sheet, summary))
+    return table(rows, COLUMNS)
+
+
+def _key(claim: Claim) -> tuple[Any, ...]:
+    names = (claim["source"], claim["device"], claim["workload"])
+    return (*names, claims.number(claim["batch_size"]), claim["metric"], claim["unit"] or None)
+
+
+def _row(
+    claim: Claim, published: Sequence[Claim], work: Work | None, found: pd.Series | None, compiled: pd.DataFrame,
+    sheet: Sheet, summary: pd.DataFrame,
+) -> dict[str, Any]:  # fmt: skip
+    rate, most = claims.tflops(claim, work), claims.peak(claim, sheet)
+    modelled = _modelled(claim, compiled)
+    why = [*_physical(claim, rate, most), *_factor(claim, rate, most), *_consistent(claim, published, work)]
+    why += _device_time(claim, modelled)
+    return {
+        **{name: claim[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
+        "published_device": claim["device"],
+        "published_workload": claim["workload"],
+        "published_batch_size": claims.number(claim["batch_size"]),
+        "value": claims.number(claim["value"]),
+        "possible": _possible(claim, rate, most),
+        "claimed_tflops": rate,
+        "sheet": most.name if most else None,
+        "sheet_tflops": most.tflops if most else None,
+        "of_sheet": rate / most.tflops if rate and most else None,
+        "why": "; ".join(why) or None,
+        **({} if found is None else {name: found[name] for name in HERE}),
+        "here": _not_here(claim, summary) if found is None else None,
+        **modelled,
+        "evidence": "published",
+    }
+
+
+def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
+    """The measured cell to show: same kind of device, then alike, then the best value."""
+    if rows is None or rows["measured"].isna().all():
+        return None
+    rows = rows[rows["measured"].notna()]
+    matching = MATCHING[claim["metric"], claim["unit"]]
+    higher = matching.higher_is_better or "accuracy" in claim["metric"]
+    order = pd.DataFrame(
+        {
+            "other": rows["kind"] != claim["device_class"],
+            "unlike": rows["ratio"].isna(),
+            "value": -rows["measured"] if higher else rows["measured"],
+        }
+    )
+    return rows.loc[order.sort_values(["other", "unlike", "value"], kind="stable").index[0]]
+
+
+def _possible(claim: Claim, rate: float | None, most: Peak | None) -> str:
+    timed = claims.seconds(claim) is not None and claim["metric"] != WAIT
+    if claim["unit"] != claims.RATE and not timed and claim["value"]:
+        return NO_SPEED
+    if rate is None or most is None:
+        return UNKNOWN
+    return IMPOSSIBLE if rate > most.tflops else POSSIBLE
+
+
+def _physical(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str]:
+    if not claim["value"]:
+        yield "no number was published"
+    elif claim["metric"] == WAIT:
+        yield "a wait, no arithmetic"
+    elif _possible(claim, rate, most) == NO_SPEED:
+        yield "a quality: no physical limit"
+    elif rate is None:
+        yield "its operations are not known here: no run of this workload"
+    elif most is None:
+        yield f"it implies {told(rate)} TFLOP/s; its source does not name the device, so there is no peak"
+    elif rate > most.tflops:
+        yield f"{told(rate)} TFLOP/s is {told(rate / most.tflops)} times the peak of {_sheet(most)}"
+    else:
+        idle = ": not arithmetic took the time" if rate < IDLE * most.tflops else ""
+        yield f"{told(rate)} TFLOP/s, {percent(rate / most.tflops)} of the peak of {_sheet(most)}{idle}"
+
+
+def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str]:
+    """What remains once a suspected factor is taken out."""
+    factor = claims.number(claim.get("suspect_factor"))
+    if factor and rate and most and rate > most.tflops:
+        left = rate / factor
+        fits = f"{percent(left / most.tflops)} of that peak" if left <= most.tflops else "still beyond that peak"
+        yield f"if {claim['suspect']}, it was {told(left)} TFLOP/s, {fits}"
+
+
+def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> Iterator[str]:
+    """What an average holds, and the source's own numbers against each other."""
+    whole = work.examples if work else None
+    own = claims.epoch_seconds(claim, whole) if whole else None
+    later = [claims.seconds(other) for other in claims.siblings(claim, published, "epoch_time")]
+    theirs = next((value for value in later if value), None)
+    taken, batch = claims.seconds(claim), claims.number(claim["batch_size"])
+    beside = f", {told(theirs)} s by its own epoch time" if theirs else ""
+    if claim["metric"] == "first_epoch_time" and taken:
+        times = f", {told(taken / theirs)} times a later one" if theirs else ""
+        yield f"the first epoch, with compilation{times}"
+    elif claim["metric"] in ("wall_time", "total_time") and own:
+        yield f"{told(own)} s an epoch in the mean, which holds the first one with its compilation{beside}"
+    elif claim["metric"] == "step_time" and own and theirs:
+        yield f"an epoch of {told(own)} s by this{beside}"
+        if claim["unit"] == "us/sample" and batch and abs(own - theirs) < abs(own / batch - theirs):
+            wrong = f"an epoch would take {told(own / batch)} s: wrong unit"
+            yield f"as time of a step of {batch:.0f}, as it was printed, {wrong}"
+
+
+def _modelled(claim: Claim, compiled: pd.DataFrame) -> dict[str, float]:
+    """Modelled device time of the claim's own step; nothing where that step was not compiled."""
+    size, length = claims.number(claim["batch_size"]), claims.number(claim.get("sequence_length"))
+    slices = [name for start, name in TOPOLOGY.items() if claim["device"].startswith(start)]
+    same = (
+        (compiled["module"] == claim["workload"]) & compiled["topology"].isin(slices) & (compiled["batch_size"] == size)
+    )
+    if length:
+        same &= compiled["sequence_length"] == length
+    rows = compiled[same.fillna(False) & compiled["time_low"].notna()]
+    if rows.empty:
+        return {}
+    return {"modelled_low": rows["time_low"].iloc[0], "modelled_high": rows["time_high"].iloc[0]}
+
+
+def _device_time(claim: Claim, modelled: Mapping[str, float]) -> Iterator[str]:
+    taken = claims.seconds(claim)
+    if claim["metric"] == "step_time" and taken and modelled:
+        step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
+        high = modelled["modelled_high"]
+        ends = f"at least {told(1e3 * modelled['modelled_low'])}" if high != high else " to ".join(
+            told(1e3 * modelled[name]) for name in ("modelled_low", "modelled_high")
+        )  # fmt: skip
+        yield f"{told(1e3 * step)} ms a step, of which the TPU itself needs {ends} ms (modelled)"
+
+
+def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
+    own = summary[summary["module"] == claim["workload"]]
+    size = claims.number(claim["batch_size"])
+    if not claim["value"]:
+        return "not measured here: no number was published"
+    if (own["n_ok"].fillna(0) > 0).sum() == 0:
+        return f"not measured here: no run of {claim['workload']}"
+    if size and not (own.loc[own["n_ok"].fillna(0) > 0, "batch_size"] == size).any():
+        return f"not measured here: no run with batch size {size:.0f}"
+    return f"not measured here: no run gave a {claim['metric'].replace('_', ' ')}"
+
+
+def _sheet(most: Peak) -> str:
+    return f"{most.name} ({told(most.tflops)} TFLOP/s by its sheet)"
+
+
+def told(value: float) -> str:
+    """A number with three significant digits and no exponent."""
+    return f"{float(f'{value:.3g}'):,.10f}".rstrip("0").rstrip(".")
+
+
+def percent(value: float) -> str:
+    """A share with two significant digits."""
+    return f"{float(f'{100 * value:.2g}'):g} %"
