@@ -13,12 +13,14 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables import (
+    audit,
     breakdown,
     compiled,
     cost_choices,
     costs,
     crossover,
     epochs,
+    fastest,
     limits,
     noise_floor,
     published,
@@ -43,11 +45,13 @@ TABLES: dict[str, Columns] = {
     "saturation": saturation.COLUMNS,
     "scaling": scaling.COLUMNS,
     "published": published.COLUMNS,
+    "audit": audit.COLUMNS,
     "compiled": compiled.COLUMNS,
     "limits": limits.COLUMNS,
     "roofline": roofline.COLUMNS,
     "breakdown": breakdown.COLUMNS,
     "noise_floor": noise_floor.COLUMNS,
+    "fastest": fastest.COLUMNS,
     "costs": costs.COLUMNS,
     "cost_choices": cost_choices.COLUMNS,
     "time_to_target": time_to_target.COLUMNS,
@@ -72,6 +76,9 @@ def write_tables(
     limits_frame = limits.limits_table(summary_frame, studied, study, sheet)
     roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
     summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
+    claimed = published.read_published(published_csv)
+    published_frame = published.published_table(claimed, summary_frame)
+    compiled_frame = table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS)
     frames = {
         "runs": run_table,
         "epochs": epoch_table,
@@ -80,12 +87,14 @@ def write_tables(
         "crossover": crossover.crossover_table(studied, study),
         "saturation": saturation.saturation_table(studied),
         "scaling": scaling.scaling_table(studied, study),
-        "published": published.published_table(published.read_published(published_csv), summary_frame),
-        "compiled": table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS),
+        "published": published_frame,
+        "audit": audit.audit_table(claimed, published_frame, summary_frame, compiled_frame, sheet),
+        "compiled": compiled_frame,
         "limits": limits_frame,
         "roofline": roofline_frame,
         "breakdown": breakdown.breakdown_table(studied),
         "noise_floor": noise_floor.noise_floor_table(run_table, summary_frame),
+        "fastest": fastest.fastest_table(studied),
         "costs": costs.cost_table(studied, study, sheet),
         "cost_choices": cost_choices.cost_choice_table(studied, study, sheet),
         "time_to_target": time_to_target.time_to_target_table(studied, epoch_table, study, sheet),
