@@ -48,6 +48,8 @@ class Service:
     def model(self, request: Request) -> tuple[str, ServedModel]:
         """The model that the address names; raises HTTPException 404."""
         name = request.path_params["name"]
+        if name.endswith(":predict") and request.method != "POST":
+            raise HTTPException(405, "predictions are asked for by POST")
         if name not in self.models:
             raise HTTPException(404, f"no model {name[:80]!r}; there are {', '.join(self.models)}")
         version = request.path_params.get("version", VERSION)

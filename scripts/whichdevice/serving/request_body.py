@@ -52,7 +52,7 @@ def _json(body: bytes) -> Any:
         raise MalformedRequestError(f"{name} is no JSON number; every input must be a finite number")
 
     try:
-        return json.loads(body, parse_constant=refuse)
+        return json.loads(body.decode("utf-8"), parse_constant=refuse)
     except RecursionError:
         raise MalformedRequestError("the body is nested too deeply") from None
     except UnicodeDecodeError:

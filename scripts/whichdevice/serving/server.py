@@ -15,11 +15,33 @@ from whichdevice.errors import StudyError
 
 HOST = "127.0.0.1"
 START_SECONDS = 30.0
+LARGEST_HEAD = 65_536  # bytes
 GOODBYE_SECONDS = 10  # for requests that are being answered when the server is stopped
 
 
 class JsonRefusal(HttpToolsProtocol):
-    """Answers bytes that are no HTTP request with JSON, as everything else is answered."""
+    """Answers bytes that are no HTTP request with JSON, as everything else is answered; heads have a largest size."""
+
+    _head: int | None = 0  # bytes of a head that has not ended yet
+
+    def data_received(self, data: bytes) -> None:
+        """As uvicorn does, which itself would keep a head of any size."""
+        if self._head is not None:
+            if self._head > LARGEST_HEAD:
+                self.send_400_response(f"its head is larger than {LARGEST_HEAD} bytes")
+                return
+            self._head += len(data)
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """The head is over."""
+        self._head = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The next head begins."""
+        super().on_message_complete()
+        self._head = 0
 
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong and close."""

@@ -1,0 +1,82 @@
+"""Latency and throughput of prediction services."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from whichdevice.figures import series, style
+from whichdevice.figures.results import StudyResults
+
+TITLE = "Prediction service: latency and throughput"
+CAPTION = (
+    "Left: latency of one client's requests by batch size, median and 99th percentile, beside a bare call of the model "
+    "and a bare HTTP round trip of the same runs. Right: throughput against median latency, one point per number of "
+    "clients, one line per batch size. Server and clients share the host; points are geometric means over processes, "
+    "bars 95 % t-intervals."
+)
+CATEGORY = "Serving"
+MOST_ROWS = 3
+PARTS = {
+    "p99": ("99th percentile", "^", ":"),
+    "p50": ("median", "o", "-"),
+    "bare_http_p50": ("bare HTTP", "s", "--"),
+    "bare_call_p50": ("bare call", "D", "-."),
+}
+
+
+def draw(study: StudyResults) -> Figure:
+    """A row for each workload and device that served."""
+    cells = study.serving
+    if cells.empty:
+        return style.empty(
+            study,
+            "No prediction service was measured: no workload of this study has module serve.",
+            "see docs/serving.md",
+        )
+    groups = list(cells.groupby(["workload", "device"], sort=False))
+    shown = groups[:MOST_ROWS]
+    figure = style.new_figure(9.0, 1.2 + 3.3 * len(shown))
+    grid = figure.subplots(len(shown), 2, squeeze=False)
+    colours = style.device_colours(study)
+    for (left, right), ((workload, device), own) in zip(grid, shown, strict=True):
+        first = own[["backend", "precision"]].drop_duplicates().iloc[0]
+        own = own[(own["backend"] == first["backend"]) & (own["precision"] == first["precision"])]
+        _latency(left, own[own["clients"] == own["clients"].min()], colours[str(device)])
+        _throughput(right, own, colours[str(device)])
+        left.set_title(f"{workload} on {device}, {own['clients'].min()} client(s)", parse_math=False)
+    left_out = f"; {len(groups) - MOST_ROWS} more in tables/serving.csv" if len(groups) > MOST_ROWS else ""
+    style.footnote(figure, style.runs_note(cells["n"]) + left_out)
+    style.without_data(figure)  # the inputs are random
+    return figure
+
+
+def _latency(axes: Axes, cells: pd.DataFrame, colour: str) -> None:
+    cells = cells.sort_values("batch_size")
+    sizes = cells["batch_size"].to_numpy(float)
+    for name, (label, marker, dashes) in PARTS.items():
+        shade = colour if not name.startswith("bare") else style.GREY
+        series.with_interval(axes, sizes, cells, name, 1e3, label=label, marker=marker, linestyle=dashes, color=shade)
+    style.log_axis(axes, "y", (cells[list(PARTS)].to_numpy(float) * 1e3).ravel())
+    series.batch_axis(axes, cells["batch_size"])
+    axes.set_xlabel("examples in a request")
+    axes.set_ylabel("latency (ms)")
+    axes.legend()
+
+
+def _throughput(axes: Axes, cells: pd.DataFrame, colour: str) -> None:
+    sizes = sorted(cells["batch_size"].unique())
+    for turn, size in enumerate(sizes):
+        own = cells[cells["batch_size"] == size].sort_values("clients")
+        x, y = own["p50"].to_numpy(float) * 1e3, own["predictions_per_second"].to_numpy(float)
+        axes.plot(
+            x, y, color=colour, marker=style.MARKERS[turn], linestyle=["-", "--", ":", "-."][turn % 4], label=f"{size}"
+        )
+        for place, clients in zip(zip(x, y, strict=True), own["clients"], strict=True):
+            axes.annotate(f"{clients}", place, xytext=(4, 4), textcoords="offset points", fontsize=7, color=style.GREY)
+    style.log_axis(axes, "x", cells["p50"].to_numpy(float) * 1e3)
+    style.log_axis(axes, "y", cells["predictions_per_second"].to_numpy(float))
+    axes.set_xlim(right=float(np.nanmax(cells["p50"])) * 1e3 * 1.5)
+    axes.set_xlabel("median latency (ms); numbers: clients")
+    axes.set_ylabel("predictions per second")
+    axes.legend(title="examples in a request")
