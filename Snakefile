@@ -3,6 +3,7 @@
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
     snakemake --cores 1 compare --config against=results/<other>  other records, cell by cell
+    snakemake --cores 1 publish         datasets, records, tables and report to storage.bucket
 
 Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/configuration.md.
 """
@@ -26,6 +27,7 @@ include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
 include: "rules/compare.smk"
+include: "rules/storage.smk"
 
 
 rule all:
@@ -34,3 +36,4 @@ rule all:
         rules.runs.input,  # or a lost record would go unnoticed
         rules.models.input,
         rules.report.input,
+        rules.uploads.input,

@@ -1,14 +1,15 @@
 # What the TPU compiler says of each workload's training step, on a machine without a TPU. Never beside a timed run.
 from whichdevice.planning.compile_plan import compile_parameters, compiled_records
 
-COMPILED = compiled_records(PLAN.study)
+COMPILED = PLAN.at_hand(compiled_records(PLAN.study))
 
 
 rule compile:
     input:
+        **carried(arrays=lambda wildcards: PLAN.dataset_arrays(wildcards.workload, ancient)),
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, ancient),
     output:
-        update(f"{ROOT}/compiled/{{topology}}/{{workload}}-{{program}}.json"),
+        record=update(f"{ROOT}/compiled/{{topology}}/{{workload}}-{{program}}.json"),
     log:
         f"{ROOT}/logs/compiled/{{topology}}/{{workload}}-{{program}}.log",
     benchmark:
@@ -22,11 +23,12 @@ rule compile:
         runtime=max(10, round(PLAN.study.compile.timeout / 60) + 5),
     params:
         request=lambda wildcards, output: compile_parameters(PLAN.study, output[0]),
-        checksum=lambda wildcards, input: PLAN.checksum(PLAN.dataset_of(wildcards.workload)),
+        checksum=lambda wildcards, input: PLAN.checksum(input.dataset),
         script=f"{workflow.basedir}/scripts/compile.py",
         config=CONFIG,
+        bundles=lambda wildcards, input, output: bundle_options(input, output),
     shell:
-        "exec python {params.script:q} {params.config:q} {output:q} --log {log:q} --end-with-parent"
+        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent {params.bundles:q}"
 
 
 rule compiled:

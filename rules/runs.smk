@@ -5,9 +5,11 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 rule measure:
     input:
+        **carried(arrays=lambda wildcards: PLAN.dataset_arrays(wildcards.workload, ancient)),
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, ancient),
     output:
-        update(f"{ROOT}/runs/{RUN}/record.json"),
+        **carried(artefacts=update(artefacts_of(f"{ROOT}/runs/{RUN}/record.json"))),
+        record=update(f"{ROOT}/runs/{RUN}/record.json"),
     log:
         f"{ROOT}/logs/runs/{RUN}.log",
     benchmark:
@@ -18,17 +20,16 @@ rule measure:
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
     threads: workflow.cores or 1
     resources:
-        **PLAN.scheduler_resources(),
-        mem_mb=8000,
-        runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5),
+        **PLAN.scheduler_resources(mem_mb=8000, runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5)),
     params:
         request=lambda wildcards: PLAN.request(RUN.format(**wildcards)),
         code=lambda wildcards: PLAN.code(RUN.format(**wildcards)),
-        checksum=lambda wildcards, input: PLAN.checksum(PLAN.dataset_of(wildcards.workload)),
+        checksum=lambda wildcards, input: PLAN.checksum(input.dataset),
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
+        bundles=lambda wildcards, input, output: bundle_options(input, output),
     shell:
-        "exec python {params.script:q} {params.config:q} {output:q} --log {log:q} --end-with-parent"
+        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent {params.bundles:q}"
 
 
 rule runs:

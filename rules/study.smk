@@ -2,10 +2,12 @@
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import study_lock
-from whichdevice.planning.closing import closing_line
+from whichdevice.planning.closing import closing_line, lost_line
 from whichdevice.planning.study_plan import plan_study
 
-PLAN = or_exit(plan_study, config)
+PLAN = or_exit(plan_study, config, workflow.is_main_process)
+for note in PLAN.elsewhere.notes if workflow.is_main_process else []:
+    print(note, file=sys.stderr)
 ROOT = PLAN.study.root
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
@@ -32,6 +34,7 @@ onstart:
 
 
 onsuccess:
+    bring_home(PLAN.records(PLAN.wanted()))
     if closing_line(PLAN):
         print(closing_line(PLAN), file=sys.stderr)
     if Path(f"{ROOT}/report.html").is_file():
@@ -39,4 +42,7 @@ onsuccess:
 
 
 onerror:
+    bring_home(PLAN.records(PLAN.wanted()))
+    if lost_line(PLAN):
+        print(lost_line(PLAN), file=sys.stderr)
     print(f"The study stopped; finished runs are kept. Logs: {ROOT}/logs", file=sys.stderr)

@@ -1,17 +1,18 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
 TABLE_NAMES = (
-    "runs epochs summary speedups crossover saturation scaling published compiled costs cost_choices time_to_target "
-    "limits roofline breakdown noise_floor"
+    "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
+    "limits roofline breakdown noise_floor fastest serving"
 ).split()
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 
 
 rule tables:
     input:
+        **carried(artefacts=[artefacts_of(record) for record in PLAN.records(PLAN.wanted())]),
         records=PLAN.records(PLAN.wanted()),
         compiled=COMPILED,
-        published=f"{workflow.basedir}/config/published.csv",
-        hardware=f"{workflow.basedir}/config/hardware.csv",
+        published=local(f"{workflow.basedir}/config/published.csv"),
+        hardware=local(f"{workflow.basedir}/config/hardware.csv"),
     output:
         TABLES,
     log:

@@ -1,17 +1,23 @@
-"""Rule `dataset`: prepare one dataset from its source."""
+"""Rule `dataset`: one dataset from the bucket, or prepared from its source."""
 
 from pathlib import Path
 
+from whichdevice.bundle import pack
 from whichdevice.config.load import load_study
 from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.job import job
+from whichdevice.planning.elsewhere import fetched
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
         asked = snakemake.params
         # Not a parameter: the archives' content decides whether to prepare anew, and not where they lie.
-        folder = load_study(snakemake.config).data.folder
-        data_dir = None if folder is None else str(folder)
-        info = prepare_dataset(asked.name, asked.source, data_dir, asked.seed, Path(snakemake.output.info).parent)
+        call = load_study(snakemake.config)
+        data_dir = None if call.data.folder is None else str(call.data.folder)
+        folder = Path(snakemake.output.info).parent
+        info = call.storage.bucket and fetched(call.storage.bucket, asked.name, asked.source, folder, asked.made_of)
+        info = info or prepare_dataset(asked.name, asked.source, data_dir, asked.seed, folder)
+        if snakemake.output.get("arrays"):
+            pack(folder.glob("*.npy"), folder, Path(snakemake.output.arrays))
         log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+from whichdevice.bundle import unpack
 from whichdevice.job import job
 from whichdevice.tables.write import write_tables
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]):
+        for bundle in snakemake.input.get("artefacts", []):
+            unpack(Path(bundle), Path(bundle).parent)
         write_tables(
             Path(snakemake.params.config),
             [Path(path) for path in snakemake.params.records],

@@ -1,7 +1,7 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from whichdevice.planning.checks import (
     missing_packages,
 )
 from whichdevice.planning.closing import run_status
+from whichdevice.planning.elsewhere import Elsewhere, in_bucket, with_elsewhere
 from whichdevice.planning.export_plan import check_export
 from whichdevice.planning.serving_checks import SERVING, check_serving
 from whichdevice.study_runs import measuring_order, study_runs
@@ -40,6 +41,7 @@ class StudyPlan:
     runs: list[Run]  # every configured run, in the order of the config, repeat by repeat
     absent: dict[str, str]  # device: why this host does not measure it
     missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)  # records of other machines
 
     def wanted(self, kind: str | None = None) -> list[Run]:
         """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
@@ -56,6 +58,7 @@ class StudyPlan:
             run
             for run in self.runs
             if run.cell.device not in self.absent
+            and run not in self.elsewhere.records
             and self.platform(run) not in self.missing
             and selected(run, self.call.only)
         ]
@@ -86,9 +89,10 @@ class StudyPlan:
         return [run.record(self.study) for run in runs]
 
     def other_records(self) -> list[str]:
-        """Records that are there although this call does not bring them about: other devices, earlier calls."""
+        """Records that are there although this call does not bring them about: other devices, earlier calls, merged."""
         wanted = set(self.wanted())
-        return [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
+        own = [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
+        return own + [path.as_posix() for path in self.elsewhere.records.values()]
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
@@ -149,12 +153,15 @@ class StudyPlan:
         """Whether the dataset is prepared, but not as it would be now."""
         return is_stale(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
 
-    def checksum(self, dataset: str | None) -> str | None:
-        """Checksum of the prepared data; raises FileNotFoundError until they are prepared."""
-        if dataset is None:
+    def at_hand(self, paths: list[str]) -> list[str]:
+        """All of them; of a study that was fetched, and is only shown here, those that are there."""
+        return [path for path in paths if Path(path).is_file()] if self.elsewhere.published else paths
+
+    def checksum(self, dataset: Sequence[str]) -> str | None:
+        """Checksum of the data that a rule's input describes, if any; raises FileNotFoundError until they are there."""
+        if not dataset:
             return None
-        path = Path(self.dataset_json(dataset))
-        return json.loads(path.read_text(encoding="utf-8"))["checksum"]
+        return json.loads(Path(dataset[0]).read_text(encoding="utf-8"))["checksum"]
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
         """For each resource that any device asks for: what a run's device asks, else the default; None leaves it out."""
@@ -179,9 +186,12 @@ class StudyPlan:
         return run_status(self.study, run) not in (None, "ok", "refused")
 
 
-def plan_study(config: dict[str, Any]) -> StudyPlan:
-    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
-    call = load_study(config)
+def plan_study(config: dict[str, Any], refresh: bool = True) -> StudyPlan:
+    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
+
+    With `refresh` false, records of other machines are those that an earlier call brought.
+    """
+    call, elsewhere = with_elsewhere(load_study(config), refresh)
     study = resolved(call)
     check_backends(study)
     check_serving(study)
@@ -191,14 +201,15 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     runs = study_runs(study)
     check_cells(study, runs)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
-    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(study, names)})})
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(call, names)})})
     missing = {} if study.run_on == "all" else missing_packages(study)
-    plan = StudyPlan(call, study, runs, absent_devices(study), missing)
+    absent = elsewhere.absent(study) or absent_devices(study)
+    plan = StudyPlan(call, study, runs, absent, missing, elsewhere.counted(study, absent))
     plan.need_packages()
     return plan
 
 
-def _sources(study: Study, names: list[str]) -> dict[str, Any]:
+def _sources(study: Call, names: list[str]) -> dict[str, Any]:
     """Decided once per study and kept in its config.yaml, so that a later call reads the same data."""
     kept = Path(study.root) / "config.yaml"
     known: dict[str, Any] = {}
@@ -211,4 +222,5 @@ def _sources(study: Study, names: list[str]) -> dict[str, Any]:
             known = {name: source for name, source in before.sources.items() if name in names}
     known |= {name: source for name, source in study.data.sources.items() if name in names}
     missing = [name for name in names if name not in known]
-    return {**known, **(decide_sources(missing, study.data, DATASETS) if missing else {})}
+    there = in_bucket(study) if missing and study.data.source == "auto" else {}
+    return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}

@@ -1,0 +1,43 @@
+"""Files that have no name of their own in a rule, as one archive: what a bucket carries between machines."""
+
+import os
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+
+
+def pack(files: Iterable[Path], folder: Path, bundle: Path) -> None:
+    """Write `files`, which lie below `folder`, and folders with all they hold into `bundle`; whole or not at all.
+
+    The same files give the same archive anywhere: it holds no times and no owners.
+    """
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    aside = bundle.with_name(f".{bundle.name}.{os.getpid()}")
+    try:
+        with tarfile.open(aside, "w", format=tarfile.PAX_FORMAT) as archive:
+            for path in sorted(files):
+                archive.add(path, path.relative_to(folder).as_posix(), filter=_anonymous)
+        os.replace(aside, bundle)
+    except OSError as error:
+        raise StudyError(f"cannot write {bundle}: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def unpack(bundle: Path, folder: Path) -> None:
+    """Put what `bundle` holds into `folder`; raises StudyError where it cannot be read or points outside of it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(bundle) as archive:
+            archive.extractall(folder, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        raise StudyError(f"cannot unpack {bundle}: {error}; delete it to make it anew") from error
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.mtime = 0
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member

@@ -1,0 +1,103 @@
+"""A study whose machines share no file system: a bucket carries its files (Snakemake's default storage)."""
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.workloads import is_file_module
+
+RESULTS = Path("results")
+CONNECTIONS = 16
+MARK = ".bucket"  # in a study's folder: the bucket that holds its files
+
+
+def share_results(local_copies: Path) -> None:
+    """Let the storage's local copies of results/ be results/ itself, so that every path holds for both.
+
+    `local_copies` is where the storage keeps results/ on this machine. Raises StudyError where something else is.
+    """
+    RESULTS.mkdir(exist_ok=True)
+    local_copies.parent.mkdir(parents=True, exist_ok=True)
+    target = os.path.relpath(RESULTS, local_copies.parent.resolve())
+    try:
+        local_copies.symlink_to(target)
+    except FileExistsError as error:
+        if not (local_copies.is_symlink() and local_copies.resolve() == RESULTS.resolve()):
+            raise StudyError(f"{local_copies} is in the way: it should be a link to results/; move it away") from error
+
+
+def bind_study(study: Study, bucket: str) -> None:
+    """Mark the study's folder as a bucket's; raises StudyError where it holds records that no bucket does, or another.
+
+    Snakemake takes what the bucket lacks for missing: it would measure those records anew, in place of the old ones.
+    """
+    folder = Path(study.root)
+    mark = folder / MARK
+    known = mark.read_text(encoding="utf-8").strip() if mark.is_file() else None
+    if known == bucket:
+        return
+    if next((folder / "runs").glob("*/*/*/*/record.json"), None) is not None:
+        where = f"those of {known}" if known else "records that are in no bucket"
+        raise StudyError(f"{folder} holds {where}; take another study name for {bucket}: --config study=<name>")
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(f"{bucket}\n", encoding="utf-8")
+
+
+class StoredFile(Protocol):
+    """What Snakemake's storage plugins know of one file."""
+
+    def exists(self) -> bool:
+        """Whether the bucket has it."""
+
+    def mtime(self) -> float:
+        """When it was written."""
+
+    def retrieve_object(self) -> None:
+        """Copy it to this machine."""
+
+
+def bring(files: Mapping[Path, StoredFile]) -> None:
+    """Fetch those that the bucket has and this machine lacks, side by side, as old as they are there.
+
+    Raises StudyError where the bucket cannot be read.
+    """
+    missing = {path: stored for path, stored in files.items() if not path.is_file()}
+    if not missing:
+        return
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        for future in [pool.submit(_bring_one, path, stored) for path, stored in missing.items()]:
+            try:
+                future.result()
+            except Exception as error:  # each storage plugin has errors of its own
+                pool.shutdown(cancel_futures=True)
+                raise StudyError(f"cannot read the bucket: {' '.join(str(error).split())}") from error
+
+
+def _bring_one(path: Path, stored: StoredFile) -> None:
+    if stored.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stored.retrieve_object()
+        written = stored.mtime()
+        os.utime(path, (written, written))
+
+
+def files_to_send(study: Study, project: Path) -> list[str]:
+    """What the jobs' machines need beside the workflow's own files: the resolved config, sheets, own workloads."""
+    modules = (workload.module for workload in study.workloads.values())
+    own = {module for module in modules if module is not None and is_file_module(module)}
+    sheets = sorted(os.path.relpath(sheet) for sheet in (project / "config").glob("*.csv"))
+    return [f"{study.root}/config.yaml", *sheets, *sorted(own)]
+
+
+def arrays_of(dataset_json: str) -> str:
+    """The archive of a prepared dataset's arrays, beside its folder."""
+    return f"{Path(dataset_json).parent}.tar"
+
+
+def artefacts_of(record: str) -> str:
+    """The archive of a run's artefacts, beside its record."""
+    return str(Path(record).with_name("artefacts.tar"))
