@@ -93,13 +93,11 @@ def _points(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _looks(points: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.Series, dict[str, Any]]]:
-    """Each cell with its label and look: a colour for each device, a marker for each cell of one."""
+    """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
     labels = series.labels(points, [*series.SERIES_AXES, "batch_size"])
-    turns = points.groupby("device", sort=False).cumcount()
-    first = style.device_places(study)
-    for label, turn, (_, point) in zip(labels, turns, points.iterrows(), strict=True):
-        marker = style.MARKERS[(first[point["device"]] + 2 * turn) % len(style.MARKERS)]
+    marks = series.markers(points["device"].tolist(), style.device_places(study))
+    for label, marker, (_, point) in zip(labels, marks, points.iterrows(), strict=True):
         yield label, point, {"color": colours[point["device"]], "marker": marker}
 
 

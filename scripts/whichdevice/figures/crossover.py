@@ -90,13 +90,14 @@ def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
     colours, base = style.device_colours(study), pairs[0].first if pairs else ""
     spare = [colour for colour in style.CYCLE if colour not in colours.values()] or [style.BLACK]
     others = list(dict.fromkeys((pair.first, pair.second) for pair in pairs if pair.first != base))
+    named = list(dict.fromkeys((pair.first, pair.second) for pair in pairs))
     precisions = list(dict.fromkeys(pair.work["precision"] for pair in pairs))
     found = []
     for pair in pairs:
         turn = precisions.index(pair.work["precision"])
         place = others.index((pair.first, pair.second)) if pair.first != base else 0
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
-        marker = style.MARKERS[(3 * place + turn) % len(style.MARKERS)]
+        marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
         found.append(Line(pair, style.shortened(f"{_label(pair, pairs)}: {_told(pair)}", 56), look))
     return found

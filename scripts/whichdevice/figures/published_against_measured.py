@@ -1,5 +1,6 @@
 """Published figures beside the measured ones."""
 
+from collections.abc import Set
 from typing import Any
 
 import pandas as pd
@@ -9,15 +10,17 @@ from matplotlib.lines import Line2D
 
 from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
+from whichdevice.tables.audit import IMPOSSIBLE, KEY
 
 TITLE = "Published and measured"
 CAPTION = (
-    "Hollow diamonds: published figures, by the kind of device they were got on. Filled circles: what this study "
-    "measured of the same workload and batch size. Small crosses: measured, but not alike (other length, epochs "
-    "or data), so no ratio is given. Struck diamonds: published numbers that are physically doubtful. Sources and "
-    "caveats stand in the table."
+    "Hollow: published figures, by the kind of device they were got on (circle CPU, square GPU, diamond TPU). Filled: "
+    "what this study measured of the same workload and batch size, with 95 % t-interval where there is one. Small and "
+    "pale: measured, but not alike (other length, epochs or data), so no ratio is given. Struck through: beyond the "
+    "peak of the device that the source names. Sources, caveats and reasons stand in the audit."
 )
 CATEGORY = "Published"
+MARKS = {"cpu": "o", "gpu": "s", "tpu": "D"}
 TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
 PANELS = {"time (s)": "time", "TFLOP/s": "TFLOP/s", "share of images or characters": "fraction"}
 
@@ -35,15 +38,18 @@ def draw(study: StudyResults) -> Figure:
     groups = [(axis, found[found["panel"] == name]) for axis, name in PANELS.items() if (found["panel"] == name).any()]
     heights = [group["row"].nunique() + 1.8 for _, group in groups]
     figure = style.new_figure(9, 0.27 * sum(heights) + 1.4)
+    keys = study.audit.loc[study.audit["possible"] == IMPOSSIBLE, KEY].astype("object")
+    impossible = set(keys.where(keys.notna(), None).itertuples(index=False, name=None))
     panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
     for panel, (axis, group) in zip(panels, groups, strict=True):
-        _points(panel, group, style.device_colours(study))
+        _points(panel, group, style.device_colours(study), impossible)
         if axis != list(PANELS)[2]:
             measured = (group["measured"] * group["scale"]).dropna()
             style.log_axis(panel, "x", [*(group["value"] * group["scale"]), *measured])
         panel.set_xlabel(axis, fontsize=8)
     figure.legend(handles=_legend(study), loc="outside upper right", ncols=3, fontsize=7)
-    style.footnote(figure, "" if found["measured"].notna().any() else "nothing measured yet")
+    counts = style.runs_note(found.loc[found["measured"].notna(), "n"]) or "nothing measured yet"
+    style.footnote(figure, counts.replace("; bars:", "; bars of steps and throughput:"))
     return figure
 
 
@@ -53,37 +59,42 @@ def _row(entry: pd.Series) -> str:
     return f"{entry['published_workload']}{size}: {entry['metric'].replace('_', ' ')}{per}"
 
 
-def _points(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+def _points(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], impossible: Set[tuple[Any, ...]]) -> None:
     names = rows["row"].drop_duplicates().tolist()
     for _, entry in rows.iterrows():
         place = names.index(entry["row"])
         value = entry["value"] * entry["scale"]
-        colour = style.KIND_COLOURS.get(entry["device_class"], style.GREY)
-        axes.plot(value, place - 0.14, "D", mfc="white", color=colour, markersize=5, mew=1.4)
-        if entry["standing"] == "disputed":
-            axes.plot(value, place - 0.14, "_", color=style.BLACK, markersize=11, mew=1.2)
+        colour, marker = style.KIND_COLOURS[entry["device_class"]], MARKS[entry["device_class"]]
+        axes.plot(value, place - 0.16, marker, mfc=style.PAPER, color=colour, markersize=5, mew=1.4)
+        if tuple(entry[KEY].astype("object").where(entry[KEY].notna(), None)) in impossible:
+            axes.plot(value, place - 0.16, "_", color=style.BLACK, markersize=12, mew=1.4)
         if entry["measured"] == entry["measured"]:
-            alike = entry["ratio"] == entry["ratio"] or entry["standing"] == "disputed"
-            colour = colours.get(entry["device"], style.GREY)
-            look: dict[str, Any] = (
-                {"marker": "o", "markersize": 5.5} if alike else {"marker": "x", "markersize": 4, "alpha": 0.8}
-            )
-            axes.plot(entry["measured"] * entry["scale"], place + 0.14, color=colour, ls="", **look)
+            _measured(axes, entry, place + 0.16, colours.get(entry["device"], style.GREY))
     axes.set_yticks(range(len(names)), names, fontsize=7.5, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
+def _measured(axes: Axes, entry: pd.Series, place: float, colour: str) -> None:
+    """Filled and with its interval where it is alike, small and pale where it is not."""
+    alike = entry["ratio"] == entry["ratio"] or entry["standing"] == "disputed"
+    look: dict[str, Any] = {"markersize": 5.5} if alike else {"markersize": 3, "alpha": 0.55}
+    ends = [entry["measured_low"] * entry["scale"], entry["measured_high"] * entry["scale"]]
+    axes.plot(ends, [place, place], color=colour, lw=1.2)
+    axes.plot(entry["measured"] * entry["scale"], place, MARKS.get(entry["kind"], "o"), color=colour, **look)
+
+
 def _legend(study: StudyResults) -> list[Line2D]:
     published = [
-        Line2D([], [], ls="", marker="D", mfc="white", color=colour, mew=1.4, label=f"published, {kind}")
+        Line2D([], [], ls="", marker=MARKS[kind], mfc=style.PAPER, color=colour, mew=1.4, label=f"published, {kind}")
         for kind, colour in style.KIND_COLOURS.items()
     ]
     colours = style.device_colours(study)
     measured = [
-        Line2D([], [], ls="", marker="o", color=colours[name], label=f"measured, {name}") for name in study.devices
+        Line2D([], [], ls="", marker=MARKS[study.kind(name)], color=colours[name], label=f"measured, {name}")
+        for name in study.devices
     ]
     marks = [
-        Line2D([], [], ls="", marker="x", markersize=4, color=style.GREY, label="measured, not alike"),
-        Line2D([], [], ls="", marker="_", markersize=11, color=style.BLACK, label="published, doubtful"),
+        Line2D([], [], ls="", marker="o", markersize=3, alpha=0.55, color=style.GREY, label="measured, not alike"),
+        Line2D([], [], ls="", marker="_", markersize=12, color=style.BLACK, label="published, impossible"),
     ]
     return [*published, *measured, *marks]

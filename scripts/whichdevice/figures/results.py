@@ -76,6 +76,11 @@ class StudyResults:
         return self._table("scaling")
 
     @cached_property
+    def serving(self) -> pd.DataFrame:
+        """Table `serving`."""
+        return self._table("serving")
+
+    @cached_property
     def published(self) -> pd.DataFrame:
         """Table `published`."""
         return self._table("published")

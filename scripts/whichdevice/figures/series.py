@@ -1,6 +1,6 @@
 """Lines and labels that several figures share: cells as series, whole numbers on batch axes, intervals as bars."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,14 +52,27 @@ def _written(axis: str, value: Any, unit: Any) -> str:
 def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     """Each series of `cells` (all but the batch size equal): its label, cells and line style."""
     colours, places = style.device_colours(study), style.device_places(study)
-    varied = cells.assign(label=labels(cells, SERIES_AXES))
-    seen: dict[str, int] = {}
-    for label, group in varied.groupby("label", sort=False):
-        device = group["device"].iloc[0]
-        turn = seen[device] = seen.get(device, -1) + 1
-        dashes = ["-", "--", ":", "-."][turn % 4]
-        marker = style.MARKERS[(places[device] + 2 * turn) % len(style.MARKERS)]
+    groups = list(cells.assign(label=labels(cells, SERIES_AXES)).groupby("label", sort=False))
+    devices = [str(group["device"].iloc[0]) for _, group in groups]
+    for place, (label, group) in enumerate(groups):
+        device, marker = devices[place], markers(devices, places)[place]
+        dashes = ["-", "--", ":", "-."][devices[:place].count(device) % 4]
         yield str(label), group, {"color": colours[device], "linestyle": dashes, "marker": marker}
+
+
+def markers(devices: Sequence[str], places: Mapping[str, int]) -> list[str]:
+    """A marker for each of these lines or points: its device's own for the first of a device, else one not yet taken.
+
+    So that they can be told apart without their colours.
+    """
+    own = {device: style.MARKERS[places[device] % len(style.MARKERS)] for device in devices}
+    spare = [marker for marker in style.MARKERS if marker not in own.values()] or style.MARKERS
+    found, taken = [], 0
+    for place, device in enumerate(devices):
+        first = device not in devices[:place]
+        found.append(own[device] if first else spare[taken % len(spare)])
+        taken += not first
+    return found
 
 
 def with_interval(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> None:

@@ -1,6 +1,7 @@
 """Text that the character network writes, epoch by epoch."""
 
 import textwrap
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -33,7 +34,13 @@ def draw(study: StudyResults) -> Figure:
         axes.set_axis_off()
         axes.set_title(f"{run['workload']} on {run['device']}, epoch {sample['epoch']}", fontsize=8, parse_math=False)
         text = printable(str(sample["texts"][0])) if sample["texts"] else "(empty)"
-        look = {"va": "top", "family": "monospace", "fontsize": 6.6, "parse_math": False, "clip_on": True}
+        look: dict[str, Any] = {
+            "va": "top",
+            "family": "monospace",
+            "fontsize": 6.6,
+            "parse_math": False,
+            "clip_on": True,
+        }
         axes.text(0, 1, text, transform=axes.transAxes, **look)
     return figure
 

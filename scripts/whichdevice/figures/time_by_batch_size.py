@@ -1,6 +1,7 @@
 """Step and epoch time by batch size."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.artist import Artist
@@ -61,7 +62,7 @@ def _row(panels: Sequence[Axes], own: pd.DataFrame, study: StudyResults) -> None
     for panel, (name, scale) in zip(panels, SCALES.items(), strict=True):
         style.log_axis(panel, "y", own[name] * scale)
         series.batch_axis(panel, own["batch_size"])
-    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 7.5}
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 7.5}
     panels[-1].legend(list(handles.values()), list(handles), **beside)
 
 

@@ -1,5 +1,7 @@
 """Training time against data-set size."""
 
+from typing import Any
+
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
@@ -35,12 +37,12 @@ def draw(study: StudyResults) -> Figure:
         own = own[own["batch_size"] == own["batch_size"].max()]
         for device in own["device"].drop_duplicates():
             part = own[own["device"] == device].drop_duplicates("training_examples")
-            look = {"color": colours[device], "marker": style.MARKERS[places[device] % 9], "ls": ""}
+            look: dict[str, Any] = {"color": colours[device], "marker": style.MARKERS[places[device] % 9], "ls": ""}
             x, computed = part["training_examples"].to_numpy(float), part["epoch_time"].to_numpy(float)
             panel.plot(x, computed[-1] * x / x[-1], color=style.PALE, lw=1.2, zorder=1)
             steps = part["epoch_time"] / part["step_time"]
             ends = {f"epoch_time_{end}": part[f"step_time_{end}"] * steps for end in ("low", "high")}
-            hollow = {"mfc": style.PAPER, "markersize": 8}
+            hollow: dict[str, Any] = {"mfc": style.PAPER, "markersize": 8}
             drawn = series.with_band(panel, x, part.assign(**ends), "epoch_time", **hollow, **look)
             (full,) = panel.plot(x, part["learned_epoch_time"], markersize=4.5, zorder=4, **look)
             handles |= {f"{device}, computed": drawn, f"{device}, run in full": full}

@@ -93,13 +93,14 @@ def _points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
-    """Each cell with its label and look: a colour for each device, a marker for each cell of one."""
+    """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
     labels = series.labels(cells, [*series.SERIES_AXES, "batch_size"])
     place = cells.groupby("device", sort=False).cumcount()
-    for label, number, index in zip(labels, place, cells.index, strict=True):
+    marks = series.markers(cells["device"].tolist(), style.device_places(study))
+    for label, number, marker, index in zip(labels, place, marks, cells.index, strict=True):
         cell = cells.loc[[index]]
-        look = {"color": colours[cell["device"].iloc[0]], "marker": style.MARKERS[number % len(style.MARKERS)]}
+        look = {"color": colours[cell["device"].iloc[0]], "marker": marker}
         yield label, cell, look | {"linestyle": ["-", "--", ":", "-."][number % 4]}
 
 

@@ -35,17 +35,14 @@ def draw(study: StudyResults) -> Figure:
     for loss, quality in pairs[len(workloads) :]:
         loss.set_axis_off()
         quality.set_axis_off()
-    colours = style.device_colours(study)
+    colours, places = style.device_colours(study), style.device_places(study)
     for (above, below), workload in zip(pairs, workloads, strict=False):
         own = epochs[epochs["workload"] == workload]
         for device in own["device"].drop_duplicates():
             runs = _first_runs(own[own["device"] == device])[: MOST_LINES if own["device"].nunique() == 1 else 1]
             for place, (size, run) in enumerate(runs):
-                look = {
-                    "color": colours.get(device, style.GREY),
-                    "marker": style.MARKERS[place],
-                    "alpha": 1 - 0.2 * place,
-                }
+                marker = style.MARKERS[(places.get(device, 0) + place) % len(style.MARKERS)]
+                look = {"color": colours.get(device, style.GREY), "marker": marker, "alpha": 1 - 0.2 * place}
                 _pair(above, run, "loss", f"{device} b{size}", look)
                 _pair(below, run, "metric", f"{device} b{size}", look)
         above.set_title(workload, parse_math=False)
