@@ -3,11 +3,14 @@ from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import study_lock
 from whichdevice.planning.closing import closing_line, lost_line
+from whichdevice.planning.job_errors import show_job_errors
 from whichdevice.planning.study_plan import plan_study
 
 PLAN = or_exit(plan_study, config, workflow.is_main_process)
 for note in PLAN.elsewhere.notes if workflow.is_main_process else []:
     print(note, file=sys.stderr)
+if workflow.is_main_process:
+    show_job_errors(logger)
 ROOT = PLAN.study.root
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it

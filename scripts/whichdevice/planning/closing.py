@@ -34,6 +34,18 @@ def closing_line(plan: "StudyPlan") -> str:
     return _how_they_ended(plan) + "".join(left_out)
 
 
+def lost_line(plan: "StudyPlan") -> str:
+    """What a person reads where jobs ended without a record: cancelled, killed, or lost with their node."""
+    wanted = plan.wanted()
+    lost = [run.path for run in wanted if not Path(run.record(plan.study)).is_file()]
+    if not lost:
+        return ""
+    return (
+        f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
+        "or lost with their node. The same call again goes on with them."
+    )
+
+
 def _how_they_ended(plan: "StudyPlan") -> str:
     statuses = Counter(status for run in plan.in_reach() if (status := run_status(plan.study, run)) is not None)
     total, refused = sum(statuses.values()), statuses.pop("refused", 0)

@@ -164,7 +164,7 @@ class StudyPlan:
         return json.loads(Path(dataset[0]).read_text(encoding="utf-8"))["checksum"]
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
-        """For each resource that any device asks for: what a run's device asks, else the default; None leaves it out."""
+        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
 
         def of_device(name: str) -> Callable[[Any], int | str | None]:
             return lambda wildcards: self.study.devices[wildcards.device].resources.get(name, defaults.get(name))

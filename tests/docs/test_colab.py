@@ -1,0 +1,80 @@
+"""docs/colab.ipynb from end to end on a CPU: fetched from this checkout, measured, report shown, records packed."""
+
+import json
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from whichdevice.records.schema import Record
+
+pytestmark = pytest.mark.slow
+SETTINGS = {
+    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1},
+    "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
+}
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory, project_root):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    home = tmp_path_factory.mktemp("runtime")
+    notebook = nbformat.read(project_root / "docs/colab.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    environment = {
+        **os.environ,
+        "WHICHDEVICE_PROJECT": str(project_root),
+        "WHICHDEVICE_SETTINGS": json.dumps(SETTINGS),
+        "CUDA_VISIBLE_DEVICES": "",  # on the CPU, whatever this machine has
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    client = nbclient.NotebookClient(
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": home}}
+    )
+    client.create_kernel_manager()
+    client.km.kernel_spec.argv[0] = sys.executable  # not whichever kernel the user has installed
+    client.execute(env=environment)
+    return home, notebook
+
+
+def printed(notebook) -> str:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "".join(output.get("text", "") for output in outputs)
+
+
+def test_it_installs_nothing_that_is_there_and_names_the_device(executed):
+    _, notebook = executed
+    assert "added: nothing" in printed(notebook)
+    assert "notebook_cpu: " in printed(notebook)
+
+
+def test_it_shows_the_report(executed):
+    home, notebook = executed
+    shown = [
+        output.data["text/html"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "text/html" in output.get("data", {})
+    ]
+    assert len(shown) == 1
+    assert "<iframe srcdoc=" in shown[0]
+    assert "notebook_cpu" in shown[0]
+    assert (home / "whichdevice/results/notebook/report.html").is_file()
+
+
+def test_the_packed_records_are_whole_and_ready_to_merge(executed):
+    home, _ = executed
+    with zipfile.ZipFile(home / "records-notebook_cpu.zip") as packed:
+        (record,) = [name for name in packed.namelist() if name.endswith("record.json")]
+        assert record == "runs/notebook_cpu/matmul/jax-float32-b32/r1/record.json"
+        assert "config.yaml" in packed.namelist()
+        assert Record.model_validate_json(packed.read(record)).status == "ok"
+
+
+def test_the_notebook_is_kept_without_outputs(project_root):
+    notebook = json.loads(Path(project_root / "docs/colab.ipynb").read_text(encoding="utf-8"))
+    assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in notebook["cells"])
