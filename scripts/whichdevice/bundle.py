@@ -30,10 +30,10 @@ def unpack(bundle: Path, folder: Path) -> None:
     """Put what `bundle` holds into `folder`; raises StudyError where it cannot be read or points outside of it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(bundle) as archive:
+        with tarfile.open(bundle, "r:") as archive:
             archive.extractall(folder, filter="data")
     except (OSError, tarfile.TarError) as error:
-        raise StudyError(f"cannot unpack {bundle}: {error}; delete it to make it anew") from error
+        raise StudyError(f"cannot unpack {bundle}: {' '.join(str(error).split())}; delete it to make it anew") from error
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -42,7 +42,7 @@ def _parse(text: str, path: Path) -> Any:
     if path.suffix == ".json":
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StudyError(f"{path}: is not JSON: {error}") from error
     try:
         return yaml.load(text, Loader=_Loader)

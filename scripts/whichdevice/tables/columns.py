@@ -80,9 +80,10 @@ def read_table(path: Path, columns: Columns) -> pd.DataFrame:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """A hand-kept CSV file as rows of text. Raises StudyError naming the file."""
+    """A hand-kept CSV file as rows of text, empty where a row ends early. Raises StudyError naming the file."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+            rows = csv.DictReader(file)
+            return [{name: row[name] or "" for name in rows.fieldnames or ()} for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"cannot read {path}: {error}") from error

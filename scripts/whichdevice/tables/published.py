@@ -1,5 +1,6 @@
 """Table `published`: each published figure beside what this study measured of the same thing."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,13 +83,27 @@ BOUNDED = {
 }
 
 
+NUMBERS = {"value", "batch_size", "epochs", "steps_per_epoch", "sequence_length", "chips", "suspect_factor"}
+
+
 def read_published(path: Path) -> list[dict[str, str]]:
-    """The published figures. Raises StudyError when the file lacks a column."""
+    """The published figures. Raises StudyError when the file lacks a column or a number is none."""
     rows = read_rows(path)
     needed = {"source", "date", "device", "device_class", "workload", "batch_size", "metric", "value", "unit", "caveat"}
     if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
+    for number, row in enumerate(rows, start=1):
+        for name in NUMBERS & row.keys():
+            if not _is_number(row[name]):
+                raise StudyError(f"{path}: row {number}: {name} is {row[name]!r}, which is no number")
     return rows
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        return not text or math.isfinite(float(text))
+    except (TypeError, ValueError):
+        return False
 
 
 def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFrame) -> pd.DataFrame:

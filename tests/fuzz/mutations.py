@@ -1,0 +1,94 @@
+"""Valid inputs made wrong: bytes cut, doubled, swapped, flipped, and values of JSON and YAML replaced by odd ones."""
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+ODD = [
+    "",
+    " ",
+    "\x00",
+    "../../x",
+    "-1",
+    "1e999",
+    "nan",
+    "<script>",
+    "ß",
+    "9" * 400,
+    "%s",
+    "{0}",
+    "~",
+    "null",
+    "[",
+    "!!python/object:os.system",
+]
+VALUES: list[Any] = [None, True, -1, 0, 1e308, float("nan"), 10**30, "", "../x", [], {}, [[]], {"": ""}, "x" * 2000]
+
+
+def mutated(valid: bytes, name: str, draw: random.Random) -> bytes:
+    """One to four random changes of a valid input."""
+    content = valid
+    if name.endswith((".json", ".yaml")) and draw.random() < 0.5:
+        content = _other_value(content, name, draw)
+        if draw.random() < 0.8:
+            return content
+    for _ in range(draw.randint(1, 4)):
+        content = draw.choice(CHANGES)(content, draw)
+    return content
+
+
+def _cut(content: bytes, draw: random.Random) -> bytes:
+    return content[: draw.randint(0, len(content))]
+
+
+def _flip(content: bytes, draw: random.Random) -> bytes:
+    changed = bytearray(content or b"\0")
+    changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
+
+
+def _remove(content: bytes, draw: random.Random) -> bytes:
+    start = draw.randint(0, len(content))
+    return content[:start] + content[start + draw.randint(1, 40) :]
+
+
+def _double(content: bytes, draw: random.Random) -> bytes:
+    start = draw.randint(0, len(content))
+    end = start + draw.randint(1, 200)
+    return content[:end] + content[start:end] + content[end:]
+
+
+def _insert(content: bytes, draw: random.Random) -> bytes:
+    start = draw.randint(0, len(content))
+    odd = draw.choice(ODD).encode() if draw.random() < 0.7 else draw.randbytes(draw.randint(1, 12))
+    return content[:start] + odd + content[start:]
+
+
+def _swap_token(content: bytes, draw: random.Random) -> bytes:
+    """Another token of the same text in the place of one: the right words in the wrong place."""
+    tokens = content.split(b" ")
+    first, second = draw.randrange(len(tokens)), draw.randrange(len(tokens))
+    tokens[first] = tokens[second]
+    return b" ".join(tokens)
+
+
+CHANGES: list[Callable[[bytes, random.Random], bytes]] = [_cut, _flip, _remove, _double, _insert, _swap_token]
+
+
+def _other_value(content: bytes, name: str, draw: random.Random) -> bytes:
+    """One value anywhere in the tree replaced, removed or renamed."""
+    tree = json.loads(content) if name.endswith(".json") else yaml.safe_load(content)
+    node, key = tree, draw.choice(list(tree))
+    while isinstance(node[key], dict | list) and node[key] and draw.random() < 0.8:
+        node = node[key]
+        key = draw.choice(list(node)) if isinstance(node, dict) else draw.randrange(len(node))
+    if draw.random() < 0.2 and isinstance(node, dict):
+        node[draw.choice(ODD)] = node.pop(key)
+    elif draw.random() < 0.2:
+        del node[key]
+    else:
+        node[key] = draw.choice(VALUES)
+    return (json.dumps(tree) if name.endswith(".json") else yaml.safe_dump(tree)).encode()

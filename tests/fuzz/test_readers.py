@@ -1,0 +1,75 @@
+"""Whatever is read from elsewhere is read or refused in one clear line: no crash, no hang, no memory blow-up."""
+
+import os
+import random
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from fuzz.mutations import mutated
+from fuzz.readers import Reader, readers
+
+from whichdevice.errors import StudyError
+
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "2500"))  # over all readers
+SECONDS = 20  # that reading one input may take on a busy machine
+GROWTH = 500e6  # bytes, of the whole process
+READERS = readers()
+
+
+@contextmanager
+def no_longer_than(seconds: int) -> Iterator[None]:
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError("it hangs")
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def read(reader: Reader, content: bytes, folder: Path) -> StudyError | None:
+    """The clear error, or None; anything else is raised with the input."""
+    path = folder / reader.name
+    path.write_bytes(content)
+    try:
+        with no_longer_than(SECONDS):
+            reader.read(path)
+    except StudyError as error:
+        return error
+    except BaseException as error:
+        raise AssertionError(f"{reader.name}: {type(error).__name__}: {error}; input: {content[:3000]!r}") from error
+    return None
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_wrong_input_is_one_clear_line(reader: Reader, tmp_path: Path) -> None:
+    draw = random.Random(reader.name)
+    before, told = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
+    for _ in range(INPUTS // len(READERS)):
+        error = read(reader, mutated(reader.valid, reader.name, draw), tmp_path)
+        if error is not None:
+            told += 1
+            assert str(error).strip()
+            assert len(str(error).splitlines()) == 1, str(error)
+            assert len(str(error)) < 2000, str(error)
+    assert told, "no input was wrong"
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < GROWTH
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_the_valid_input_is_read(reader: Reader, tmp_path: Path) -> None:
+    assert read(reader, reader.valid, tmp_path) is None
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+@pytest.mark.parametrize("content", [b"", b"\x00" * 1000, b"\xff\xfe" * 500, b"[" * 5000, b"{" * 5000])
+def test_rubbish_is_one_clear_line(reader: Reader, content: bytes, tmp_path: Path) -> None:
+    error = read(reader, content, tmp_path)
+    assert error is None or len(str(error).splitlines()) == 1
