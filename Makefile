@@ -49,6 +49,7 @@ lint: test-environment
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports
+	.venv/bin/bandit --quiet --recursive scripts envs --configfile pyproject.toml
 	.venv/bin/snakefmt --check --compact-diff Snakefile rules
 
 check: lint

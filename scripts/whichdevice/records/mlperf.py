@@ -11,7 +11,7 @@ from typing import Any
 
 from whichdevice.records.schema import Record
 
-TOKEN = ":::MLLOG "
+TOKEN = ":::MLLOG "  # nosec B105
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
