@@ -96,7 +96,7 @@ def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) 
 
 
 def _shared_folder() -> Path:
-    tmp = Path("/tmp")  # nosec B108: one lock for all users of the host, made without following links
+    tmp = Path("/tmp")  # nosec B108  # one lock for all users of the host, made without following links
     return tmp if os.access(tmp, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 
 
@@ -134,7 +134,7 @@ def _open_shared(path: Path) -> int:
             continue
         try:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
-            os.fchmod(descriptor, 0o666)  # nosec B103: past the umask
+            os.fchmod(descriptor, 0o666)  # nosec B103  # past the umask
             return descriptor
         except FileExistsError:
             continue  # somebody else made it just now

@@ -7,7 +7,7 @@ need later (model, data) is sent to them. Each ends as soon as the measured proc
 import contextlib
 import multiprocessing
 import os
-import pickle  # nosec B403: only between this run's own processes
+import pickle  # nosec B403  # only between this run's own processes
 import signal
 import sys
 import threading

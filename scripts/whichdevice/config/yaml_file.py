@@ -45,7 +45,7 @@ def _parse(text: str, path: Path) -> Any:
         except (ValueError, RecursionError) as error:
             raise StudyError(f"{path}: is not JSON: {error}") from error
     try:
-        return yaml.load(text, Loader=_Loader)  # nosec B506: a SafeLoader
+        return yaml.load(text, Loader=_Loader)  # nosec B506  # a SafeLoader
     except yaml.MarkedYAMLError as error:
         problem = " ".join((error.problem or "is not YAML").split())
         unclosed = "<stream end>" in problem and error.context_mark  # where it was opened says more than the end

@@ -116,13 +116,13 @@ def _google(address: str) -> Any:
     keys = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     with explained(address):
         if os.environ.get("STORAGE_EMULATOR_HOST") and not keys:
-            return GCSFileSystem(token="anon", use_listings_cache=False)  # nosec B106: no secret
+            return GCSFileSystem(token="anon", use_listings_cache=False)  # nosec B106  # no secret
         try:
-            return GCSFileSystem(token="google_default", use_listings_cache=False)  # nosec B106: no secret
+            return GCSFileSystem(token="google_default", use_listings_cache=False)  # nosec B106  # no secret
         except DefaultCredentialsError:
             if keys:
                 raise
-            return GCSFileSystem(token="anon", use_listings_cache=False)  # nosec B106: reads public buckets; to others 401
+            return GCSFileSystem(token="anon", use_listings_cache=False)  # nosec B106  # reads public buckets; to others 401
 
 
 def safe_name(name: str) -> bool:

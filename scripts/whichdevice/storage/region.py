@@ -54,7 +54,7 @@ def machine_region() -> str | None:
     address = f"http://{host or 'metadata.google.internal'}/computeMetadata/v1/instance/zone"
     request = urllib.request.Request(address, headers={"Metadata-Flavor": "Google"})
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # nosec B310: http, fixed above
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # nosec B310  # http, fixed above
             zone = answer.read(200).decode("ascii", "replace").strip().rpartition("/")[2]
     except (OSError, ValueError):
         return None
