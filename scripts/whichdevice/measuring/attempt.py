@@ -8,7 +8,7 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
-from whichdevice.datasets.store import load_dataset
+from whichdevice.datasets.store import verified_info
 from whichdevice.devices.machine import describe_machine
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.energy import EnergyMeter
@@ -53,7 +53,7 @@ def _supervised(
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.dataset is not None:
         data = dataset_folder(study, request.dataset)
-        info = load_dataset(data).info
+        info = verified_info(data)
         draft.merge("data", DataFacts(dataset=info.name, source=info.source, checksum=info.checksum).model_dump())
         job["dataset"] = str(data)
     job["memory_limit"] = available_memory()
