@@ -7,7 +7,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
-from whichdevice.report.numbers import seconds
+from whichdevice.report.numbers import seconds, size
 
 
 def compiled_section(study: StudyResults) -> dict[str, Any]:
@@ -50,13 +50,8 @@ def _range(row: pd.Series) -> str:
 
 
 def _gib(value: float) -> str:
-    """Bytes in the binary unit that suits them."""
-    if pd.isna(value):
-        return "–"
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20)):
-        if value >= size:
-            return f"{number(value / size)} {unit}"
-    return f"{number(value / 2**10)} KiB"
+    """Bytes in the binary unit that suits them, or a dash where they are unknown."""
+    return "–" if pd.isna(value) else size(value)
 
 
 def _missing(rows: pd.DataFrame) -> Iterator[str]:

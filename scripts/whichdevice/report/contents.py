@@ -12,38 +12,34 @@ from whichdevice.errors import StudyError
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.advice import advice, uncompared
+from whichdevice.report.audit import audit_section
+from whichdevice.report.cells import cell_table
+from whichdevice.report.compared_with import compared_with
 from whichdevice.report.compiled import compiled_section
 from whichdevice.report.costs import cost_section
 from whichdevice.report.headline import BROKEN, RETRY, answers, statements
-from whichdevice.report.limits import limit_rows, utilisation
-from whichdevice.report.numbers import cell_number, interval, number, seconds, share
+from whichdevice.report.lead import verdict_section
+from whichdevice.report.limits import limit_rows
+from whichdevice.report.machines import machine_cards
+from whichdevice.report.numbers import number, share
+from whichdevice.report.reproduce import reproductions
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
+from whichdevice.report.serving import serving_rows
 from whichdevice.report.verdicts import RULE
 from whichdevice.tables.write import TABLES
 
 CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
 MOST_LISTED = 200
-CARD = {
-    "device": "Device",
-    "device_name": "Device name",
-    "device_count": "Devices used",
-    "cpu": "Processor",
-    "threads": "Threads",
-    "host_memory": "Memory",
-    "operating_system": "Operating system",
-    "driver": "Driver",
-    "python": "Python",
-    "versions": "Libraries",
-    "flags": "Settings",
-    "meter": "Energy meter",
-    "git_commit": "Commit",
-    "code_hash": "Measuring code",
-}
 
 
-def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
-    """Everything that the template needs."""
+def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
+    """Everything that the template of `page` needs."""
+    cells, cards = cell_table(study), machine_cards(study.runs)
+    how = reproductions(study, page, {key: card.number for key, card in cards.items()})
+    for row in cells["rows"]:
+        if row.get("key") in how:
+            row["card"] = how[row["key"]]
     return {
         "study": study.study,
         "statements": statements(study),
@@ -55,15 +51,18 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "rules_of_thumb": rules_of_thumb(study),
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
+        "serving": serving_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
-        "cells": [_cell(row) for _, row in study.summary.iterrows() if not _is_absent(row)],
-        "absent": list(_absent(study.summary)),
+        "verdict": verdict_section(study),
+        "compared_with": compared_with(study, page),
+        "cells": cells,
         "figures": list(_figures(figures_folder)),
         "categories": CATEGORIES,
         "compiled": compiled_section(study),
+        "audit": audit_section(study),
         "published": [_published(row) for _, row in study.published.iterrows()],
-        "cards": list(_cards(study.runs)),
+        "cards": list(cards.values()),
         "broken": _broken(study.runs),
         "retry": RETRY,
         "config": yaml.safe_dump(study.study.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
@@ -71,67 +70,6 @@ def contents(study: StudyResults, figures_folder: Path) -> dict[str, Any]:
         "columns": {name: [(column, *about) for column, about in columns.items()] for name, columns in TABLES.items()},
         "updated": study.runs["started"].dropna().max() if study.runs["started"].notna().any() else None,
     }
-
-
-def _is_absent(row: pd.Series) -> bool:
-    return str(row["status"]).startswith("not measured")
-
-
-def _absent(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Cells that nobody measured, one entry for each device and reason."""
-    missing = summary[summary["status"].str.startswith("not measured")]
-    for (device, status), rows in missing.groupby(["device", "status"], sort=False):
-        names = [f"{row['workload']} {_settings(row)} b{row['batch_size']}" for _, row in rows.iterrows()]
-        yield {"device": device, "status": status, "count": len(rows), "names": names}
-
-
-def _settings(row: pd.Series) -> str:
-    extras = [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
-    extras += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
-    extras += [f"length {row['steps_per_sequence']}"] if pd.notna(row["steps_per_sequence"]) else []
-    return " · ".join([row["backend"], row["precision"], *extras])
-
-
-def _cell(row: pd.Series) -> dict[str, Any]:
-    quality = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
-    cold = [row[name] for name in ("start", "load", "build", "first_step")]
-    return {
-        "device": row["device"],
-        "workload": row["workload"],
-        "settings": _settings(row),
-        "emulated": row["emulated"] if pd.notna(row["emulated"]) else None,
-        "batch_size": row["batch_size"],
-        "status": row["status"],
-        "measured": bool(row["n_ok"] > 0),
-        "n": f"{row['n_ok']} of {row['n']}",
-        "disturbed": int(row["n_disturbed"]) if pd.notna(row["n_disturbed"]) else 0,
-        "trending": int(row["n_trending"]) if pd.notna(row["n_trending"]) else 0,
-        "noise": _noise(row),
-        "throughput": cell_number(row, "throughput"),
-        "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),
-        "unit": f"{row['unit']}s/s" if pd.notna(row["unit"]) else "",
-        "step_time": cell_number(row, "step_time", seconds),
-        "step_time_interval": interval(row["step_time_low"], row["step_time_high"], seconds),
-        "tflops": cell_number(row, "tflops"),
-        **utilisation(row),
-        "epoch_time": cell_number(row, "epoch_time", seconds),
-        "learned_epoch_time": cell_number(row, "learned_epoch_time", seconds),
-        "quality": cell_number(row, quality, share),
-        "quality_name": "validation loss" if quality == "validation_loss" else f"validation {row['metric']}",
-        "learned_epochs": row["learned_epochs"] if pd.notna(row["learned_epochs"]) else None,
-        "first_step": cell_number(row, "first_step", seconds),
-        "start": cell_number(row, "start", seconds),
-        "cold_known": all(pd.notna(part) for part in cold),
-        "source": row["source"] if pd.notna(row["source"]) else "",
-    }
-
-
-def _noise(row: pd.Series) -> str | None:
-    """Noise between and within the cell's processes, in words."""
-    if pd.isna(row["sd_within"]):
-        return None
-    between = "" if pd.isna(row["sd_between"]) else f"{number(100 * row['sd_between'])} % between processes, "
-    return f"noise {between}{number(100 * row['sd_within'])} % within"
 
 
 def _figures(folder: Path) -> Iterator[dict[str, str]]:
@@ -162,19 +100,6 @@ def _published(row: pd.Series) -> dict[str, Any]:
         "n": "" if pd.isna(row["n"]) else f"n = {row['n']}",
         "ratio": "" if pd.isna(row["ratio"]) else f"×{number(row['ratio'])}",
     }
-
-
-def _cards(runs: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
-    """One card for each distinct set of machine and software that ran."""
-    ran = runs[(runs["status"] != "not_measured") & runs["started"].notna()]
-    for _, rows in ran.groupby(list(CARD), sort=False, dropna=False):
-        first = rows.iloc[0]
-        card = [(title, _written(name, first[name])) for name, title in CARD.items() if pd.notna(first[name])]
-        yield [*card, ("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC")]
-
-
-def _written(name: str, value: Any) -> str:
-    return f"{value / 2**30:.1f} GiB" if name == "host_memory" else str(value)
 
 
 def _broken(runs: pd.DataFrame) -> dict[str, Any]:

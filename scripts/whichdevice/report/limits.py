@@ -6,17 +6,12 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
-from whichdevice.report.numbers import cell_number, interval
+from whichdevice.report.numbers import cell_number, interval, percent
 
 
 def limit_rows(study: StudyResults) -> list[dict[str, Any]]:
     """Every device, backend and number format with a measured product or stream."""
     return [_row(row) for _, row in study.limits.iterrows()]
-
-
-def percent(value: float) -> str:
-    """A share as people write it."""
-    return f"{number(float(f'{100 * value:.3g}'))} %"
 
 
 def utilisation(row: pd.Series) -> dict[str, Any]:

@@ -14,6 +14,28 @@ class Number(NamedTuple):
     text: str
 
 
+class Estimate(NamedTuple):
+    """A number of a table, its unit, its 95 % interval and the runs behind it, where the table has them."""
+
+    value: Number
+    unit: str = ""
+    low: Number | None = None
+    high: Number | None = None
+    n: int | None = None
+
+
+class Elsewhere(NamedTuple):
+    """A number that nobody measured here: how it was obtained, the far end where it is a range, what is wrong of it."""
+
+    value: Number
+    mark: str
+    unit: str = ""
+    high: Number | None = None
+    at_least: bool = False
+    disputed: bool = False
+    order: float | None = None  # to sort by, where the table holds another unit
+
+
 def seconds(value: float) -> str:
     """A time in the unit that suits it."""
     if value >= 120:
@@ -28,6 +50,19 @@ def share(value: float) -> str:
     return f"{value:.4f}" if abs(value) < 10 else number(value)
 
 
+def percent(value: float) -> str:
+    """A share as people write it."""
+    return f"{number(float(f'{100 * value:.3g}'))} %"
+
+
+def size(value: float) -> str:
+    """Bytes in the binary unit that suits them."""
+    for unit, one in (("GiB", 2**30), ("MiB", 2**20)):
+        if value >= one:
+            return f"{number(value / one)} {unit}"
+    return f"{number(value / 2**10)} KiB"
+
+
 def interval(low: float, high: float, written: Any = number) -> str | None:
     """An interval in brackets, or nothing where there is none."""
     return None if pd.isna(low) or pd.isna(high) else f"[{written(low)} – {written(high)}]"
@@ -35,5 +70,16 @@ def interval(low: float, high: float, written: Any = number) -> str | None:
 
 def cell_number(row: Any, column: str, written: Any = number) -> Number | None:
     """A number of a table's row, or None where it is missing."""
-    value = row[column]
+    value = row.get(column)
     return None if pd.isna(value) else Number(float(value), written(float(value)))
+
+
+def estimate(row: Any, column: str, written: Any = number, unit: str = "", n: str = "n") -> Estimate | None:
+    """A number of a table's row with its `_low`, `_high` and count `n`, or None where it is missing."""
+    value = cell_number(row, column, written)
+    if value is None:
+        return None
+    low, high = (cell_number(row, f"{column}_{end}", written) for end in ("low", "high"))
+    if low is None or high is None:
+        low = high = None
+    return Estimate(value, unit, low, high, None if pd.isna(row.get(n)) else int(row[n]))

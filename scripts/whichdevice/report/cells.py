@@ -1,0 +1,229 @@
+"""Every cell in one table: what was measured, what the compiler says, what was published, and what nobody measured."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.cell_strips import with_strips
+from whichdevice.report.cells_elsewhere import compiled_rows, published_rows
+from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
+from whichdevice.report.verdicts import verdict_words
+from whichdevice.tables.columns import CELL
+from whichdevice.tables.measured_values import OPERATIONS
+
+MEASURED, NOT_MEASURED = "measured", "not measured"
+ROWS_A_PAGE = 50
+
+
+class Heading(NamedTuple):
+    """A column of the table: which view shows it, and whether it holds numbers."""
+
+    key: str
+    title: str
+    view: str = "always"
+    numbers: bool = True
+    meaning: str = ""
+
+
+KEYS = [
+    Heading("workload", "Workload", numbers=False),
+    Heading("device", "Device", numbers=False),
+    Heading("backend", "Backend", numbers=False),
+    Heading("precision", "Format", numbers=False, meaning="number format"),
+    Heading("batch_size", "Batch / N", meaning="examples per step over all replicas; N of matrix products"),
+    Heading("loop", "Loop", "extra", False, "epoch: many steps in one program; fit: plain model.fit"),
+    Heading("fraction", "Data", "extra", meaning="share of the training data"),
+    Heading("sequence_length", "Length", "extra", meaning="steps per sequence"),
+]
+VALUES = [
+    Heading("throughput", "Throughput", "absolute"),
+    Heading("step_time", "Step", "absolute"),
+    Heading("tflops", "TFLOP/s", "absolute"),
+    Heading("mfu", "Of peak", "absolute", meaning="of the measured peak of this device in this format"),
+    Heading("epoch_time", "Epoch, computed", "absolute", meaning="steps per epoch x step time"),
+    Heading("learned_epoch_time", "Epoch, in full", "absolute", meaning="learned epochs without the first"),
+    Heading("quality", "Quality", "absolute", meaning="validation, at the end of learning"),
+    Heading("learned_epochs", "Epochs learned", "absolute"),
+    Heading("relative", "Times the reference", "relative", meaning="same settings, paired repeats; above 1 is faster"),
+    Heading("verdict", "Verdict", "relative", False),
+    Heading("per_usd", "Examples per dollar", "dollar"),
+    Heading("usd", "USD per million", "dollar"),
+    Heading("price", "Price", "dollar", False),
+    Heading("per_joule", "Examples per joule", "joule"),
+    Heading("joules", "J per million", "joule"),
+    Heading("watts", "Watts", "joule"),
+    Heading("meter", "Meter", "joule", False),
+    Heading("start", "Process start", "cold"),
+    Heading("initialise", "Device taken", "cold"),
+    Heading("load", "Data", "cold"),
+    Heading("build", "Model", "cold"),
+    Heading("first_step", "First step", "cold", meaning="trace, compilation and one step"),
+    Heading("first_epoch_time", "First epoch, computed", "cold"),
+    Heading("peak_host", "Host memory", "cold", meaning="peak of the process"),
+    Heading("peak_device", "Device memory", "cold"),
+    Heading("between", "Between processes", "trust", meaning="standard deviation beyond the noise inside"),
+    Heading("within", "Within", "trust", meaning="standard deviation of windows inside a process"),
+    Heading("disturbed", "Disturbed", "trust", meaning="runs that the machine disturbed; they count"),
+    Heading("trending", "With a trend", "trust", meaning="runs still getting slower or faster; they count"),
+    Heading("source", "Data from", "trust", False),
+]
+ENDING = [
+    Heading("evidence", "Evidence", numbers=False, meaning="measured, compiled, modelled or published"),
+    Heading("status", "Status", numbers=False),
+    Heading("again", "Again", numbers=False),
+]
+HEADINGS = [*KEYS, *VALUES, *ENDING]
+VIEWS = {
+    "absolute": "Absolute",
+    "relative": "Relative to {reference}",
+    "dollar": "Per dollar",
+    "joule": "Per joule",
+    "cold": "Cold start, memory",
+    "trust": "Noise",
+}
+
+
+def cell_table(study: StudyResults) -> dict[str, Any]:
+    """Rows, headings, views and the library's options."""
+    costs, ratios, roofs = _by_cell(study.costs), _by_cell(_ratios(study)), _by_cell(study.roofline)
+    reference = _reference(study)
+    rows = []
+    for _, row in study.summary.iterrows():
+        key = _key(row)
+        rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), reference))
+    rows += compiled_rows(study.compiled) + published_rows(study.published)
+    for place, made in enumerate(rows):
+        made["place"] = place
+    with_strips(rows)
+    return {
+        "rows": rows,
+        "headings": HEADINGS,
+        "views": {name: title.format(reference=reference or "another device") for name, title in VIEWS.items()},
+        "options": _options(rows),
+    }
+
+
+def _key(row: Any) -> tuple[Any, ...]:
+    return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
+
+
+def _by_cell(table: pd.DataFrame) -> dict[tuple[Any, ...], pd.Series]:
+    return {_key(row): row for _, row in table.iterrows()}
+
+
+def _ratios(study: StudyResults) -> pd.DataFrame:
+    return study.speedups[study.speedups["comparison"] == "device"]
+
+
+def _reference(study: StudyResults) -> str | None:
+    """The device that table `speedups` divides by."""
+    found = _ratios(study)["baseline"]
+    return str(found.iloc[0]) if len(found) else None
+
+
+def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, reference: str | None) -> dict[str, Any]:
+    measured = bool((row["n_ok"] or 0) > 0)
+    found: dict[str, Any] = {
+        **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop")},
+        "kind": row["kind"],
+        "operation": row["unit"] in OPERATIONS,
+        "evidence": MEASURED if measured else NOT_MEASURED,
+        "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
+        "fraction": Number(float(row["fraction"]), percent(row["fraction"])),
+        "sequence_length": cell_number(row, "sequence_length"),
+        "status": _status(row),
+        "emulated": row["emulated"] if pd.notna(row["emulated"]) else None,
+        "key": _key(row),
+    }
+    if not measured:
+        return found
+    found |= _absolute(row, roof) | _relative(row, ratio, reference) | _trust(row)
+    return found | (_costs(cost) if cost is not None else {})
+
+
+def _status(row: pd.Series) -> str:
+    told = str(row["status"])
+    return f"{row['n_ok']} of {row['n']} ok" if told == "ok" else told
+
+
+def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
+    quality = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
+    name = "validation loss" if quality == "validation_loss" else f"validation {row['metric']}"
+    times = ("start", "initialise", "load", "build", "first_step", "first_epoch_time", "step_time", "epoch_time")
+    tflops = None if roof is None else estimate(roof, "tflops")
+    return {
+        "throughput": estimate(row, "throughput", unit=f"{row['unit']}s/s", n="n_ok"),
+        **{name: estimate(row, name, seconds, n="n_ok") for name in times},
+        "tflops": tflops or estimate(row, "tflops", n="n_ok"),
+        "mfu": None if roof is None else estimate(roof, "mfu", percent),
+        "learned_epoch_time": estimate(row, "learned_epoch_time", seconds, n="n_learned"),
+        "quality": estimate(row, quality, share, name, "n_learned"),
+        "learned_epochs": cell_number(row, "learned_epochs"),
+        "peak_host": estimate(row, "peak_host", size, n="n_ok"),
+        "peak_device": estimate(row, "peak_device", size, n="n_ok"),
+    }
+
+
+def _relative(row: pd.Series, ratio: Any, reference: str | None) -> dict[str, Any]:
+    if ratio is not None:
+        return {"relative": estimate(ratio, "ratio"), "verdict": verdict_words(ratio)}
+    if row["device"] == reference:
+        return {"verdict": "the reference"}
+    return {"verdict": f"not run on {reference}" if reference else "no other device measured"}
+
+
+def _trust(row: pd.Series) -> dict[str, Any]:
+    return {
+        "between": estimate(row, "sd_between", percent, n="n_ok"),
+        "within": estimate(row, "sd_within", percent, n="n_ok"),
+        "disturbed": cell_number(row, "n_disturbed"),
+        "trending": cell_number(row, "n_trending"),
+        "source": row["source"] if pd.notna(row["source"]) else "",
+    }
+
+
+def _costs(cost: pd.Series) -> dict[str, Any]:
+    unit = f"{cost['unit']}s"
+    return {
+        "per_usd": estimate(cost, "units_per_usd", unit=unit),
+        "usd": estimate(cost, "usd_per_million", unit="USD"),
+        "price": cost["price"],
+        "per_joule": estimate(cost, "units_per_joule", unit=unit, n="n_metered"),
+        "joules": estimate(cost, "joules_per_million", unit="J", n="n_metered"),
+        "watts": estimate(cost, "watts", unit="W", n="n_metered"),
+        "meter": cost["meter"] if pd.notna(cost["meter"]) else "",
+    }
+
+
+def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the library is told: page length, buttons, filters, and columns hidden because they hold one value."""
+    numeric = [place for place, heading in enumerate(HEADINGS) if heading.numbers]
+    hidden = [
+        place
+        for place, heading in enumerate(HEADINGS)
+        if heading.view == "extra" and len({_plain(row.get(heading.key)) for row in rows}) < 2
+    ]
+    choosable = [place for place, heading in enumerate(HEADINGS) if heading.key != "again"]
+    return {
+        "order": [],
+        "pageLength": ROWS_A_PAGE,
+        "lengthMenu": [[10, 25, ROWS_A_PAGE, 200, -1], [10, 25, ROWS_A_PAGE, 200, "all"]],
+        "autoWidth": False,
+        "layout": {
+            "topStart": {"buttons": [{"extend": "colvis", "text": "Columns", "columns": choosable}]},
+            "topEnd": {"search": {"placeholder": "any word"}},
+            "bottomStart": ["info", "pageLength"],
+            "bottomEnd": "paging",
+        },
+        "columnControl": ["searchDropdown"],
+        "columnDefs": [
+            {"targets": numeric, "type": "num"},
+            {"targets": hidden, "visible": False},
+            {"targets": [len(HEADINGS) - 1], "orderable": False, "searchable": False, "columnControl": []},
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Number | Estimate) else value

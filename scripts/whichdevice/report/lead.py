@@ -1,0 +1,141 @@
+"""The one sentence that answers the question, and the marks beside it: what it does not hold for."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.headline import BROKEN
+from whichdevice.report.verdict import ALONE, DECIDED, Row, board, split_board
+from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.measured_values import measured_values
+from whichdevice.tables.sittings import told
+
+
+class Mark(NamedTuple):
+    """A few words, what to do about it, and whether it limits what the verdict is good for."""
+
+    title: str
+    text: str = ""
+    command: str | None = None
+    warning: bool = False
+
+
+PER = "per million examples"
+TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
+
+
+def lead(study: StudyResults, rows: list[Row]) -> list[str]:
+    """Sentences: the fastest device over all workloads that train, then the cheapest and the most frugal one."""
+    if study.measured.empty:
+        return ["Nothing was measured yet."]
+    trained = [row for row in rows if not row.operation] or rows
+    compared = [row for row in trained if row.choices["fastest"].state != ALONE]
+    if not compared:
+        names = " and ".join(study.devices)
+        if len(study.devices) == 1:
+            return [f"Only {names} was measured, so which device is best cannot be said."]
+        return [f"Measured: {names}, never on the same work, so which is best cannot be said."]
+    return [sentence for name in TITLES if (sentence := _sentence(name, trained))]
+
+
+def _sentence(name: str, rows: list[Row]) -> str | None:
+    """Who wins how many workloads by one quantity; nothing where no two devices were compared by it."""
+    choices = [row.choices[name] for row in rows if name in row.choices and row.choices[name].state != ALONE]
+    if not choices:
+        return None
+    wins = Counter(choice.devices[0] for choice in choices if choice.state == DECIDED)
+    states = Counter(choice.state for choice in choices)
+    total, title = len(choices), TITLES[name]
+    parts = [f"{device} in {_of(count, total) if not place else count}" for place, (device, count) in _placed(wins)]
+    for state, words in ((SAME, "the same within 5 %"), (UNDECIDED, "undecided")):
+        if states[state]:
+            parts.append(f"{words} in {states[state] if parts else _of(states[state], total)}")
+    if name == "fastest" and wins:
+        parts[0] = parts[0].replace(" in ", " is the fastest in ", 1)
+        return f"{', '.join(parts)}."
+    return f"{title.capitalize()}: {', '.join(parts)}."
+
+
+def _placed(wins: Counter[str]) -> Iterator[tuple[int, tuple[str, int]]]:
+    yield from enumerate(wins.most_common())
+
+
+def _of(count: int, total: int) -> str:
+    if count == total:
+        return "the one workload compared" if total == 1 else f"all {total} workloads"
+    return f"{count} of {total} workloads"
+
+
+def marks(study: StudyResults) -> list[Mark]:
+    """What was not measured first, then what limits the rest, then on what it rests."""
+    return [*_absent(study), *_data(study), *_broken(study), *_basis(study)]
+
+
+def _absent(study: StudyResults) -> Iterator[Mark]:
+    for device, command in study.absent.items():
+        rows = study.runs[study.runs["device"] == device]
+        if len(rows) and (rows["status"] == "not_measured").all():
+            reason = str(rows["reason"].iloc[0]).split("; ")[0]
+            yield Mark(f"{device} not measured", reason, command, True)
+        elif len(rows):
+            worst = str(rows["status"].iloc[0]).replace("_", " ")
+            yield Mark(f"{device} not measured", f"its runs: {worst}", command, True)
+
+
+def _data(study: StudyResults) -> Iterator[Mark]:
+    if "standin" in study.sources:
+        whole = "" if len(study.sources) == 1 else f" for {', '.join(study.sources['standin'])}"
+        yield Mark(f"Stand-in data{whole}", "times count, accuracies say nothing", None, True)
+
+
+def _broken(study: StudyResults) -> Iterator[Mark]:
+    tried = study.attempted
+    failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
+    if failed:
+        yield Mark(f"{failed} of {len(tried)} runs failed", "", None, True)
+    if refused:
+        yield Mark(f"{refused} runs refused", "they cannot fit this host", None, True)
+    disturbed = int(study.measured["n_disturbed"].fillna(0).sum())
+    if disturbed:
+        good = int(study.measured["n_ok"].sum())
+        yield Mark(f"{disturbed} of {good} good runs disturbed", "the machine was busy; they count", None, True)
+
+
+def _basis(study: StudyResults) -> Iterator[Mark]:
+    good = measured_values(study.runs)
+    if good.empty:
+        return
+    place = told(good["machine"].nunique(), good["sitting"].nunique())
+    yield Mark(place[0].upper() + place[1:], "another machine may answer otherwise" if "one machine" in place else "")
+    counts = sorted({int(n) for n in study.measured["n_ok"]})
+    many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    yield Mark(f"n = {many}", "processes behind each number" + ("; one gives no interval" if counts[0] == 1 else ""))
+
+
+def verdict_section(study: StudyResults) -> dict[str, Any]:
+    """Everything of the first screen."""
+    rows = board(study)
+    first, others = split_board(rows)
+    known = [name for name in TITLES if any(name in row.choices for row in rows)]
+    return {
+        "lead": lead(study, first),
+        "marks": marks(study),
+        "rows": first,
+        "others": others,
+        "columns": known,
+        "titles": {name: title.capitalize() for name, title in TITLES.items()},
+        "per": {"fastest": "", "cheapest": PER, "frugal": PER},
+        "kinds": {name: study.kind(name) for name in study.devices},
+        "sized": any(row.changes for row in rows),
+        "unpriced": _unknown(study, known),
+    }
+
+
+def _unknown(study: StudyResults, known: list[str]) -> str | None:
+    """Why nothing is said of money or energy."""
+    prices = "; ".join(dict.fromkeys(f"{row['device']}: {row['price']}" for _, row in study.costs.iterrows()))
+    meters = "; ".join(dict.fromkeys(f"{row['device']}: {row['meter']}" for _, row in study.costs.iterrows()))
+    told = [f"The cheapest is not known ({prices})."] if "cheapest" not in known else []
+    told += [f"The most frugal is not known ({meters})."] if "frugal" not in known else []
+    return " ".join(told) or None
