@@ -70,27 +70,34 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
         assert "data: original files" in text
 
 
-TAKE_MORE = ["crossover", "scaling", "tpu_generations"]  # than one device measured
+TAKE_MORE = ["crossover", "scaling", "speedup_over_cpu", "tpu_generations"]  # than one device measured
 SAYS = {
     "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
     "training_curves": ["accuracy", "validation", "weather_gru"],
     "confusion_matrix": ["Ankle boot", "predicted", "wrong"],
-    "error_gallery": ["→", "wrong"],
+    "error_gallery": ["→", "wrong", "9 %"],
     "weather_forecast": ["temperature", "hPa", "warm-up of 50 steps"],
     "text_samples": ["KING RICHARD II", "$5 & <no>", "discont·ent"],
-    "speedups": ["bfloat16 / float32", "one device only", "n = 3"],
+    "speedups": ["bfloat16 / float32", "matmul N2048", "n = 3"],
+    "speedup_over_cpu": ["No two devices", "run: snakemake --cores 1 gpu"],
+    "accuracy_pareto": [
+        "validation accuracy",
+        "seconds from process start",
+        "n = 1 learning runs",
+        "no device has a meter",
+    ],
     "images_per_second": ["images per second", "sequences per second", "mnist_cnn b"],
     "time_by_dataset_size": ["run in full", "computed", "training examples"],
-    "published_against_measured": ["mnist_official b1024", "published, tpu", "doubtful"],
+    "published_against_measured": ["mnist_official b1024", "published, tpu", "impossible"],
     "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
     "scaling": ["several replica counts"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
-    "breakdown": ["input", "host", "compute", "other", "mnist_cnn tensorflow", "ms"],
+    "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
     "tpu_generations": ["No step was compiled for a TPU"],
     "time_to_target": ["target 0.95 (chosen for stand-in data)", "seconds from process start", "no device has"],
     "noise": ["warm-up, discarded", "steady state", "step time against the cell's mean", "mnist_cnn on cpu"],
-    "cold_start": ["first step", "take the device", "warm-up", "seconds"],
+    "cold_start": ["first step", "take the device", "trace and compile", "100 steady steps", "seconds"],
 }
 
 

@@ -16,7 +16,7 @@ DARK = {
     style.PALE: "#3d4650",
     style.GRID: "#2b333b",
     style.BLUE: "#3a9bdc",
-    style.SKY: "#9bd4f7",
+    style.SKY: "#79bdeb",
     style.GREEN: "#1fb98e",
     style.RED: "#f0793a",
     style.PURPLE: "#d99abc",

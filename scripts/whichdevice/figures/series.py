@@ -102,7 +102,7 @@ def ratio_axis(axes: Axes, values: Iterable[float]) -> None:
             apart = [abs(np.log(tick / other)) / np.log(high / low) for other in ticks]
             if low <= tick <= high and min(apart, default=1) > 0.13:
                 ticks.append(tick)
-        axes.set_xticks(ticks, [style.number(tick) for tick in ticks])
+        axes.set_xticks(sorted(ticks), [style.number(tick) for tick in sorted(ticks)])
         axes.set_xticks([], minor=True)
     axes.set_xlim(low, high)
 

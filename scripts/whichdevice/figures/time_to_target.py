@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.figures import series, style
+from whichdevice.figures.pareto import front
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.prices import SECONDS
@@ -141,12 +142,8 @@ def _front(axes: Axes, points: np.ndarray, higher: bool) -> None:
     """What nothing beats in both directions, as steps."""
     if len(points) < 2:
         return
-    ordered = points[np.lexsort((-points[:, 1] if higher else points[:, 1], points[:, 0]))]
-    best = np.maximum.accumulate(ordered[:, 1]) if higher else np.minimum.accumulate(ordered[:, 1])
-    kept = np.concatenate([[True], best[1:] != best[:-1]])
-    axes.plot(
-        ordered[kept, 0], best[kept], color="#b5b5b5", lw=5, drawstyle="steps-post", zorder=1, solid_capstyle="round"
-    )
+    best = points[front(points[:, 0], points[:, 1], higher)]
+    axes.plot(best[:, 0], best[:, 1], color=style.FAINT, lw=5, drawstyle="steps-post", zorder=1, solid_capstyle="round")
 
 
 def _target(row: pd.Series) -> str:

@@ -1,0 +1,62 @@
+"""Accuracy against what it took: a point per cell, the front filled, the rest hollow."""
+
+from pathlib import Path
+
+import pytest
+import synthetic
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from synthetic_energy import metered
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.figures import accuracy_pareto, style
+from whichdevice.figures.results import StudyResults
+from whichdevice.records.schema import Record
+from whichdevice.tables.write import write_tables
+
+ROOT = Path(__file__).parents[2]
+
+
+def drawn(folder: Path, usd: float | None, meter: bool) -> Figure:
+    """Two devices, one of them as good and slower in everything."""
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu", usd_per_hour=usd), "gpu": Device(kind="gpu", usd_per_hour=usd)},
+        workloads={"mnist_cnn": Workload(batch_size=[1024])}, measure=Measure(repeats=2),
+        train=Train(epochs=2, repeats=2),
+    )  # fmt: skip
+
+    def change(run: Run, record: Record) -> Record:
+        return metered(record) if meter else record
+
+    config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    with style.applied():
+        return accuracy_pareto.draw(StudyResults(config, folder / "tables"))
+
+
+def test_only_what_has_data_has_a_panel(tmp_path: Path) -> None:
+    assert [axes.get_xlabel() for axes in drawn(tmp_path / "both", 2.0, True).axes] == list(
+        accuracy_pareto.SPENT.values()
+    )
+    neither = drawn(tmp_path / "neither", None, False)
+    assert [axes.get_xlabel() for axes in neither.axes] == ["seconds from process start"]
+    assert "no device has a price; no device has a meter" in neither._footnote  # type: ignore[attr-defined]
+
+
+def test_the_front_is_filled_and_what_it_beats_is_hollow(tmp_path: Path) -> None:
+    axes = drawn(tmp_path, None, False).axes[0]
+    points = [found.lines[0] for found in axes.containers if isinstance(found, ErrorbarContainer)]
+    faces = {float(line.get_xdata()[0]): line.get_markerfacecolor() for line in points}  # type: ignore[index]
+    assert len(faces) == 2
+    assert (faces[min(faces)] == style.PAPER, faces[max(faces)] == style.PAPER) == (False, True)
+
+
+def test_a_points_time_is_that_of_start_and_all_epochs(tmp_path: Path) -> None:
+    axes = drawn(tmp_path, None, False).axes[0]
+    study = StudyResults(tmp_path / "config.yaml", tmp_path / "tables")
+    runs = study.runs[study.runs["device"] == "gpu"]
+    parts = ["start", "initialise", "load", "build", "first_step", "learning_time"]
+    wanted = runs[parts].sum(axis=1).prod() ** 0.5
+    drawn_at = min(float(found.lines[0].get_xdata()[0]) for found in axes.containers)  # type: ignore[attr-defined]
+    assert drawn_at == pytest.approx(wanted, rel=1e-4)

@@ -1,0 +1,62 @@
+"""Figures as files: readable on light and on dark paper, and the same for programs that know of no scheme."""
+
+import re
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from whichdevice.figures import draw, saving, style
+from whichdevice.tables.write import write_tables
+
+ROOT = Path(__file__).parents[2]
+TEXT = (style.BLACK, style.GREY, style.ERROR)
+MARKS = (*style.CYCLE, style.GREY)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, by WCAG 2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colour", TEXT)
+def test_text_is_readable_on_light_and_on_dark_paper(colour: str) -> None:
+    assert contrast(colour, style.PAPER) >= 4.5
+    assert contrast(saving.DARK[colour], saving.DARK[style.PAPER]) >= 4.5
+
+
+@pytest.mark.parametrize("colour", MARKS)
+def test_lines_and_markers_are_seen_on_dark_paper(colour: str) -> None:
+    assert contrast(saving.DARK[colour], saving.DARK[style.PAPER]) >= 3
+
+
+def test_colours_keep_their_order_of_lightness() -> None:
+    """Whoever reads a figure in grey on dark paper tells the same ones apart."""
+    order = sorted(style.CYCLE[:-1], key=luminance)
+    assert sorted(style.CYCLE[:-1], key=lambda colour: luminance(saving.DARK[colour])) == order
+
+
+def test_only_the_rule_for_dark_pages_is_added() -> None:
+    svg = '<svg><defs></defs><path style="fill: #0072b2; stroke: #222222"/></svg>'
+    found = saving.following_scheme(svg)
+    assert re.sub("<style.*</style>", "", found) == svg
+    assert "@media (prefers-color-scheme: dark)" in found
+    assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
+
+
+@pytest.mark.parametrize("figure", ["error_gallery", "roofline", "speedups"])
+def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
+    study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
+    config, paths = synthetic.write_study(study, tmp_path)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    draw(figure, tmp_path / "tables", config, tmp_path / "figure.svg", tmp_path / "figure.png")
+    texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
+    colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
+    assert colours <= {colour.lower() for colour in saving.DARK}
