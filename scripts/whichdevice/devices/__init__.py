@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "detect", "kind", "kinds", "require_kind"]
 
+MERGED = "measured elsewhere; its records come by merge"
 INFRASTRUCTURE = {"__init__", "base", "machine"}
 
 
@@ -41,14 +42,17 @@ def absent_devices(study: "Study") -> dict[str, str]:
     `auto` leaves out those that this host lacks, `all` none, a list those that it does not name. Those that it
     names must be there: StudyError otherwise.
     """
+    elsewhere = {name: MERGED for name, device in study.devices.items() if device.elsewhere}
     if study.run_on == "all":
-        return {}
+        return elsewhere
+    own = {name: device for name, device in study.devices.items() if name not in elsewhere}
     if study.run_on == "auto":
-        return {name: reason for name, reason in detect(study.devices).items() if reason is not None}
-    for name, reason in detect({name: study.devices[name] for name in study.run_on}).items():
+        return elsewhere | {name: reason for name, reason in detect(own).items() if reason is not None}
+    for name in study.run_on:
+        reason = MERGED if name in elsewhere else detect({name: own[name]})[name]
         if reason is not None:
             raise StudyError(_elsewhere(name, reason))
-    return {name: "not named in run_on" for name in study.devices if name not in study.run_on}
+    return elsewhere | {name: "not named in run_on" for name in own if name not in study.run_on}
 
 
 def require_kind(study: "Study", kind: str) -> list[str]:

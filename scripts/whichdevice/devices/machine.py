@@ -33,6 +33,16 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
     )
 
 
+def this_machine() -> Machine:
+    """What tells this machine from others, and nothing of its devices."""
+    return Machine(
+        cpu=cpu_model(),
+        memory=total_memory(),
+        operating_system=operating_system(),
+        identity=machine_identity(),
+    )
+
+
 def operating_system() -> str:
     """Distribution and kernel, e.g. `Debian GNU/Linux 12 (bookworm), Linux 6.1.0`, or `macOS 15.1`."""
     if platform.system() == "Darwin":

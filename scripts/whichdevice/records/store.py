@@ -45,6 +45,7 @@ def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
+        reason = first["msg"].removeprefix("Value error, ")
         raise StudyError(
-            f"record {path} is not readable as {schema}: {place}: {first['msg']}; delete it to make it anew"
+            f"record {path} is not readable as {schema}: {place}: {reason}; delete it to make it anew"
         ) from error

@@ -63,14 +63,19 @@ def empty(place: Place, unfinished_only: bool = False) -> int:
     return len(names)
 
 
+def whole(place: Place) -> Place:
+    """The bucket that a place is in; any other place is itself the whole."""
+    return Place(place.fs, place.bucket, f"gs://{place.bucket}") if place.protocol in GOOGLE else place
+
+
 def remove_bucket(place: Place) -> int:
     """Delete a whole bucket, or folder, and everything in it; how many objects that was."""
-    whole = Place(place.fs, place.bucket, f"{place.protocol}://{place.bucket}") if place.protocol in GOOGLE else place
-    count = empty(whole)
-    with explained(whole.address):
-        if whole.protocol in GOOGLE:
-            whole.fs.call("DELETE", "b/{}", whole.bucket)
-        elif whole.fs.exists(whole.root):
-            whole.fs.rm(whole.root, recursive=True)
-        whole.fs.invalidate_cache()
+    bucket = whole(place)
+    count = empty(bucket)
+    with explained(bucket.address):
+        if bucket.protocol in GOOGLE:
+            bucket.fs.call("DELETE", "b/{}", bucket.bucket)
+        elif bucket.fs.exists(bucket.root):
+            bucket.fs.rm(bucket.root, recursive=True)
+        bucket.fs.invalidate_cache()
     return count

@@ -17,8 +17,9 @@ DATASETS = "datasets"  # as below results/
 def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Sent:
     """Upload a prepared dataset; dataset.json last, so that who finds it finds all of it. Raises StudyError."""
     info = load_dataset(folder).info
-    files = {file: folder / file for file in _files(info)}
-    return upload(bucket.below(f"{DATASETS}/{name}/{source}"), files, last=[INFO])
+    *arrays, described = _files(info)
+    place = bucket.below(f"{DATASETS}/{name}/{source}")
+    return upload(place, {file: folder / file for file in arrays}, {described: folder / described})
 
 
 def datasets_there(bucket: Place) -> dict[str, set[str]]:

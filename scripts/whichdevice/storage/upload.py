@@ -6,8 +6,9 @@ renamed.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +37,27 @@ class Sent:
         return f"{self.files} files, {self.nbytes / 1e6:.1f} MB{resumed}; {self.kept} were there already"
 
 
-def upload(place: Place, files: Mapping[str, Path], last: Iterable[str] = ()) -> Sent:
-    """Bring `files` (name there: file here) to a place; those named in `last` go up after all others, one by one.
+def upload(place: Place, *stages: Mapping[str, Path]) -> Sent:
+    """Bring files (name there: file here) to a place, each stage when all before it have arrived.
 
     Raises StudyError in one line where something stops it; what has arrived stays and is not sent again.
     """
+    done: list[Sent] = []
     with explained(place.address):
         there = place.listing()
-        late = [name for name in last if name in files]
-        early = [name for name in files if name not in late]
-        large = [name for name in early if files[name].stat().st_size > PART]
-        done = side_by_side(lambda name: _bring(place, name, files[name], there), [n for n in early if n not in large])
-        done += [_bring(place, name, files[name], there) for name in [*large, *late]]
+        for files in stages:
+            large = [name for name in files if files[name].stat().st_size > PART]
+            small = [name for name in files if name not in large]
+            brought = dict(zip(small, side_by_side(partial(_bring, place, files, there), small), strict=True))
+            brought |= {name: _bring(place, files, there, name) for name in large}
+            _check(place, {name: files[name] for name, sent in brought.items() if sent.files})
+            done += brought.values()
     counted = [(each.files, each.nbytes, each.kept, each.kept_bytes) for each in done]
     return Sent(*(sum(values) for values in zip(*counted, strict=True)))
 
 
-def _bring(place: Place, name: str, path: Path, there: Mapping[str, dict[str, Any]]) -> Sent:
+def _bring(place: Place, files: Mapping[str, Path], there: Mapping[str, dict[str, Any]], name: str) -> Sent:
+    path = files[name]
     if is_same(path, place, name, there.get(name)):
         return Sent(kept=1)
     size = path.stat().st_size
@@ -63,7 +68,6 @@ def _bring(place: Place, name: str, path: Path, there: Mapping[str, dict[str, An
         place.fs.put_file(str(path), place.path(name))
     else:
         _renamed(place, name, path)
-    _check(place, name, path)
     return Sent(1, size, kept_bytes=kept_bytes)
 
 
@@ -91,7 +95,7 @@ def _in_parts(place: Place, name: str, path: Path, there: Mapping[str, dict[str,
         facts, start = there.get(names[number]), number * length
         said = stated(facts) if facts is not None else None
         span = min(length, size - start)
-        if said and int(facts["size"]) == span and file_checksum(path, said[0], start, span) == said[1]:
+        if facts and said and int(facts["size"]) == span and file_checksum(path, said[0], start, span) == said[1]:
             return span
         with path.open("rb") as file:
             file.seek(start)
@@ -104,12 +108,14 @@ def _in_parts(place: Place, name: str, path: Path, there: Mapping[str, dict[str,
     return arrived
 
 
-def _check(place: Place, name: str, path: Path) -> None:
-    """Compare what arrived; a difference is taken away again and is an error."""
-    place.fs.invalidate_cache()
-    if not is_same(path, place, name, place.fs.info(place.path(name))):
-        place.fs.rm_file(place.path(name))
-        raise StudyError(f"{place.told(name)}: arrived damaged and was taken away again; run again")
+def _check(place: Place, sent: Mapping[str, Path]) -> None:
+    """Compare what arrived; what differs is taken away again and is an error."""
+    arrived = place.listing() if sent else {}
+    for name, path in sent.items():
+        if not is_same(path, place, name, arrived.get(name)):
+            if name in arrived:
+                place.fs.rm_file(place.path(name))
+            raise StudyError(f"{place.told(name)}: arrived damaged and was taken away again; run again")
 
 
 def unfinished(place: Place) -> list[str]:

@@ -83,7 +83,7 @@ COLUMNS: dict[str, Column] = {
     "others": Column("float", "share of the usable cores that other processes kept busy in the timed windows"),
     "steal": Column("float", "share of processor time stolen by the hypervisor"),
     "dataset": Column("text", "dataset"),
-    "source": Column("text", "where the data came from: files, tfds or standin"),
+    "source": Column("text", "where the data came from: files, tfds, standin, or a model file: own or generated"),
     "device_name": Column("text", "name of the device"),
     "device_count": Column("int", "devices used"),
     "cpu": Column("text", "processor of the host"),
@@ -132,6 +132,8 @@ def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str,
 def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
     """Why runs of a device have no record, and what to do."""
     kind = study.devices[device].kind
+    if study.devices[device].elsewhere:
+        return "not among the records of that machine; measure it there and merge them again"
     command = f"run: snakemake --cores 1 {kind}"
     if device in measured_devices or kind == "cpu":  # every host has a cpu
         return f"not measured yet; {command}"

@@ -18,7 +18,8 @@ def located(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` with columns `machine` and `sitting`, numbers that are alike where these are."""
     memory = (rows["host_memory"].astype("float64") / 2**30).round()
     alike = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
-    identity = rows["machine_id"].fillna(rows["machine_id"].groupby(alike).transform("first"))  # older records have none
+    # Older records have none: they are taken for the first machine of their kind.
+    identity = rows["machine_id"].fillna(rows["machine_id"].groupby(alike).transform("first"))
     machine = rows.groupby([alike, identity], dropna=False, sort=False).ngroup()
     times = pd.DataFrame({"machine": machine, "started": pd.to_datetime(rows["started"], errors="coerce")})
     times["ended"] = pd.to_datetime(rows["ended"], errors="coerce").fillna(times["started"])

@@ -1,0 +1,58 @@
+# Datasets and results in a bucket (docs/bucket.md). Without storage.bucket nothing here is a part of any other target.
+from whichdevice.planning.elsewhere import require_bucket
+
+BUCKET = PLAN.call.storage.bucket
+
+
+rule upload_dataset:
+    input:
+        info=f"{DATASETS}/{{name}}/{{source}}/dataset.json",
+    output:
+        update(f"{DATASETS}/uploaded/{{name}}-{{source}}.json"),
+    log:
+        f"{DATASETS}/logs/uploaded/{{name}}-{{source}}.log",
+    benchmark:
+        f"{DATASETS}/benchmarks/uploaded/{{name}}-{{source}}.tsv"
+    # Before the first run: a bucket that is not there is said before hours of measuring, and no run shares the machine.
+    priority: 1_000_000
+    conda:
+        CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        bucket=BUCKET,
+        checksum=lambda wildcards, input: PLAN.checksum([input.info]),
+    script:
+        "../scripts/upload_dataset.py"
+
+
+rule uploads:
+    input:
+        [f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json" for name in PLAN.datasets() if BUCKET],
+
+
+# No output: what lies in the bucket is looked at each time, and only what differs is sent.
+rule publish:
+    input:
+        bucket=lambda wildcards: or_exit(require_bucket, PLAN.call),
+        uploads=rules.uploads.input,
+        models=rules.models.input,
+        report=rules.report.input,
+    log:
+        f"{ROOT}/logs/publish.log",
+    benchmark:
+        f"{ROOT}/benchmarks/publish.tsv"
+    conda:
+        CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        root=ROOT,
+        bucket=BUCKET,
+        datasets=[str(Path(PLAN.dataset_json(name)).parent) for name in PLAN.datasets()],
+    script:
+        "../scripts/publish.py"

@@ -1,0 +1,134 @@
+"""The records of other machines in a study: which of them count, as which devices, and which clash."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Call, Study
+from whichdevice.config.storage import Merge
+from whichdevice.errors import StudyError
+from whichdevice.merging.devices import merged_device
+from whichdevice.merging.mirror import Mirrored, mirror, record_path, source_id
+from whichdevice.records.machine import same_machine, told
+from whichdevice.records.schema import Machine
+from whichdevice.records.store import read_record
+
+FOLDER = "merged"
+
+
+@dataclass
+class MergedRun:
+    """A record of another machine in this study."""
+
+    path: Path
+    facts: Mirrored
+    merge: Merge
+
+
+@dataclass
+class MergedRuns:
+    """Every merged run, and what a person is told of those left out."""
+
+    runs: dict[Run, MergedRun] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def renamed(self) -> set[str]:
+        """Devices that have their name from a `rename`: never this machine's."""
+        return {name for merged in self.runs.values() for name in merged.merge.rename.values()}
+
+
+def merge_records(call: Call, refresh: bool = True) -> MergedRuns:
+    """Bring all records that `merge` names to results/<study>/merged; raises StudyError where two clash."""
+    root = Path(call.root) / FOLDER
+    found = MergedRuns()
+    for merge in call.merge:
+        folder = root / source_id(merge)
+        left_out: dict[str, int] = {}
+        for run, facts in mirror(merge, folder, refresh).items():
+            if (reason := _unlike(call, run, facts)) is not None:
+                left_out[reason] = left_out.get(reason, 0) + 1
+            else:
+                _take(found, run, MergedRun(record_path(folder, run), facts, merge), call)
+        found.notes += [f"merge: {merge.source}: {count} records left out: {why}" for why, count in left_out.items()]
+    _tidy(root, {source_id(merge) for merge in call.merge})
+    return found
+
+
+def with_devices(call: Call, merged: MergedRuns) -> Call:
+    """The call with the merged devices among its own, as ones that are never measured here."""
+    devices = dict(call.devices)
+    for run, each in merged.runs.items():
+        name = run.cell.device
+        if name not in devices and (kind := each.facts.kind) is not None:
+            facts = each.facts
+            devices[name] = merged_device(kind, facts.replicas, facts.hardware, facts.usd_per_hour)
+        elif name in merged.renamed and name in devices and not devices[name].elsewhere:
+            devices[name] = devices[name].model_copy(update={"elsewhere": True})
+    return call.model_copy(update={"devices": devices})
+
+
+def without_measured_here(
+    merged: MergedRuns, study: Study, absent: Mapping[str, str], host: Machine
+) -> dict[Run, Path]:
+    """The merged records that count: those of runs without a record of this machine.
+
+    Raises StudyError where one is another machine's and this one has measured, or would measure, the same run.
+    """
+    counted: dict[Run, Path] = {}
+    for run, each in merged.runs.items():
+        own = Path(run.record(study))
+        if own.is_file():
+            try:
+                machine = read_record(own).machine
+            except StudyError:
+                continue  # the tables say so; this machine can measure it again
+            _refuse_others(run, each, machine, study, "the record here")
+            continue
+        if study.run_on != "all" and run.cell.device in study.devices and run.cell.device not in absent:
+            _refuse_others(run, each, host, study, "this machine, which would measure it too")
+        counted[run] = each.path
+    return counted
+
+
+def _take(found: MergedRuns, run: Run, new: MergedRun, study: Study) -> None:
+    """Add a merged run; of two records of one run by one machine the later one counts."""
+    old = found.runs.get(run)
+    if old is None or old.facts.machine is None:
+        found.runs[run] = new
+    elif new.facts.machine is not None and old.facts.digest != new.facts.digest:
+        _refuse_others(run, new, old.facts.machine, study, f"that of {old.merge.source}")
+        if read_record(new.path).ended > read_record(old.path).ended:
+            found.runs[run] = new
+
+
+def _refuse_others(run: Run, each: MergedRun, machine: Machine, study: Study, other: str) -> None:
+    if each.facts.machine is None or same_machine(each.facts.machine, machine):
+        return
+    there, here = each.facts.device, run.cell.device
+    name = next(name for number in range(2, 1000) if (name := f"{here}_{number}") not in study.devices)
+    raise StudyError(
+        f"merge: {run.path} of {each.merge.source} is of another machine ({told(each.facts.machine)}) than {other} "
+        f"({told(machine)}); give its device another name: merge: [{{from: {each.merge.source}, "
+        f"rename: {{{there}: {name}}}}}]"
+    )
+
+
+def _unlike(study: Study, run: Run, facts: Mirrored) -> str | None:
+    """Why a record does not belong to this study: a workload that it lacks, or another one of the same name."""
+    workload = study.workloads.get(run.cell.workload)
+    if workload is None:
+        return f"this study has no workload {run.cell.workload}"
+    own, other = workload.module or run.cell.workload, facts.module
+    if other is not None and PurePosixPath(own).name != PurePosixPath(other).name:
+        return f"workload {run.cell.workload} is {other[:80]} there and {own} here"
+    return None
+
+
+def _tidy(root: Path, ids: set[str]) -> None:
+    """Records of sources that are no longer merged go."""
+    for folder in root.glob("*"):
+        if folder.is_dir() and folder.name not in ids:
+            shutil.rmtree(folder, ignore_errors=True)

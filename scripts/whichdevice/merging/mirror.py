@@ -1,0 +1,181 @@
+"""Records of another machine, brought below results/<study>/merged, checked and under their new names.
+
+Only what changed at the source is read again. What lies here names neither the source nor its path.
+"""
+
+import hashlib
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from whichdevice.cells import Cell, Run
+from whichdevice.config.faults import did_you_mean
+from whichdevice.config.storage import Merge
+from whichdevice.errors import StudyError
+from whichdevice.merging.devices import device_settings
+from whichdevice.records.foreign import (
+    MOST_ARTEFACT_BYTES,
+    MOST_BYTES,
+    RECORD,
+    foreign_record,
+    foreign_run,
+    on_device,
+)
+from whichdevice.records.schema import Machine, Record
+from whichdevice.records.store import write_atomically, write_record
+from whichdevice.storage.download import download
+from whichdevice.storage.failures import explained
+from whichdevice.storage.place import Place, open_place
+from whichdevice.storage.side_by_side import side_by_side
+
+INDEX = "index.json"
+OWN_FOLDERS = ("runs/", "merged/")  # of a whole results folder; its other records.json are not ours to read
+
+
+class Mirrored(BaseModel):
+    """What is known of one mirrored record without reading it again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: str  # of the object that it was made of, and of its new name
+    name: str  # there, below the source
+    digest: str
+    device: str  # its name there
+    kind: str | None = None  # None: the record cannot be read; the tables say why
+    replicas: int = 1
+    module: str | None = None
+    hardware: str | None = None
+    usd_per_hour: float | None = None
+    machine: Machine | None = None
+
+
+def source_id(merge: Merge) -> str:
+    """Folder of a source's records here: no address, as that may name a project or a person."""
+    return hashlib.sha256(merge.source.encode()).hexdigest()[:8]
+
+
+def mirror(merge: Merge, folder: Path, refresh: bool = True) -> dict[Run, Mirrored]:
+    """Bring a source's records to `folder`; for each run, under its new name, what is known of its record.
+
+    Without `refresh` what was brought before counts, and nothing is asked of the source. Raises StudyError where the
+    source cannot be read, has no record, or lacks a device that is renamed.
+    """
+    before = _read_index(folder)
+    if not refresh and before:
+        return before
+    place = open_place(merge.source)
+    listing = place.listing()
+    named = _runs(listing)
+    if not named:
+        raise StudyError(f"merge: no record.json of a run below {merge.source}")
+    devices = sorted({run.cell.device for run in named})
+    for device in merge.rename:
+        if device not in devices:
+            raise StudyError(f"merge: rename: {merge.source} has no device {device}{did_you_mean(device, devices)}")
+    with explained(place.address):
+        brought = side_by_side(partial(_bring, merge, place, listing, folder, before), named.items())
+    settings = device_settings(place, listing)
+    found: dict[Run, Mirrored] = {}
+    for run, mirrored in brought:
+        if run in found:
+            raise StudyError(
+                f"merge: {merge.source}: after renaming, {run.cell.device} is two devices; rename both apart"
+            )
+        found[run] = mirrored.model_copy(update=settings.get(mirrored.device, {}))
+    _forget(folder, before.keys() - found.keys())
+    text = json.dumps({run.path: mirrored.model_dump(mode="json") for run, mirrored in found.items()}, indent=1)
+    write_atomically(text, folder / INDEX)
+    return found
+
+
+def record_path(folder: Path, run: Run) -> Path:
+    """Where a run's mirrored record lies."""
+    return folder / run.path / RECORD
+
+
+def _runs(listing: dict[str, dict[str, Any]]) -> dict[Run, str]:
+    """The records of a source by their runs; of a whole results folder its own and its merged ones."""
+    names = [name for name in listing if name.endswith(f"/{RECORD}") or name == RECORD]
+    own = [name for folder in OWN_FOLDERS for name in names if name.startswith(folder)]
+    found: dict[Run, str] = {}
+    for name in own or names:
+        if (run := foreign_run(name)) is not None:
+            found.setdefault(run, name)
+    return found
+
+
+def _bring(
+    merge: Merge,
+    place: Place,
+    listing: dict[str, dict[str, Any]],
+    folder: Path,
+    before: dict[Run, Mirrored],
+    item: tuple[Run, str],
+) -> tuple[Run, Mirrored]:
+    there, name = item
+    here = Run(_renamed(there, merge), there.repeat)
+    version = _version(listing[name])
+    path = record_path(folder, here)
+    known = before.get(here)
+    if version and known and (known.version, known.name) == (version, name) and path.is_file():
+        return here, known
+    if int(listing[name]["size"]) > MOST_BYTES:
+        raise StudyError(f"{place.told(name)}: {int(listing[name]['size']) / 1e6:.0f} MB is no record")
+    content = place.fs.cat_file(place.path(name))
+    facts = Mirrored(version=version, name=name, digest=hashlib.sha256(content).hexdigest(), device=there.cell.device)
+    try:
+        record = foreign_record(content, there, place.told(name))
+    except StudyError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)  # the tables show why it cannot be read
+        return here, facts
+    _bring_artefacts(place, name, record, listing, path.parent)
+    write_record(on_device(record, here.cell.device), path)
+    asked = record.asked
+    return here, facts.model_copy(
+        update={"kind": asked.kind, "replicas": asked.replicas, "module": asked.module, "machine": record.machine}
+    )
+
+
+def _bring_artefacts(place: Place, name: str, record: Record, listing: dict[str, dict[str, Any]], folder: Path) -> None:
+    """The files beside a record that are there and are what the record says; without them it still counts."""
+    beside = name.removesuffix(RECORD)
+    files = {f"{beside}{artefact.file}": folder / artefact.file for artefact in record.artefacts.values()}
+    present = {
+        there: here
+        for there, here in files.items()
+        if there in listing and int(listing[there]["size"]) <= MOST_ARTEFACT_BYTES
+    }
+    download(place, present, listing)
+    for artefact in record.artefacts.values():
+        path = folder / artefact.file
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != artefact.sha256:
+            path.unlink()
+
+
+def _renamed(run: Run, merge: Merge) -> Cell:
+    return replace(run.cell, device=merge.rename.get(run.cell.device, run.cell.device))
+
+
+def _version(facts: dict[str, Any]) -> str:
+    """What changes when the object does; empty where the file system does not say."""
+    known = [facts.get(key) for key in ("size", "crc32c", "md5Hash", "ETag", "generation", "mtime", "date_time")]
+    return "" if all(value is None for value in known[1:]) else hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
+
+def _read_index(folder: Path) -> dict[Run, Mirrored]:
+    try:
+        content = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        found = {foreign_run(f"{run}/{RECORD}"): Mirrored.model_validate(facts) for run, facts in content.items()}
+    except (OSError, ValueError, ValidationError, AttributeError):
+        return {}
+    return {run: facts for run, facts in found.items() if run is not None and record_path(folder, run).is_file()}
+
+
+def _forget(folder: Path, runs: set[Run]) -> None:
+    for run in runs:
+        record_path(folder, run).unlink(missing_ok=True)

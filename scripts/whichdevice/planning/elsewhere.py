@@ -1,0 +1,81 @@
+"""What a call takes from other places: merged records, a published study, datasets in the bucket."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Call, Study
+from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.datasets.info import DatasetInfo
+    from whichdevice.merging.merge import MergedRuns
+
+FETCHED = "its records come from results_from; nothing is measured here"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Records of other machines in this call."""
+
+    records: dict[Run, Path] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # one line each for the person who calls
+    merged: "MergedRuns | None" = None
+    published: bool = False  # the whole study comes from results_from
+
+    def absent(self, study: Study) -> dict[str, str]:
+        """Every device where the whole study was fetched, else none."""
+        return dict.fromkeys(study.devices, FETCHED) if self.published else {}
+
+    def counted(self, study: Study, absent: Mapping[str, str]) -> "Elsewhere":
+        """With those merged records that count beside this machine's; raises StudyError where two clash."""
+        if self.merged is None:
+            return self
+        from whichdevice.devices.machine import this_machine
+        from whichdevice.merging.merge import without_measured_here
+
+        return replace(self, records=without_measured_here(self.merged, study, absent, this_machine()))
+
+
+def with_elsewhere(call: Call, refresh: bool) -> tuple[Call, Elsewhere]:
+    """The call with what comes from elsewhere; nothing is imported or asked where it names no other place."""
+    if call.results_from:
+        from whichdevice.merging.published import fetched_records, published_study
+        from whichdevice.records.foreign import foreign_run
+
+        study = published_study(call.results_from, refresh)
+        found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
+        return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
+    if not call.merge:
+        return call, Elsewhere()
+    from whichdevice.merging.merge import merge_records, with_devices
+
+    merged = merge_records(call, refresh)
+    return with_devices(call, merged), Elsewhere(notes=merged.notes, merged=merged)
+
+
+def require_bucket(call: Call) -> list[str]:
+    """No input files; raises StudyError where the call names no bucket to publish to."""
+    if not call.storage.bucket:
+        raise StudyError("publish: where to? set storage.bucket, e.g. --config 'storage={bucket: gs://name/prefix}'")
+    return []
+
+
+def in_bucket(call: Call) -> dict[str, set[str]]:
+    """The sources of each dataset that lies prepared in the bucket; nothing without one."""
+    if not call.storage.bucket:
+        return {}
+    from whichdevice.storage.dataset_copy import datasets_there
+    from whichdevice.storage.place import open_place
+
+    return datasets_there(open_place(call.storage.bucket))
+
+
+def fetched(bucket: str, name: str, source: str, folder: Path, made_of: Mapping[str, str]) -> "DatasetInfo | None":
+    """The dataset fetched from the bucket to `folder` and verified; None where it lies there not, or made otherwise."""
+    from whichdevice.storage.dataset_copy import fetch_dataset
+    from whichdevice.storage.place import open_place
+
+    return fetch_dataset(open_place(bucket), name, source, folder, made_of)

@@ -1,0 +1,62 @@
+"""Records that came from elsewhere: taken for nothing until every name in them has been checked."""
+
+import re
+from dataclasses import asdict
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from whichdevice.cells import Run, parse_run
+from whichdevice.config.section import LONGEST_NAME, NAME
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Record
+
+RECORD = "record.json"
+MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
+MOST_ARTEFACT_BYTES = 2**30
+NAMED = re.compile(NAME)
+FILE = re.compile(r"^[A-Za-z0-9_=][A-Za-z0-9_.=-]*$")
+
+
+def foreign_run(name: str) -> Run | None:
+    """The run that a path's last five parts name, or None where they are not exactly what a run of ours is called."""
+    parts = PurePosixPath(name).parts
+    if len(parts) < 5 or parts[-1] != RECORD:
+        return None
+    try:
+        run = parse_run("/".join(parts[-5:]))
+    except (StudyError, ValueError):
+        return None
+    named = all(NAMED.match(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
+    known = run.cell.loop in ("epoch", "fit") and run.path == "/".join(parts[-5:-1])
+    return run if named and known else None
+
+
+def foreign_record(content: bytes, run: Run, where: str) -> Record:
+    """The record of `run`; raises StudyError naming `where` if it is unreadable, of another run or names odd files."""
+    if len(content) > MOST_BYTES:
+        raise StudyError(f"{where}: {len(content) / 1e6:.0f} MB is no record")
+    try:
+        record = Record.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])[:100] or "the file"
+        raise StudyError(f"{where}: unreadable: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+    said = {axis: getattr(record.asked, axis) for axis in asdict(run.cell)}
+    if record.run != run.path or said != asdict(run.cell) or record.asked.repeat != run.repeat:
+        raise StudyError(f"{where}: says that it is of another run than its path")
+    for name, artefact in record.artefacts.items():
+        if not _is_plain(artefact.file):
+            raise StudyError(f"{where}: artefact {name[:40]!r} is no file beside the record")
+    return record
+
+
+def on_device(record: Record, device: str) -> Record:
+    """The record under another name of its device."""
+    run = "/".join([device, *record.run.split("/")[1:]])
+    return record.model_copy(update={"run": run, "asked": record.asked.model_copy(update={"device": device})})
+
+
+def _is_plain(file: str) -> bool:
+    parts = file.split("/")
+    return len(file) < 300 and file != RECORD and all(FILE.match(part) for part in parts)

@@ -1,0 +1,87 @@
+"""A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from whichdevice.errors import StudyError
+from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
+from whichdevice.records.machine import same_machine, told
+from whichdevice.records.schema import Record
+from whichdevice.records.store import read_record
+from whichdevice.storage.checksums import is_same
+from whichdevice.storage.failures import explained
+from whichdevice.storage.place import Place
+from whichdevice.storage.upload import Sent, upload
+
+RECORDS = ("runs", "merged")
+RESULTS = (
+    "compiled/*/*.json", "tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md",
+)  # fmt: skip
+
+
+def publish(root: Path, bucket: Place) -> Sent:
+    """Upload `results/<study>`, only what differs; config.yaml last, as who fetches a study begins with it.
+
+    Records that the bucket has from another machine, under the same names, are never replaced: StudyError.
+    """
+    place = bucket.below(root.name)
+    records, artefacts = _records(root)
+    listing = place.listing()
+    newer = {name for name, path in records.items() if _is_newer_there(place, name, path, listing)}
+    records = {name: path for name, path in records.items() if name not in newer}
+    stale = tuple(name.removesuffix(RECORD) for name in newer)
+    beside = {name: path for name, path in artefacts.items() if not name.startswith(stale)}
+    results = {
+        path.relative_to(root).as_posix(): path
+        for pattern in RESULTS
+        for path in sorted(root.glob(pattern))
+        if path.is_file() and not path.name.startswith(".")
+    }
+    config = {"config.yaml": root / "config.yaml"}
+    return upload(place, beside, records, results, {name: path for name, path in config.items() if path.is_file()})
+
+
+def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Records, and the artefacts that they declare, by their names below the study."""
+    records: dict[str, Path] = {}
+    artefacts: dict[str, Path] = {}
+    for folder in RECORDS:
+        for path in sorted((root / folder).rglob(RECORD)):
+            records[path.relative_to(root).as_posix()] = path
+            try:
+                declared = read_record(path).artefacts.values()
+            except StudyError:
+                continue  # told in the tables; it is published as it is
+            for artefact in declared:
+                if (file := path.parent / artefact.file).is_file():
+                    artefacts[file.relative_to(root).as_posix()] = file
+    return records, artefacts
+
+
+def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, dict[str, Any]]) -> bool:
+    """Whether the bucket has a later record of the run by this machine; StudyError where it is another machine's."""
+    facts = listing.get(name)
+    with explained(place.address):
+        if facts is None or is_same(path, place, name, facts):
+            return False
+        content = place.fs.cat_file(place.path(name))
+    own, other = _readable(path.read_bytes(), name), _readable(content, name)
+    if own is None or other is None:
+        return False
+    if not same_machine(own.machine, other.machine):
+        device = own.asked.device
+        raise StudyError(
+            f"{place.told(name)} was measured on another machine ({told(other.machine)}; "
+            f"here: {told(own.machine)}): publish under another study name (study=<name>), and put both together with merge and rename: "
+            f"{{{device}: {device}_2}}"
+        )
+    return other.ended > own.ended
+
+
+def _readable(content: bytes, name: str) -> Record | None:
+    run = foreign_run(name)
+    try:
+        return None if run is None else foreign_record(content, run, name)
+    except StudyError:
+        return None
