@@ -1,15 +1,39 @@
 import logging
+from pathlib import Path
 from types import SimpleNamespace
+
+import pytest
 
 from whichdevice.planning.job_errors import END, job_error_line, show_job_errors
 
-FACTS = {"rule_name": "measure", "output": ["runs/gpu/r1/record.json"], "log": ["logs/r1.log", "slurm_logs/7.log"]}
+FACTS: dict = {
+    "rule_name": "measure",
+    "output": ["runs/gpu/r1/record.json (update)"],
+    "log": ["logs/r1.log", "slurm_logs/7.log"],
+}
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("slurm_logs").mkdir()
+    for number in (7, 8):
+        Path(f"slurm_logs/{number}.log").touch()
 
 
 def test_a_job_of_a_scheduler_is_one_line_with_its_output_what_was_said_and_the_schedulers_log():
     facts = {**FACTS, "rule_msg": f"SLURM-job '7' failed,\n status: 'NODE_FAIL'. {END} and so on"}
     line = job_error_line("JOB_ERROR", facts)
     assert line == "runs/gpu/r1/record.json: SLURM-job '7' failed, status: 'NODE_FAIL'. (log: slurm_logs/7.log)"
+
+
+def test_a_rejected_job_has_no_log_and_its_command_is_left_out():
+    facts = {
+        **FACTS,
+        "log": ["logs/r1.log"],
+        "rule_msg": f"sbatch failed: no such partition.\n  sbatch call: sbatch -p x {END}",
+    }
+    assert job_error_line("JOB_ERROR", facts) == "runs/gpu/r1/record.json: sbatch failed: no such partition."
 
 
 def test_a_long_message_is_cut():

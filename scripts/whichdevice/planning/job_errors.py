@@ -6,6 +6,7 @@ Snakemake's own block about it is left out with the rules (`quiet`), and the job
 import logging
 import os
 import sys
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
@@ -32,8 +33,9 @@ def job_error_line(event: str, facts: dict[str, Any]) -> str:
         what, said, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
     else:
         return ""
-    log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] else ""
-    return f"{what}: {shorten(said or 'failed', LONGEST, placeholder=' ...')}{log}"
+    said = shorten(said.partition("sbatch call:")[0] or "failed", LONGEST, placeholder=" ...")
+    log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
+    return f"{what.removesuffix(' (update)')}: {said}{log}"
 
 
 def show_job_errors(snakemake_logger: logging.Logger) -> None:
