@@ -93,6 +93,8 @@ def parse_run(path: str) -> Run:
 
 def workload_cells(device: str, kind: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
     """Every combination of one workload's axes that a device of that kind has."""
+    if workload.device is not None and device not in workload.device:
+        return
     lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
     for backend, precision, batch_size, fraction, loop, sequence_length in product(
         workload.backend,

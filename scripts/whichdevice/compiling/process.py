@@ -18,6 +18,8 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.compiled import Collective, CompileFacts, CompileRequest, ModelledTime
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import TrainingWorkload
 
 
 def main() -> int:
@@ -61,7 +63,7 @@ def _compile(request: CompileRequest, dataset: Path | None, emit: Emitter) -> tu
         facts = facts.model_copy(update=missing)
         status, reason = "does_not_fit", str(error)
     emit.part("facts", facts)
-    if request.largest_batch and request.dataset is not None:
+    if request.largest_batch and issubclass(workload_class(request.module), TrainingWorkload):
         _search(request, dataset, facts, emit)
     return status, reason
 

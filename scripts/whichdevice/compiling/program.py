@@ -27,6 +27,7 @@ from typing import Any
 from whichdevice.compiling.device_time import DeviceTime, device_time
 from whichdevice.compiling.hlo import parse_program
 from whichdevice.compiling.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.compiling.seen_as import seen_as
 from whichdevice.compiling.topology import Topology, describe, device_of, topology_named
 from whichdevice.errors import StudyError
 
@@ -75,7 +76,8 @@ def compile_step(
     results = {}
     if outputs is not None:
         results["out_shardings"] = jax.tree.map({"whole": whole, "batch": divided}.__getitem__, outputs)
-    lowered = jax.jit(function, donate_argnums=tuple(donate), **results).lower(*placed)
+    with seen_as(slice_):
+        lowered = jax.jit(function, donate_argnums=tuple(donate), **results).lower(*placed)
     started = time.monotonic()
     compiled = _compile(lowered)
     seconds = time.monotonic() - started

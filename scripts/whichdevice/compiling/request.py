@@ -40,6 +40,7 @@ def _requests(study: Study) -> Iterator[CompileRequest]:
                 precision=precision,
                 batch_size=size,
                 sequence_length=length,
+                options=workload.options,
                 dataset=chosen.dataset,
                 largest_batch=settings.largest_batch,
                 timeout=settings.timeout,

@@ -11,6 +11,8 @@ from whichdevice.backends.jax_step import state_of, training_step
 from whichdevice.compiling.topology import topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
+from whichdevice.host.memory import available_memory
+from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.records.compiled import CompileRequest
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
@@ -44,11 +46,11 @@ def set_precision(precision: str) -> None:
 
 def step_of(request: CompileRequest, batch_size: int, dataset: Path | None) -> Step:
     """The step of a request at a batch size; `set_precision` was called before."""
-    options = Options(batch_size, request.precision, 1.0, request.sequence_length)
+    options = Options(batch_size, request.precision, 1.0, request.sequence_length, given=request.options)
     workload = workload_class(request.module)(options)
     if isinstance(workload, OperationWorkload):
         return _operation(workload, request.precision, topology_named(request.topology).devices)
-    if not isinstance(workload, TrainingWorkload) or dataset is None:
+    if not isinstance(workload, TrainingWorkload) or (dataset is None and workload.dataset is not None):
         raise StudyError(f"{request.workload}: nothing to compile without its dataset")
     return _training(workload, dataset)
 
@@ -61,10 +63,12 @@ def _operation(workload: OperationWorkload, precision: str, devices: int) -> Ste
     return Step(workload.step, described, (), (0,), "whole", workload.flops_per_step * devices)
 
 
-def _training(workload: TrainingWorkload, dataset: Path) -> Step:
+def _training(workload: TrainingWorkload, dataset: Path | None) -> Step:
     """Weights and data on every device, example numbers divided over them, the state overwritten."""
-    train, _ = workload.splits(load_dataset(dataset).arrays)
-    model, optimizer = workload.model(), workload.optimizer()
+    train, _ = workload.splits(load_dataset(dataset).arrays if dataset is not None else {})
+    with weights_within(available_memory()):
+        model = workload.model()
+    optimizer = workload.optimizer()
     optimizer.build(model.trainable_variables)
     index = np.empty(workload.options.batch_size, np.int32)
     length = workload.options.sequence_length or workload.recipe.sequence_length

@@ -28,6 +28,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
     _check_modules(call, where)
+    _check_devices(call, where)
     _check_only(call, where)
     return call
 
@@ -82,6 +83,14 @@ def _check_modules(call: Call, where: str) -> None:
             raise StudyError(
                 f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
             )
+
+
+def _check_devices(call: Call, where: str) -> None:
+    for name, workload in call.workloads.items():
+        for device in workload.device or []:
+            if device not in call.devices:
+                hint = did_you_mean(device, call.devices)
+                raise StudyError(f"{where}: workloads.{name}.device: {device} is no device here{hint}")
 
 
 def _check_only(call: Call, where: str) -> None:

@@ -102,6 +102,10 @@ class Workload(Section):
     sequence_length: Values[PositiveInt] | None = Field(
         None, description="steps per sequence of recurrent workloads; empty takes the recipe's"
     )
+    device: Values[Name] | None = Field(None, description="which of the devices run it; empty: all of them")
+    options: dict[Name, Annotated[int | float | bool | str, BeforeValidator(from_text)]] = Field(
+        default_factory=dict, description="of a model file, which reads them with options.get(name, default)"
+    )
     epochs: Count | None = Field(None, description="epochs to learn; empty takes train.epochs")
     steps_per_epoch: PositiveInt | None = Field(None, description="empty takes the recipe's, or the whole data")
     target: PositiveFloat | None = Field(

@@ -1,8 +1,10 @@
 """The one line that says why a run ended, and for what memory where memory ran out."""
 
 import re
+import traceback
 from collections.abc import Mapping
 from math import prod
+from pathlib import Path
 from typing import Any
 
 ASKED = re.compile(r"OOM|out of memory|allocat", re.IGNORECASE)
@@ -23,6 +25,13 @@ def reason_line(error: BaseException) -> str:
         size = prod(int(length) for length in tensor[1].split(",")) * WIDTHS[tensor[2]]
         line += f" ({size / 1e9:,.1f} GB)"
     return f"{type(error).__name__}: {line}"
+
+
+def place_in_file(error: BaseException, module: str) -> str:
+    """The last line of a workload's own file that an error passed, e.g. ` (my_model.py, line 12)`; else nothing."""
+    name = Path(module).name
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == name]
+    return f" ({name}, line {lines[-1]})" if lines else ""
 
 
 def with_what_was_asked(reason: str | None, fields: Mapping[str, Any]) -> str:

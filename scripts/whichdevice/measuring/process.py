@@ -15,7 +15,7 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.failure_reason import reason_line
+from whichdevice.measuring.failure_reason import place_in_file, reason_line
 from whichdevice.measuring.operation_run import run_operation
 from whichdevice.measuring.refusal import RefusedError
 from whichdevice.measuring.training_run import run_training
@@ -44,7 +44,7 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         status = "out_of_memory" if _out_of_memory(backend, error) else "failed"
-        emit.end(status, reason_line(error))
+        emit.end(status, reason_line(error) + place_in_file(error, request.module))
     else:
         emit.end("ok")
     return 0
@@ -55,13 +55,21 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
     workload = workload_class(request.module)(
-        Options(request.batch_size, request.precision, request.fraction, request.sequence_length, request.model)
+        Options(
+            request.batch_size,
+            request.precision,
+            request.fraction,
+            request.sequence_length,
+            request.model,
+            request.options,
+        )
     )
     folder = Path(job["folder"])
+    dataset = Path(job["dataset"]) if "dataset" in job else None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
-        run_training(backend, workload, request, Path(job["dataset"]), folder, job["memory_limit"], emit)
+        run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
     elif isinstance(workload, ServedWorkload):
         # By a computed name: so that no other run's code hash covers the code of serving.
         serving = importlib.import_module("whichdevice.measuring.serving_run")

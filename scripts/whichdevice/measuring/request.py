@@ -58,6 +58,7 @@ def build_request(study: Study, run: Run) -> Request:
         breakdown=trains and study.measure.breakdown and run.repeat == 1,
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
+        options=workload.options,
         slowdown=workload.slowdown,
         model=model_of(study, cell.workload) if workload.model else None,
         clients=workload.clients if workload.model else [],

@@ -4,7 +4,6 @@ import io
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,14 @@ from whichdevice.backends.base import Backend, TrainingLoop
 from whichdevice.datasets.store import load_dataset
 from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.first_step import FirstStepWatched
 from whichdevice.measuring.learning import learn
+from whichdevice.measuring.made_data import made_data
 from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.recorded_predictions import RecordedPredictions
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
+from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.records.schema import Epoch, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs
@@ -30,16 +32,20 @@ def run_training(
     backend: Backend,
     workload: TrainingWorkload,
     request: Request,
-    dataset: Path,
+    dataset: Path | None,
     folder: Path,
     memory_limit: float,
     emit: Emitter,
 ) -> None:
-    """Measure and send everything but the end; artefacts go to `folder`."""
-    splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays))
-    with backend.scope():
-        model, build = _timed(workload.model)
+    """Measure and send everything but the end; artefacts go to `folder`. Without a dataset the workload has its own."""
+    emit.progress("loading data")
+    splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays if dataset is not None else {}))
     train, validation = splits
+    if dataset is None:
+        emit.part("data", made_data(workload, request.workload, train, validation))
+    emit.progress("building the model")
+    with backend.scope(), weights_within(memory_limit if request.kind == "cpu" else None):
+        model, build = _timed(workload.model)
     facts, costs = _facts(backend, workload, request, model, train, validation)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
@@ -48,7 +54,7 @@ def run_training(
 
     order = workload.order(train.examples, request.seed)
     step_time = time_steps(
-        lambda steps: partial(loop.run, order.take(steps)),
+        FirstStepWatched(loop, order),
         request,
         request.batch_size,
         costs.training_flops * request.batch_size,
@@ -97,6 +103,7 @@ def _facts(
         validation_examples=validation.examples,
         steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(train.examples),
         flops_per_step=costs.training_flops * request.batch_size,
+        flops_counted=costs.counted,
         bytes_per_step=costs.trainable_parameters * 3 * 4 + costs.activations * request.batch_size * 2 * width,
         estimated_memory=need,
         metric=workload.metric,

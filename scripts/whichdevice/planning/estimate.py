@@ -107,25 +107,30 @@ def _host_flops() -> float:
 @cache
 def _shape(request_json: str) -> _Shape:
     request = Request.model_validate_json(request_json)
-    options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
+    options = Options(
+        request.batch_size, request.precision, request.fraction, request.sequence_length, given=request.options
+    )
     workload = workload_class(request.module)(options)
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
     if isinstance(workload, ServedWorkload):
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)
-    if not isinstance(workload, TrainingWorkload) or request.dataset is None:
+    if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")
     os.environ.setdefault("KERAS_BACKEND", installed)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quick_imports(), without_native_messages():
-        import keras  # noqa: F401
+    described = get_dataset(request.dataset).arrays if request.dataset is not None else {}
+    try:
+        with quick_imports(), without_native_messages():
+            import keras  # noqa: F401
 
-        model = workload.model()
+            splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
+            model = workload.model()
+    except StudyError:
+        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)  # the run will say what is wrong with the workload
     costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
-    dataset = get_dataset(request.dataset)
-    splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in dataset.arrays.items()})
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies
     return _Shape(

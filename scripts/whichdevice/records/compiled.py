@@ -5,7 +5,7 @@ step that did not compile are None or empty. Nothing in here was measured on a T
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,7 @@ class CompileRequest(Part):
     precision: str
     batch_size: int  # global; for matmul N
     sequence_length: int | None = None
+    options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     dataset: str | None = None
     largest_batch: bool = False
     timeout: float = 900.0

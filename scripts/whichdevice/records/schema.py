@@ -49,6 +49,7 @@ class Request(Part):
     breakdown: bool = False
     dataset: str | None
     source: str | None
+    options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
     model: str | None = None  # workload file whose model is served; None for everything but serving
     clients: list[int] = Field(default_factory=list)  # how many ask at the same time, one load after the other
@@ -66,6 +67,7 @@ class WorkloadFacts(Part):
     validation_examples: int = 0
     steps_per_epoch: int = 0
     flops_per_step: float = 0.0  # analytic, forward and backward, all replicas
+    flops_counted: str | None = None  # how, and what was not counted
     bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
     estimated_memory: float = 0.0  # host bytes that the run was expected to need
     metric: str | None = None  # name of the quality metric, e.g. accuracy

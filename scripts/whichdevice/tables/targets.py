@@ -45,7 +45,7 @@ def goal_of(
         return Goal(None, quantity, higher, f"no target on stand-in data: {missing}")
     if source == STANDIN:
         return Goal(target.standin, quantity, higher, "chosen for stand-in data; nobody published it")
-    return Goal(target.value, quantity, higher, f"published: {target.source}")
+    return Goal(target.value, quantity, higher, target.source if target.own else f"published: {target.source}")
 
 
 def recipe_target(study: Study, workload: str) -> Target | None:

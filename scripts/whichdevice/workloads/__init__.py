@@ -7,13 +7,34 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Workload
+from whichdevice.workloads.declaration import is_model_file
+from whichdevice.workloads.model_file import model_file_class, told
 
-INFRASTRUCTURE = {"__init__", "base", "batch_order", "costs", "image_classifier", "losses"}
+INFRASTRUCTURE = {
+    "__init__",
+    "base",
+    "batch_order",
+    "costs",
+    "declaration",
+    "decoder_layers",
+    "generated_data",
+    "given_data",
+    "image_classifier",
+    "jax_products",
+    "layer_products",
+    "losses",
+    "model_calls",
+    "model_file",
+    "model_shapes",
+    "named_losses",
+    "traced_products",
+}
 
 
 def workload_names() -> list[str]:
@@ -29,9 +50,23 @@ def is_file_module(module: str) -> bool:
 def workload_class(module: str) -> type[Workload]:
     """The workload that a built-in name or a path to a .py file holds.
 
-    Raises StudyError when there is no such file, it does not import, or it holds no workload.
+    A model file is only read, not run: what is wrong in it shows when the workload is used. Raises StudyError when
+    there is no such file, or a file with a workload class of its own does not import or holds several.
     """
-    source = _import_file(Path(module)) if is_file_module(module) else _import_built_in(module)
+    path = _path_of(module)
+    state = path.stat()
+    key = (module, state.st_mtime_ns, state.st_size)
+    if key not in _classes:
+        load = partial(_import_file, path) if is_file_module(module) else partial(_import_built_in, module)
+        _classes[key] = model_file_class(module, path, load) if is_model_file(path) else _class_in(load(), module)
+    return _classes[key]
+
+
+_classes: dict[tuple[str, int, int], type[Workload]] = {}  # by file and its state
+
+
+def _class_in(source: ModuleType, module: str) -> type[Workload]:
+    """The one workload class that a file defines."""
     found = [
         value
         for value in vars(source).values()
@@ -42,15 +77,25 @@ def workload_class(module: str) -> type[Workload]:
     return found[0]
 
 
+def _path_of(module: str) -> Path:
+    """The file of a workload; raises StudyError where there is none."""
+    if not is_file_module(module):
+        if module not in workload_names():
+            raise StudyError(f"no built-in workload {module!r}; there are {', '.join(workload_names())}")
+        return Path(__file__).with_name(f"{module}.py")
+    path = Path(module)
+    if not path.is_file():
+        raise StudyError(f"workload file {path}: not found")
+    if path.suffix != ".py":
+        raise StudyError(f"workload file {path}: not a Python file; its name must end in .py")
+    return path
+
+
 def _import_built_in(name: str) -> ModuleType:
-    if name not in workload_names():
-        raise StudyError(f"no built-in workload {name!r}; there are {', '.join(workload_names())}")
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise StudyError(f"workload file {path}: not found")
     name = f"workload_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -61,7 +106,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise StudyError(f"workload file {path}: {type(error).__name__}: {error}") from error
+        raise StudyError(f"workload file {path}: {told(error, path)}") from error
     return module

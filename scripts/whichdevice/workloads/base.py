@@ -152,6 +152,7 @@ class TrainingWorkload(Workload):
 
     metric: ClassVar[str | None] = "accuracy"
     higher_is_better: ClassVar[bool] = True
+    data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
 
     @abstractmethod
     def model(self) -> Any:

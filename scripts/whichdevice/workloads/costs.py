@@ -1,18 +1,18 @@
-"""What a step of a Keras model costs, counted layer by layer from shapes: operations, bytes, saved activations.
+"""What a step of a Keras model costs, counted call by call from shapes: operations, bytes, saved activations.
 
 A product of n × k by k × m counts 2·n·k·m operations. Training costs the forward products three times
 (forward, gradient of the input, gradient of the weights), twice where nothing below the layer learns,
-as its input's gradient is not needed. Elementwise work is left out, as is usual for FLOP utilisation.
+as its input's gradient is not needed. Elementwise work is left out, as is usual for FLOP utilisation; attention
+counts every place with every other, as is usual too, whether a mask leaves half of them out or not.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-# Arrays of [batch, steps, units] that back-propagation keeps for each recurrent step: gates, states and
-# their inputs. Set so that the estimate meets measured peaks (docs/measurement.md).
-SAVED_PER_RECURRENT_UNIT = {"LSTM": 10, "GRU": 9, "SimpleRNN": 3}
+from whichdevice.workloads.model_calls import Call, model_calls
+
+BY_LAYERS = "layer by layer"
 
 
 @dataclass(frozen=True)
@@ -24,43 +24,40 @@ class Costs:
     activations: float  # numbers that the backward pass needs again
     parameters: int
     trainable_parameters: int
+    counted: str = BY_LAYERS  # how the operations were counted, and what was not
 
 
 def model_costs(model: Any, sequence_length: int | None = None) -> Costs:
-    """Count a built Keras model; `sequence_length` stands in for time axes that the model leaves open."""
-    forward = training = activations = 0.0
-    learns_below = False
-    for layer in _layers(model):
-        output = _shape(layer.output.shape, sequence_length)
-        fed, inner = _forward_products(layer, output, sequence_length)
-        forward += fed + inner
-        training += fed * (3 if learns_below else 2) + inner * 3
-        activations += prod(output) * SAVED_PER_RECURRENT_UNIT.get(type(layer).__name__, 1)
-        learns_below = learns_below or bool(layer.trainable_weights)
+    """Count a built Keras model; `sequence_length` stands in for time axes that the model leaves open.
+
+    Where somebody's own layer hides its products, they are counted in JAX's trace if that is the backend; else
+    they are missing, and `counted` says of which layers.
+    """
+    calls = list(model_calls(model, sequence_length))
+    forward = sum(call.products.fed + call.products.inner for call in calls)
+    training = sum(_training(call) for call in calls)
+    activations = sum(call.output + call.products.saved for call in calls)
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
-    return Costs(forward, training, activations, model.count_params(), trainable)
+    counted = BY_LAYERS
+    unknown = sorted({name for call in calls for name in call.unknown})
+    if unknown:
+        counted = f"{BY_LAYERS}, without what {', '.join(unknown)} may do: a lower bound"
+        if (by_jax := _by_jax(model, sequence_length)) is not None:
+            forward, training = by_jax
+            counted = f"by JAX's trace of the step, as the products in {', '.join(unknown)} are not Keras' own"
+    return Costs(float(forward), float(training), float(activations), model.count_params(), trainable, counted)
 
 
-def _layers(model: Any) -> Iterator[Any]:
-    for layer in model.layers:
-        if hasattr(layer, "layers"):
-            yield from _layers(layer)
-        elif type(layer).__name__ != "InputLayer":
-            yield layer
+def _training(call: Call) -> float:
+    fed = 1 + call.learns_below + (call.learns if call.products.fed else 0)
+    return call.products.fed * fed + call.products.inner * (3 if call.learns or call.learns_below else 1)
 
 
-def _shape(shape: tuple, sequence_length: int | None) -> list[int]:
-    """Sizes without the batch; an open axis is the sequence's."""
-    return [size if size is not None else (sequence_length or 1) for size in shape[1:]]
+def _by_jax(model: Any, sequence_length: int | None) -> tuple[float, float] | None:
+    import keras
 
+    if keras.backend.backend() != "jax":
+        return None
+    from whichdevice.workloads.jax_products import jax_products
 
-def _forward_products(layer: Any, output: list[int], sequence_length: int | None) -> tuple[float, float]:
-    """Operations of the products with the layer's input, and of those within it (recurrent state)."""
-    kind = type(layer).__name__
-    if kind in SAVED_PER_RECURRENT_UNIT:
-        steps = _shape(layer.input.shape, sequence_length)[0]
-        return 2.0 * steps * prod(layer.cell.kernel.shape), 2.0 * steps * prod(layer.cell.recurrent_kernel.shape)
-    if kind.startswith(("Conv", "Dense", "EinsumDense", "DepthwiseConv", "SeparableConv")):
-        kernels = [weight for weight in layer.trainable_weights if len(weight.shape) > 1]
-        return sum(2.0 * prod(output[:-1]) * prod(kernel.shape) for kernel in kernels), 0.0
-    return 0.0, 0.0
+    return jax_products(model, sequence_length)

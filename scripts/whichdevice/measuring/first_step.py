@@ -1,0 +1,31 @@
+"""The steps of a training loop as they are timed, with a look at the very first loss."""
+
+from collections.abc import Callable
+from functools import partial
+from math import isfinite
+
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.errors import StudyError
+from whichdevice.workloads.batch_order import BatchOrder
+
+
+class FirstStepWatched:
+    """Prepares so many steps; raises StudyError where the first one gives no finite loss: it would not learn."""
+
+    def __init__(self, loop: TrainingLoop, order: BatchOrder) -> None:
+        self._loop, self._order = loop, order
+        self._seen = False
+
+    def __call__(self, steps: int) -> Callable[[], object]:
+        """What runs the next `steps` steps."""
+        run = partial(self._loop.run, self._order.take(steps))
+        return run if self._seen else partial(self._first, run)
+
+    def _first(self, run: Callable[[], Means]) -> Means:
+        self._seen = True
+        means = run()
+        if not isfinite(means.loss):
+            raise StudyError(
+                f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
+            )
+        return means

@@ -1,0 +1,217 @@
+"""What a model file states in constants, read from its syntax tree: planning a study runs nothing of the file.
+
+A mistake in the file is no error here: the study goes on, and the runs of this file fail with it as their reason.
+"""
+
+import ast
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
+ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """Shape and type of one example; a None in the shape is the sequence length, `below` the bound of whole numbers."""
+
+    shape: tuple[int | None, ...]
+    dtype: str = "float32"
+    below: int | None = None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The constants of a model file, in capitals there; `fault` says in one line what is wrong with them."""
+
+    input: Array | None = None
+    target: Array | None = None
+    loss: str | None = None
+    optimizer: str | None = None
+    metric: str | None = None
+    higher_is_better: bool = True
+    goal: float | None = None
+    batch_size: int = 32
+    epochs: int = 1
+    steps_per_epoch: int | None = None
+    sequence_length: int | None = None
+    examples: int | None = None
+    unit: str = "example"
+    source: str | None = None
+    functions: frozenset[str] = field(default_factory=frozenset)
+    fault: str | None = None
+    hints: tuple[str, ...] = ()
+
+
+CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:14]}
+TYPES: dict[str, tuple[type, ...]] = {
+    "loss": (str,),
+    "optimizer": (str,),
+    "metric": (str,),
+    "higher_is_better": (bool,),
+    "goal": (int, float),
+    "unit": (str,),
+    "source": (str,),
+}
+DTYPES = ("float32", "uint8", "int32")
+
+
+class FaultError(ValueError):
+    """What is wrong with a constant, in words."""
+
+
+def is_model_file(path: Path) -> bool:
+    """Whether a file is of the simple form: it has a function `model`, or no class made from one of the project's."""
+    tree = _parsed(path)
+    if isinstance(tree, str) or any("model" in _defined(node) for node in tree.body):
+        return True
+    ours = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("whichdevice.")
+        for alias in node.names
+    }
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return not any(isinstance(base, ast.Name) and base.id in ours for node in classes for base in node.bases)
+
+
+def read_declaration(path: Path) -> Declaration:
+    """The constants of a model file and which functions it defines; never raises for what is in the file."""
+    tree = _parsed(path)
+    if isinstance(tree, str):
+        return Declaration(fault=tree)
+    functions = frozenset(name for node in tree.body for name in _defined(node) if name in FUNCTIONS)
+    faults: list[str] = []
+    given: dict[str, Any] = {}
+    for name, value, line in _constants(tree):
+        if name in CONSTANTS and value is not None:
+            try:
+                given[CONSTANTS[name]] = _checked(CONSTANTS[name], value)
+            except FaultError as error:
+                faults.append(f"{name} {error} (line {line})")
+    names = [name for name, _, _ in _constants(tree)]
+    if "model" not in functions:
+        faults.insert(0, "it defines no function model(options) that returns a Keras model")
+    return Declaration(functions=functions, fault=faults[0] if faults else None, hints=_hints(names), **given)
+
+
+def _parsed(path: Path) -> ast.Module | str:
+    try:
+        return ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        return f"it is no Python: {error.msg} (line {error.lineno})"
+    except ValueError as error:
+        return f"it is no Python: {error}"
+    except RecursionError:
+        return "it is no Python: nested too deeply"
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """Names of functions that a statement defines: by `def`, by import or as another name of a function."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
+    """(name, value, line) of each assignment to a name in capitals; the value is a FaultError where it is not plain."""
+    known: dict[str, Any] = {}
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            target, written = node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            target, written = node.target.id, node.value
+        else:
+            continue
+        try:
+            known[target] = _value(written, known)
+        except FaultError as error:
+            known[target] = error
+        if target.isupper():
+            found.append((target, known[target], node.lineno))
+    return found
+
+
+def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+    """A literal, an earlier constant, or arithmetic on them."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_value(each, known) for each in node.elts)
+    if isinstance(node, ast.Dict):
+        return {
+            _value(key, known): _value(value, known) for key, value in zip(node.keys, node.values, strict=True) if key
+        }
+    if isinstance(node, ast.Name) and node.id in known:
+        if isinstance(known[node.id], FaultError):
+            raise known[node.id]
+        return known[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(_value(node.operand, known))
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        left, right = (_number(_value(side, known)) for side in (node.left, node.right))
+        try:
+            return ARITHMETIC[type(node.op)](left, right)
+        except ArithmeticError as error:
+            raise FaultError(f"cannot be worked out: {error}") from error
+    raise FaultError("must be a plain value: it is read without running the file")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FaultError("must be a plain value: it is read without running the file")
+    return value
+
+
+def _checked(name: str, value: Any) -> Any:
+    if isinstance(value, FaultError):
+        raise value
+    if name in ("input", "target"):
+        return _array(value)
+    expected = TYPES.get(name)
+    if expected is None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise FaultError(f"is {value!r}; it must be a whole number above 0")
+    elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        raise FaultError(f"is {value!r}; it must be {' or '.join(each.__name__ for each in expected)}")
+    return value
+
+
+def _array(value: Any) -> Array:
+    if not isinstance(value, dict) or "shape" not in value or not set(value) <= {"shape", "dtype", "below"}:
+        raise FaultError('must be like {"shape": (28, 28, 1), "dtype": "uint8"}; whole numbers also take "below"')
+    shape, dtype, below = value["shape"], value.get("dtype", "float32"), value.get("below")
+    if not isinstance(shape, tuple) or not all(size is None or (type(size) is int and size > 0) for size in shape):
+        raise FaultError(f"has shape {shape!r}; it must be a tuple of sizes of one example, without the batch")
+    if dtype not in DTYPES:
+        raise FaultError(f"has dtype {dtype!r}; it must be one of {', '.join(DTYPES)}")
+    if below is not None and (type(below) is not int or below < 1):
+        raise FaultError(f'has "below" {below!r}; it must be a whole number above 0')
+    if dtype == "int32" and below is None:
+        raise FaultError('holds whole numbers; add "below", e.g. "below": 10 for the classes 0 to 9')
+    return Array(shape, dtype, below)
+
+
+def _hints(names: list[str]) -> tuple[str, ...]:
+    """Constants that look like misspelt ones."""
+    hints = []
+    for name in names:
+        near = get_close_matches(name, CONSTANTS, 1, 0.8) if name not in CONSTANTS else []
+        if near and near[0] not in names:
+            hints.append(f"{name} is not used; did you mean {near[0]}?")
+    return tuple(hints)

@@ -1,0 +1,201 @@
+"""A workload made of a model file: a Keras model, shapes or data, loss, optimiser and metric (docs/own-model.md).
+
+The file is imported when the model or its data are wanted, and not before: never by a step that only plans. What is
+wrong in it then is a StudyError in one line.
+"""
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.declaration import Declaration, read_declaration
+from whichdevice.workloads.generated_data import generate
+from whichdevice.workloads.given_data import Pair, pairs_of
+from whichdevice.workloads.model_shapes import check_data, check_declared, check_model
+from whichdevice.workloads.named_losses import named_loss, named_metric
+
+EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
+NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
+SEED = 1
+
+
+def model_file_class(module: str, path: Path, load: Callable[[], ModuleType]) -> "type[ModelFile]":
+    """The workload class of one model file; `load` imports it."""
+    declared = read_declaration(path)
+    goal = declared.goal
+    fields = {
+        "path": path,
+        "declared": declared,
+        "load": staticmethod(load),
+        "unit": declared.unit,
+        "metric": declared.metric or ("metric" if "metric" in declared.functions else None),
+        "higher_is_better": declared.higher_is_better,
+        "data_source": "own" if "data" in declared.functions else "generated",
+        "recipe": Recipe(
+            source=declared.source or f"model file {path.name}",
+            batch_size=declared.batch_size,
+            epochs=declared.epochs,
+            steps_per_epoch=declared.steps_per_epoch,
+            sequence_length=declared.sequence_length,
+            target=None if goal is None else Target(float(goal), f"GOAL in {path.name}", standin=float(goal), own=True),
+        ),
+        "__doc__": f"The workload of {path.name}.",
+        "module": module,
+    }
+    return type("ModelFile", (ModelFile,), fields)
+
+
+class ModelFile(TrainingWorkload):
+    """What a model file gives, as a workload."""
+
+    path: ClassVar[Path]
+    module: ClassVar[str]
+    declared: ClassVar[Declaration]
+    load: ClassVar[Callable[[], ModuleType]]
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._shapes = self.declared.input, self.declared.target
+        self._loss: Callable[[Any, Any], Any] | None = None
+        self._quality: Callable[[Any, Any], Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes make the class anew from the file."""
+        return _again, (self.module, self.options)
+
+    @property
+    def length(self) -> int | None:
+        """Steps per sequence, where the file or the config has one."""
+        return self.options.sequence_length or self.recipe.sequence_length
+
+    def model(self) -> Any:
+        """What the file's `model` returns, checked against its shapes."""
+        check_declared(self.declared, self.path.name)
+        with self._saying("model()"):
+            built = self._called("model")
+        check_model(built, *self._shapes, self.declared.loss, self.length, self.path.name)
+        return built
+
+    def optimizer(self) -> Any:
+        """A fresh one, by the file's function or by its Keras name."""
+        import keras
+
+        with self._saying("optimizer()" if self._has("optimizer") else "OPTIMIZER"):
+            made = (
+                self._called("optimizer") if self._has("optimizer") else keras.optimizers.get(self.declared.optimizer)
+            )
+        if not isinstance(made, keras.optimizers.Optimizer):
+            raise StudyError(
+                f"{self.path.name}: optimizer() returns a {type(made).__name__}; a Keras optimiser is needed"
+            )
+        return made
+
+    def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
+        """The data function's, else generated ones; the first `fraction` of the training data."""
+        check_declared(self.declared, self.path.name)
+        train, validation = self._data()
+        count = max(1, round(len(train[0]) * self.options.fraction))
+        return _split((train[0][:count], train[1][:count])), _split(validation)
+
+    def _data(self) -> tuple[Pair, Pair]:
+        declared = self.declared
+        if self._has("data"):
+            where = f"{self.path.name}: data()"
+            with self._saying("data()"):
+                given = self._called("data")
+                train, validation = pairs_of(given, declared.examples, where)
+            self._shapes = check_data(train, declared, self.length, where)
+            return train, validation
+        if declared.input is None or declared.target is None:
+            raise StudyError(f"{self.path.name}: it needs INPUT and TARGET, or a function data()")
+        examples = declared.examples or max(EXAMPLES, self.options.batch_size)
+        shapes = declared.input, declared.target
+        return (
+            generate(*shapes, examples, self.length, SEED),
+            generate(*shapes, max(1, examples // 8), self.length, SEED + 1),
+        )
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Inputs and targets as they are; whole-number targets as int32."""
+        from keras import ops
+
+        target = ops.take(arrays["targets"], index, axis=0)
+        if "float" not in str(target.dtype):
+            target = ops.cast(target, "int32")
+        return ops.take(arrays["inputs"], index, axis=0), target
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """The mean of what the file's loss gives for float32 predictions."""
+        from keras import ops
+
+        if self._loss is None:
+            self._loss = self._function("loss") if self._has("loss") else named_loss(self.declared.loss, self.path.name)
+        with self._saying("loss()" if self._has("loss") else f"LOSS {self.declared.loss}"):
+            return ops.mean(ops.cast(self._loss(target, ops.cast(prediction, "float32")), "float32"))
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """The mean of what the file's metric gives."""
+        from keras import ops
+
+        if self._quality is None:
+            has = self._has("metric")
+            self._quality = self._function("metric") if has else named_metric(self.declared.metric, self.path.name)
+        with self._saying("metric()" if self._has("metric") else f"METRIC {self.declared.metric}"):
+            return ops.mean(ops.cast(self._quality(target, ops.cast(prediction, "float32")), "float32"))
+
+    def _has(self, name: str) -> bool:
+        return name in self.declared.functions
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        found = getattr(self._source(), name, None)
+        if not callable(found):
+            raise StudyError(f"{self.path.name}: {name} is no function")
+        return found
+
+    def _source(self) -> ModuleType:
+        return type(self).load()
+
+    def _called(self, name: str) -> Any:
+        """A function of the file, given the options where it takes them."""
+        function = self._function(name)
+        return function(self.options) if inspect.signature(function).parameters else function()
+
+    @contextmanager
+    def _saying(self, part: str) -> Iterator[None]:
+        """What goes wrong inside is an error of the file in one line; a lack of memory stays what it is."""
+        try:
+            yield
+        except StudyError:
+            raise
+        except Exception as error:
+            if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
+                raise
+            traceback.print_exc()  # for the run's log
+            raise StudyError(f"{self.path.name}: {part} fails: {told(error, self.path)}") from error
+
+
+def told(error: BaseException, path: Path) -> str:
+    """An error's type and message in one line, with the last line of the file that it passed."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
+    places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    place = f" (line {places[-1]})" if places else ""
+    return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+
+
+def _split(pair: Pair) -> Split:
+    return Split({"inputs": pair[0], "targets": pair[1]}, len(pair[0]))
+
+
+def _again(module: str, options: Options) -> Any:
+    from whichdevice.workloads import workload_class
+
+    return workload_class(module)(options)

@@ -1,0 +1,213 @@
+"""Operations of the products in any piece of a Keras model, counted while Keras traces it with shapes alone.
+
+For what has no count by its kind: layers and models that somebody wrote in `keras.ops`, and operations between layers.
+Works on every backend, as Keras' functions are counted and not the backend's. A loop written in `keras.ops` is traced
+once, and what calls a backend directly is not seen: both are told as unknown.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from types import FunctionType, ModuleType
+from typing import Any
+
+from whichdevice.workloads.layer_products import SAVED_PER_RECURRENT_UNIT, Products, is_keras_own, layer_products
+
+FRAMEWORKS = ("jax", "tensorflow", "torch")
+OTHERS = ("keras", "builtins", *FRAMEWORKS)  # classes of these are nobody's own
+LOOPS = ("scan", "while_loop", "fori_loop", "associative_scan", "map", "rnn")
+Maker = Callable[[Callable[..., Any]], Callable[..., Any]]
+Flops = Callable[..., float]
+
+
+@dataclass
+class Counter:
+    """What a trace has met so far; `depth` is above 0 within something that was counted as a whole."""
+
+    products: Products = field(default_factory=Products)
+    unknown: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def add(self, products: Products) -> None:
+        """Count it, unless it belongs to something already counted."""
+        if self.depth == 0:
+            self.products += products
+
+
+def traced_products(call: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]) -> Counter:
+    """Count one call; tensors among the arguments are Keras tensors whose first axis is one example."""
+    from keras.src import backend
+
+    counter = Counter()
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        counter.products, counter.depth = Products(), 0  # PyTorch may start a trace again
+        counter.unknown.clear()
+        with _counting(counter):
+            return call(*args, **kwargs)
+
+    backend.compute_output_spec(counted, *arguments, **keywords)
+    return counter
+
+
+@contextmanager
+def _counting(counter: Counter) -> Iterator[None]:
+    import keras
+    from keras.src import backend
+
+    def product(flops: Flops) -> Maker:
+        def maker(own: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                with _within(counter):
+                    out = own(*args, **kwargs)
+                counter.add(Products(inner=flops(out, *args, **kwargs), saved=float(prod(out.shape))))
+                return out
+
+            return call
+
+        return maker
+
+    def loop(own: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = counter.products
+            out = own(*args, **kwargs)
+            if counter.products != before:
+                counter.unknown.append("a loop")
+            return out
+
+        return call
+
+    numpy: dict[str, Flops] = {
+        "matmul": _matmul,
+        "einsum": _einsum,
+        "dot": _contracted,
+        "tensordot": _contracted,
+        "inner": _contracted,
+    }
+    convolutions: dict[str, Flops] = {
+        "conv": _convolution,
+        "depthwise_conv": _convolution,
+        "conv_transpose": _conv_transposed,
+    }
+    with ExitStack() as stack:
+        for module, makers in (
+            (backend.numpy, {name: product(flops) for name, flops in numpy.items()}),
+            (backend.nn, {name: product(flops) for name, flops in convolutions.items()}),
+            (backend.nn, {"separable_conv": product(_separable), "dot_product_attention": product(_attention)}),
+            (backend.core, dict.fromkeys(LOOPS, loop)),
+            (backend, dict.fromkeys(("rnn",), loop)),
+            (keras.layers.Layer, {"__call__": lambda own: _layer_call(own, counter)}),
+        ):
+            stack.enter_context(_replaced(module, makers))
+        yield
+
+
+@contextmanager
+def _replaced(place: Any, makers: Mapping[str, Maker]) -> Iterator[None]:
+    kept = {name: getattr(place, name) for name in makers if hasattr(place, name)}
+    for name, own in kept.items():
+        setattr(place, name, makers[name](own))
+    try:
+        yield
+    finally:
+        for name, own in kept.items():
+            setattr(place, name, own)
+
+
+@contextmanager
+def _within(counter: Counter) -> Iterator[None]:
+    counter.depth += 1
+    try:
+        yield
+    finally:
+        counter.depth -= 1
+
+
+def _layer_call(own: Callable[..., Any], counter: Counter) -> Callable[..., Any]:
+    """Layers that loop over time are counted by their kind; a layer that shows no product for its weights is told."""
+
+    def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_keras_own(layer) and type(layer).__name__ in SAVED_PER_RECURRENT_UNIT:
+            with _within(counter):
+                out = own(layer, *args, **kwargs)
+            found = layer_products(layer, [list(args[0].shape[1:])], list(out.shape[1:]))
+            counter.add(found or Products())
+            return out
+        before = counter.products
+        out = own(layer, *args, **kwargs)
+        if counter.depth == 0 and hides_products(layer):
+            counter.unknown.append(type(layer).__name__)
+        if is_keras_own(layer) and hasattr(out, "shape") and not layer._layers and counter.products == before:
+            counter.add(Products(saved=float(prod(out.shape))))
+        return out
+
+    return call
+
+
+def hides_products(layer: Any) -> bool:
+    """Whether somebody's own layer calls a framework itself, as its code shows, and may have products there."""
+    kinds = [kind for kind in type(layer).__mro__ if kind.__module__.split(".")[0] not in OTHERS]
+    functions = [value for kind in kinds for value in vars(kind).values() if isinstance(value, FunctionType)]
+    return any(_calls_framework(function) for function in functions)
+
+
+def _calls_framework(function: FunctionType) -> bool:
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        origin = getattr(value, "__name__", None) if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        if name in FRAMEWORKS or str(origin).split(".")[0] in FRAMEWORKS:
+            return True
+    return False
+
+
+def einsum_operations(equation: str, shapes: Sequence[Sequence[int]]) -> float:
+    """Two operations for each combination of all indices; `...` stands for leading axes of the first factor."""
+    sides = equation.replace(" ", "").split("->")[0].split(",")
+    sizes: dict[str, int] = {}
+    leading = 1
+    for labels, shape in zip(sides, shapes, strict=True):
+        head, dots, tail = labels.partition("...")
+        spread = len(shape) - len(head) - len(tail) if dots else 0
+        leading = max(leading, prod(shape[len(head) : len(head) + spread]))
+        sizes |= dict(zip(head, shape, strict=False))
+        sizes |= dict(zip(tail, shape[len(head) + spread :], strict=False))
+    return (2.0 if len(sides) > 1 else 0.0) * leading * prod(sizes.values())
+
+
+def _matmul(out: Any, x1: Any, x2: Any, *_: Any) -> float:
+    return 2.0 * prod(out.shape) * x1.shape[-1]
+
+
+def _einsum(out: Any, equation: str, *factors: Any, **_: Any) -> float:
+    return einsum_operations(equation, [factor.shape for factor in factors])
+
+
+def _contracted(out: Any, x1: Any, x2: Any, *_: Any, **__: Any) -> float:
+    """Contracted sizes k appear in both factors and not in the result: |x1|·|x2| = |out|·k²."""
+    size = prod(out.shape)
+    return 2.0 * size * (prod(x1.shape) * prod(x2.shape) / size) ** 0.5 if size else 0.0
+
+
+def _places(shape: Any, kernel: Any, data_format: str | None) -> int:
+    sizes = list(shape)[1:]
+    return prod(sizes[1:] if data_format == "channels_first" else sizes[:-1])
+
+
+def _convolution(out: Any, inputs: Any, kernel: Any, *_: Any, data_format: str | None = None, **__: Any) -> float:
+    return 2.0 * _places(out.shape, kernel, data_format) * prod(kernel.shape)
+
+
+def _conv_transposed(out: Any, inputs: Any, kernel: Any, *_: Any, data_format: str | None = None, **__: Any) -> float:
+    return 2.0 * _places(inputs.shape, kernel, data_format) * prod(kernel.shape)
+
+
+def _separable(out: Any, inputs: Any, depthwise: Any, pointwise: Any, *_: Any, **keywords: Any) -> float:
+    places = _places(out.shape, depthwise, keywords.get("data_format"))
+    return 2.0 * places * (prod(depthwise.shape) + prod(pointwise.shape))
+
+
+def _attention(out: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> float:
+    """Scores and mixture over [batch, length, heads, size], every place with every other, masked or not."""
+    batch, length, heads, size = query.shape
+    return 2.0 * batch * heads * length * key.shape[1] * (size + value.shape[-1])
