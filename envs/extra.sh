@@ -24,4 +24,9 @@ if [ -n "$apart" ]; then
 fi
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$lock" "$@" ||
     fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
+if [ "$name" = kubernetes ]; then # and what this project adds to its executor
+    folder=.venv/apart/$name
+    [ -n "$apart" ] || folder=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    ln -sfn "$(pwd -P)/profiles/kubernetes/plugin/snakemake_executor_plugin_gke" "$folder/snakemake_executor_plugin_gke"
+fi
 printf '%s\n' "$identity" >"$stamp"

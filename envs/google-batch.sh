@@ -19,6 +19,7 @@ if [ "${1:-}" = --apart ]; then
         "$lock" envs/cpu.lock >"$folder/added.txt"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
         -r "$folder/added.txt" --target "$folder" || fail "installing $lock failed, see above"
+    ln -s "$place/profiles/google-batch/plugin/snakemake_executor_plugin_gcbatch" "$folder/"
     printf '%s\n' "$identity" >"$stamp"
     exit 0
 fi
@@ -30,5 +31,5 @@ rm -rf "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" ||
     fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-echo ../../../../scripts >"$site/whichdevice.pth"
+printf '../../../../%s\n' scripts profiles/google-batch/plugin >"$site/whichdevice.pth"
 printf '%s\n' "$identity" >"$venv/.installed"

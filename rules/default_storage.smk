@@ -32,10 +32,13 @@ if DEFAULT_STORAGE:
     # Short, and at home where Snakemake was started: data come from its disk or network, the report is wanted there.
     localrules:
         dataset,
+        upload_dataset,
+        export,
         tables,
         figure,
         page,
         compare,
+        publish,
 
 
 if HOME:

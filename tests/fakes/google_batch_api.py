@@ -107,12 +107,12 @@ class GoogleBatch:
         for attempt in range(1 + int(task.get("maxRetryCount", 0))):
             self.attempts[job["name"]] = attempt + 1
             job["status"] = {"state": "RUNNING"}
-            if self._attempt(job["uid"], task["runnables"], self.folder / job["uid"] / str(attempt)):
+            if self.attempt(job["uid"], task["runnables"], self.folder / job["uid"] / str(attempt)):
                 job["status"] = {"state": "SUCCEEDED"}
                 return
         job["status"] = {"state": "FAILED"}
 
-    def _attempt(self, uid: str, runnables: list[Object], workdir: Path) -> bool:
+    def attempt(self, uid: str, runnables: list[Object], workdir: Path) -> bool:
         """One machine: its runnables one after the other, until one fails."""
         workdir.mkdir(parents=True)
         if self.lost:

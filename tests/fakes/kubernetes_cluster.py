@@ -21,7 +21,8 @@ class Cluster:
         self.jobs: dict[tuple[str, str], Object] = {}
         self.pods: dict[tuple[str, str], Object] = {}
         self.created: list[Object] = []  # every job ever made, as it came
-        self.lost: set[str] = set()  # nodes whose next pod dies with them
+        self.past_secrets: list[Object] = []  # every secret ever made
+        self.lost: list[str] = []  # nodes whose next pod dies with them, once for each time they stand here
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.RLock()
 
@@ -32,6 +33,7 @@ class Cluster:
             if key in self.secrets:
                 raise Refusal(409, "AlreadyExists", f"secrets {key[1]!r} already exists")
             self.secrets[key] = {"apiVersion": "v1", "kind": "Secret", **secret}
+            self.past_secrets.append(secret)
             return self.secrets[key]
 
     def delete_secret(self, space: str, name: str) -> Object:
@@ -162,7 +164,7 @@ class Cluster:
         pod["spec"] = {**pod["spec"], "nodeName": node.name}
         pod["status"] = {"phase": "Running", "containerStatuses": [self._container(container, {"running": {}})]}
         if node.name in self.lost:
-            self.lost.discard(node.name)
+            self.lost.remove(node.name)
             os.killpg(self._processes[where].pid, signal.SIGKILL)
 
     def _notice(self, where: tuple[str, str], pod: Object) -> None:

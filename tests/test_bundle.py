@@ -1,0 +1,46 @@
+"""Files that travel as one archive."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.bundle import pack, unpack
+from whichdevice.errors import StudyError
+
+
+def test_what_is_packed_comes_out_again(tmp_path: Path) -> None:
+    (tmp_path / "from/deep").mkdir(parents=True)
+    (tmp_path / "from/deep/a.npy").write_bytes(b"12")
+    (tmp_path / "from/b.npy").write_bytes(b"3")
+    pack([tmp_path / "from/deep", tmp_path / "from/b.npy"], tmp_path / "from", tmp_path / "bundle.tar")
+    unpack(tmp_path / "bundle.tar", tmp_path / "to")
+    assert (tmp_path / "to/deep/a.npy").read_bytes() == b"12"
+    assert (tmp_path / "to/b.npy").read_bytes() == b"3"
+
+
+def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "a").write_bytes(b"1")
+        pack([tmp_path / place / "a"], tmp_path / place, tmp_path / f"{place}.tar")
+    assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
+
+
+def test_a_run_without_artefacts_has_an_empty_archive(tmp_path: Path) -> None:
+    pack([], tmp_path, tmp_path / "bundle.tar")
+    unpack(tmp_path / "bundle.tar", tmp_path / "to")
+    assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_a_cut_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1" * 10000)
+    pack([tmp_path / "a"], tmp_path, tmp_path / "bundle.tar")
+    (tmp_path / "bundle.tar").write_bytes((tmp_path / "bundle.tar").read_bytes()[:3000])
+    with pytest.raises(StudyError, match=r"cannot unpack .*bundle.tar"):
+        unpack(tmp_path / "bundle.tar", tmp_path / "to")
+
+
+def test_a_failed_write_leaves_no_half_archive(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="cannot write"):
+        pack([tmp_path / "missing"], tmp_path, tmp_path / "bundle.tar")
+    assert list(tmp_path.iterdir()) == []
