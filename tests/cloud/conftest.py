@@ -20,6 +20,8 @@ from cloud.ssh_machine import SshMachines
 
 from whichdevice.__main__ import main
 from whichdevice.cells import Run
+from whichdevice.cloud import machine
+from whichdevice.cloud.keys import state_folder
 from whichdevice.config.model import Study
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import study_runs
@@ -93,6 +95,13 @@ class Cloud:
         """Runs that have a record here."""
         return sorted(str(path.parent.relative_to("results/rented/runs")) for path in Path().rglob("runs/**/record.json"))
 
+    def nothing_left(self) -> None:
+        """No machine, no queued request, no process of a machine, no key to one."""
+        assert self.api.alive() == []
+        assert self.machine.machines == {}
+        assert not list(state_folder().glob("*"))
+        assert not [path for path in Path("results").rglob(".from-*")]
+
     @property
     def every(self) -> list[str]:
         """Runs that the machine measures."""
@@ -120,6 +129,7 @@ def cloud(
     machines = SshMachines(tmp_path / "machines")
     api = FakeTpuApi(machines.boot, machines.stop)
     machines.fake_api = api.address
+    monkeypatch.setattr(machine, "DELETE_SECONDS", 30.0)  # of tests that hang
     monkeypatch.setenv("TPU_EMULATOR_HOST", api.address)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -82,12 +82,15 @@ class FakeTpuApi:
         with self._lock:
             return [path.rpartition("/")[2] for path in (*self.nodes, *self.queue)]
 
-    def preempt(self) -> None:
-        """Google takes every machine back."""
+    def act(self, what: str) -> dict[str, Any]:
+        """Asked by a machine of a test: `preempt` or `delete` every machine, as Google or somebody else would."""
         with self._lock:
-            for node in self.nodes.values():
+            for path, node in list(self.nodes.items()):
                 node["state"] = STATES["PREEMPTED"]
-                self.machine_gone(node["name"].rpartition("/")[2])
+                self.machine_gone(path.rpartition("/")[2])
+                if what == "delete":
+                    del self.nodes[path]
+        return {}
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: dict[str, Any]) -> dict[str, Any]:
         """One request; raises RefusedError."""
@@ -137,11 +140,12 @@ class FakeTpuApi:
         if path in self.nodes:
             raise RefusedError(409, "ALREADY_EXISTS", f"Resource '{path}' already exists")
         operation = self._operation(parent)
-        if "create nodes" in self.unanswered and self.late:
-            self._later(lambda: self._appear(path, body), self.late)
+        late = self.late if "create nodes" in self.unanswered else 0.0
+        if late:
+            self._later(lambda: self._appear(path, body), late)
         else:
             self._appear(path, body)
-            self._later(lambda: self._make(path, zone, operation), self.delay)
+        self._later(lambda: self._make(path, zone, operation), late + self.delay)
         return operation
 
     def _appear(self, path: str, body: dict[str, Any]) -> None:
@@ -154,6 +158,7 @@ class FakeTpuApi:
         if zone in self.operation_errors:
             code, message = self.operation_errors[zone]
             operation["error"] = {"code": code, "message": message}
+            self.nodes[path]["state"] = STATES["TERMINATED"]
             if not self.leaves_a_wreck:
                 del self.nodes[path]
             return
@@ -247,7 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or b"{}")
         try:
-            if address.path.endswith("/token"):
+            if address.path.startswith("/test/"):
+                code, told = 200, self.api.act(address.path.removeprefix("/test/"))
+            elif address.path.endswith("/token"):
                 code, told = 200, {"access_token": "a-token", "expires_in": 3599, "token_type": "Bearer"}
             elif address.path.endswith(":testIamPermissions"):
                 code, told = 200, {"permissions": body["permissions"]}

@@ -94,9 +94,11 @@ class SshMachines:
             stderr=asyncio.subprocess.PIPE,
         )
         self.sessions += 1
-        await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
-        await process.stdout.drain()
-        process.exit(await child.wait())
+        taking = asyncio.create_task(_pump(process.stdin, child.stdin))
+        await asyncio.gather(_pump(child.stdout, process.stdout), _pump(child.stderr, process.stderr))
+        code = await child.wait()
+        taking.cancel()
+        process.exit(code if code >= 0 else 128 - code)
 
     def of(self, login: str) -> Machine | None:
         """The newest machine with that login."""
@@ -161,6 +163,18 @@ class SshMachines:
             self.stop(name)
         self._server.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _pump(source: Any, target: Any) -> None:
+    """Hand over what comes until it ends or nobody takes it any more."""
+    try:
+        while piece := await source.read(1 << 16):
+            target.write(piece)
+            await target.drain()
+    except (OSError, asyncssh.Error):
+        pass
+    if isinstance(target, asyncio.StreamWriter):  # the command's standard input; the connection's end comes by itself
+        target.close()
 
 
 def processes_of(name: str) -> list[int]:

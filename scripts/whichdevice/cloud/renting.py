@@ -1,5 +1,6 @@
 """A machine for as long as a piece of work takes: made before it, deleted after it, whatever happened between."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from whichdevice.cloud.order import Order
 from whichdevice.cloud.ssh import Ssh
 from whichdevice.cloud.stopping import Stopping, stopping
 from whichdevice.cloud.tpu_api import Place, TpuApi
+from whichdevice.errors import StudyError
 
 
 @contextmanager
@@ -27,7 +29,16 @@ def rented(api: TpuApi, order: Order, say: Say, keep: bool = False) -> Iterator[
         finally:
             state.cleaning = True
             if not (keep and done):
-                renting.clean()
+                _clean(renting)
+
+
+def _clean(renting: "Renting") -> None:
+    """Delete the machine; an error in it is told together with the one that ended the work, if there was one."""
+    first = sys.exception()
+    try:
+        renting.clean()
+    except StudyError as error:
+        raise StudyError(f"{error}; before that: {first}" if first is not None else str(error)) from error
 
 
 class Renting:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.cloud.api_errors import one_line, refusal
+from whichdevice.cloud.api_errors import RefusedError, UnreachableError, one_line, refusal
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class TpuApi:
                 return False
             error = operation.exception(timeout=PATIENCE)
         if error is not None:
-            raise refusal(what, error)
+            raise RefusedError(str(told)) if isinstance(told := refusal(what, error), UnreachableError) else told
         return True
 
     def node(self, path: str) -> "Node | None":
