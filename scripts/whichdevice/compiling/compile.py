@@ -102,7 +102,7 @@ def _compiled(draft: CompiledRecord, dataset: Path | None, log: Path) -> Compile
         elif message["event"] == "progress":
             print(f"{draft.asked.path}: {message['phase']}", file=sys.stderr)
 
-    finish = _supervised(draft.asked, dataset, log, on_message)
+    finish = supervised(draft.asked, dataset, log, on_message)
     status, reason = _outcome(finish, draft.asked, parts)
     record = CompiledRecord.model_validate(
         {**draft.model_dump(mode="json"), "status": status, "reason": reason, **parts}
@@ -128,7 +128,8 @@ def _outcome(finish: Finish, request: CompileRequest, parts: dict[str, dict[str,
     return "does_not_fit", str(OutOfDeviceMemoryError(facts["memory_needed"], facts["hbm_available"]))
 
 
-def _supervised(request: CompileRequest, dataset: Path | None, log: Path, on_message: Any) -> Finish:
+def supervised(request: CompileRequest, dataset: Path | None, log: Path, on_message: Any) -> Finish:
+    """Compile in a process of its own; facts and progress go to `on_message`."""
     variables = {**thread_environment(usable_cores()), **environment(topology_named(request.topology))}
     package_root = str(Path(__file__).parents[2])
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))

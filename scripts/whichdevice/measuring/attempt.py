@@ -1,6 +1,7 @@
 """One attempt at a run: one measured process, watched and supervised, as a record."""
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,12 @@ def _supervised(
     environment = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}
     progress.phase("starting")
 
+    reached = ["starting"]
+
     def on_message(message: dict[str, Any]) -> None:
         if message["event"] == "progress":
             progress.phase(message["phase"], message["value"])
+            reached.append(message["phase"])
         elif message["event"] == "energy":
             meter.take(message)
         elif message["event"] == "timed_windows":
@@ -78,4 +82,6 @@ def _supervised(
         finish = supervise_job(job, job_file, environment, log, request.timeout, on_message, meter.sample)
     draft.merge("energy", meter.stop().model_dump(mode="json"))
     draft.merge("noise", watch.stop().model_dump(mode="json"))
+    if finish.status == "timed_out":
+        return replace(finish, reason=f"{finish.reason}, while {reached[-1]}")
     return finish

@@ -23,9 +23,13 @@ class FirstStepWatched:
 
     def _first(self, run: Callable[[], Means]) -> Means:
         self._seen = True
-        means = run()
-        if not isfinite(means.loss):
-            raise StudyError(
-                f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
-            )
-        return means
+        return with_finite_loss(run())
+
+
+def with_finite_loss(means: Means) -> Means:
+    """The means of a first step; raises StudyError where its loss is no number."""
+    if not isfinite(means.loss):
+        raise StudyError(
+            f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
+        )
+    return means

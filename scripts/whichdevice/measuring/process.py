@@ -8,16 +8,13 @@ import json
 import os
 import sys
 import time
-import traceback
 from pathlib import Path
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
-from whichdevice.errors import StudyError
+from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.failure_reason import place_in_file, reason_line
 from whichdevice.measuring.operation_run import run_operation
-from whichdevice.measuring.refusal import RefusedError
 from whichdevice.measuring.training_run import run_training
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.schema import Request
@@ -32,21 +29,16 @@ def main() -> int:
     end_with_supervisor()
     request = Request.model_validate(job["request"])
     backend = backend_class(request.backend)(request, job["threads"])
-    try:
+
+    def work() -> None:
         backend.start()
         emit.part("cold", {"start": time.monotonic() - job["started"]})
         began = time.monotonic()
         backend.initialise()
         emit.part("cold", {"initialise": time.monotonic() - began})
         _run(backend, request, job, emit)
-    except StudyError as error:
-        emit.end("refused" if isinstance(error, RefusedError) else "failed", str(error))
-    except Exception as error:
-        traceback.print_exc()
-        status = "out_of_memory" if _out_of_memory(backend, error) else "failed"
-        emit.end(status, reason_line(error) + place_in_file(error, request.module))
-    else:
-        emit.end("ok")
+
+    run_to_end(work, backend, request.module, emit)
     return 0
 
 
@@ -80,13 +72,6 @@ def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
 
 def _tell_settings(backend: Backend, emit: Emitter) -> None:
     emit.part("software", {"flags": dict(backend.flags()), "types": backend.types().model_dump()})
-
-
-def _out_of_memory(backend: Backend, error: Exception) -> bool:
-    try:
-        return isinstance(error, MemoryError) or backend.is_out_of_memory(error)
-    except AttributeError:  # the framework never got imported
-        return False
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """One run of a training workload: load, build, cold and steady steps, learning, artefacts."""
 
-import io
 import json
 import time
 from collections.abc import Callable
@@ -16,14 +15,13 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import FirstStepWatched
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.made_data import made_data
-from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.recorded_predictions import RecordedPredictions
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.weights_guard import weights_within
-from whichdevice.records.schema import Epoch, Request, WorkloadFacts
+from whichdevice.measuring.workload_facts import workload_facts
+from whichdevice.records.schema import Epoch, Request
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import Costs, model_costs
 
 PROFILED_STEPS = 5
 
@@ -46,7 +44,7 @@ def run_training(
     emit.progress("building the model")
     with backend.scope(), weights_within(memory_limit if request.kind == "cpu" else None):
         model, build = _timed(workload.model)
-    facts, costs = _facts(backend, workload, request, model, train, validation)
+    facts, costs = workload_facts(backend, workload, request, model, train, validation)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     loop, place = _timed(lambda: backend.training_loop(workload, model, train, validation))
@@ -81,36 +79,6 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
     began = time.perf_counter()
     value = call()
     return value, time.perf_counter() - began
-
-
-def _facts(
-    backend: Backend, workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
-) -> tuple[WorkloadFacts, Costs]:
-    costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
-    summary = io.StringIO()
-    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
-    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
-    need = estimated_memory(costs, request, data_bytes, backend.activation_copies)
-    width = 4 if request.precision in ("float32", "tf32") else 2  # of activations; weights are kept in float32
-    sequence = workload.sequence_length if workload.recipe.sequence_length else None
-    facts = WorkloadFacts(
-        unit=workload.unit,
-        input_shape=[request.batch_size, *(size or sequence or 1 for size in model.inputs[0].shape[1:])],
-        target_shape=[request.batch_size, *(size or sequence or 1 for size in model.outputs[0].shape[1:])],
-        parameters=costs.parameters,
-        trainable_parameters=costs.trainable_parameters,
-        training_examples=train.examples,
-        validation_examples=validation.examples,
-        steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(train.examples),
-        flops_per_step=costs.training_flops * request.batch_size,
-        flops_counted=costs.counted,
-        bytes_per_step=costs.trainable_parameters * 3 * 4 + costs.activations * request.batch_size * 2 * width,
-        estimated_memory=need,
-        metric=workload.metric,
-        higher_is_better=workload.higher_is_better,
-        model_summary=summary.getvalue(),
-    )
-    return facts, costs
 
 
 def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""The trying process: a few steps of each workload of a job on one backend. `python -m whichdevice.checking.process`.
+
+The job file holds the requests, the batch size that each study would take, threads and a memory limit. What is found is
+sent by request: parts named by its place in the job, each with a status and a reason at the end.
+"""
+
+import json
+import os
+import sys
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from whichdevice.backends import backend_class
+from whichdevice.backends.base import Backend
+from whichdevice.datasets.registry import get_dataset
+from whichdevice.errors import StudyError
+from whichdevice.measuring.ending import run_to_end
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.first_step import with_finite_loss
+from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.weights_guard import weights_within
+from whichdevice.measuring.workload_facts import workload_facts
+from whichdevice.parent import end_with_supervisor
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options, TrainingWorkload
+
+STEPS = 6  # on one batch, so that any model that learns at all shows it
+STANDIN_SEED = 1
+
+
+class Told(Emitter):
+    """Sends what one request of several came to under its number."""
+
+    def __init__(self, stream: IO[str], number: int) -> None:
+        super().__init__(stream)
+        self._place = str(number)
+
+    def part(self, place: str, value: BaseModel | dict[str, Any]) -> None:
+        """A part of what was found for this request."""
+        values = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        super().part(self._place, {place: values})
+
+    def end(self, status: str, reason: str | None = None) -> None:
+        """Of this request, not of the process."""
+        super().part(self._place, {"status": status, "reason": reason})
+
+
+def main() -> int:
+    """Try every request of the job, whatever becomes of the ones before."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
+    end_with_supervisor()
+    requests = [Request.model_validate(each) for each in job["requests"]]
+    backend = backend_class(requests[0].backend)(requests[0], job["threads"])
+    backend.start()
+    backend.initialise()
+    for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
+        told = Told(stream, number)
+        work = partial(try_workload, backend, request, batch_size, job["memory_limit"], told)
+        run_to_end(work, backend, request.module, told)
+    Emitter(stream).end("ok")
+    return 0
+
+
+def try_workload(backend: Backend, request: Request, batch_size: int, memory_limit: float, emit: Emitter) -> None:
+    """Data, model, a few steps on one small batch, a prediction; facts are those of a study's `batch_size`."""
+    chosen = workload_class(request.module)
+    asked = [Options(size, request.precision, given=request.options) for size in (request.batch_size, batch_size)]
+    workload, studied = (chosen(options) for options in asked)
+    if not isinstance(workload, TrainingWorkload) or not isinstance(studied, TrainingWorkload):
+        raise StudyError(f"{request.module}: no training workload; only those are tried")
+    emit.progress("loading data")
+    arrays = get_dataset(workload.dataset).standin(STANDIN_SEED) if workload.dataset else {}
+    train, validation = workload.splits(arrays)
+    studied.steps_per_epoch(train.examples)
+    emit.progress("building the model")
+    with backend.scope(), weights_within(memory_limit):
+        model = workload.model()
+    facts, costs = workload_facts(
+        backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
+    )
+    emit.part("workload", facts)
+    emit.part("model", {"kind": type(model).__name__, "input": str(model.inputs[0].dtype)})
+    emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
+    small, _ = workload_facts(backend, workload, request, model, train, validation)
+    refuse_what_cannot_fit(small.estimated_memory, memory_limit)
+    emit.progress("compiling the first step")
+    loop = backend.training_loop(workload, model, train, validation)
+    batch = workload.order(train.examples, request.seed).take(1)
+    losses = [with_finite_loss(loop.run(batch)).loss]
+    emit.progress("training")
+    losses += [loop.run(batch).loss for _ in range(STEPS - 1)]
+    emit.part("losses", {"of_steps": [loss if isfinite(loss) else None for loss in losses]})
+    emit.progress("predicting")
+    prediction = loop.predict(np.arange(min(2, validation.examples), dtype=np.int32))
+    if not np.isfinite(prediction).all():
+        raise StudyError("predictions are not finite after a few steps")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

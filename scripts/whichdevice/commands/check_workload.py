@@ -1,0 +1,60 @@
+"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, TPU compiler."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from whichdevice.errors import StudyError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("module", help="path to a .py file, or a built-in workload")
+    parser.add_argument("--backend", nargs="*", help="default: every one that is installed")
+    parser.add_argument("--precision", default="float32", help="number format of the steps")
+    parser.add_argument("--option", nargs="*", default=[], metavar="KEY=VALUE", help="as the config's `options`")
+    parser.add_argument("--topology", default="v5e-1x1", help="TPU slice to compile for; none compiles nothing")
+    parser.add_argument("--seconds", type=float, default=50.0, help="time limit of each part; all run at once")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was found; 1 where a backend failed or the file says too little."""
+    from whichdevice.checking.check import installed_backends, try_everywhere
+    from whichdevice.checking.findings import findings
+    from whichdevice.compiling.topology import topology_named
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.model_file import ModelFile
+    from whichdevice.workloads.model_shapes import check_declared
+
+    topology = None if args.topology == "none" else topology_named(args.topology).name
+    chosen = workload_class(args.module)
+    hints: tuple[str, ...] = ()
+    if issubclass(chosen, ModelFile):
+        hints = chosen.declared.hints
+        try:
+            check_declared(chosen.declared, Path(args.module).name)
+        except StudyError as error:
+            raise StudyError("; ".join([str(error), *hints])) from error
+    backends = args.backend or installed_backends()
+    print(f"Trying {args.module} on {', '.join(backends)}: up to {args.seconds:g} s ...", file=sys.stderr)
+    tried = try_everywhere(args.module, backends, args.precision, topology, _options(args.option), args.seconds)
+    for line in findings(args.module, tried, topology, hints):
+        print(line)
+    worked = [name for name in backends if tried[name].status == "ok"]
+    name = Path(args.module).stem
+    if worked:
+        print(f"In a config: workloads: {{{name}: {{module: {args.module}, backend: [{', '.join(worked)}]}}}}")
+    return 0 if len(worked) == len(backends) else 1
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    options = {}
+    for each in given:
+        key, equals, text = each.partition("=")
+        if not equals or not key:
+            raise StudyError(f"--option {each}: needs KEY=VALUE, e.g. layers=2")
+        options[key] = yaml.safe_load(text)
+    return options
