@@ -52,7 +52,7 @@ class ApiServer:
             ("DELETE", rf"{batch}/jobs/([^/]+)", cluster.delete_job),
             ("GET", rf"{core}/pods", lambda space: cluster.list_pods(space, query.get("labelSelector", ""))),
             ("DELETE", rf"{core}/pods/([^/]+)", cluster.delete_pod),
-            ("GET", rf"{core}/pods/([^/]+)/log", cluster.pod_log),
+            ("GET", rf"{core}/pods/([^/]+)/log", lambda *pod: cluster.pod_log(*pod, "previous" in query)),
         ]
         for verb, pattern, act in routes:
             if verb == method and (match := re.fullmatch(pattern, path)):

@@ -82,8 +82,10 @@ class Cluster:
             ]
             return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}
 
-    def pod_log(self, space: str, name: str) -> str:
-        """GET pods/name/log."""
+    def pod_log(self, space: str, name: str, previous: bool) -> str:
+        """GET pods/name/log; a container that is never restarted has no previous one."""
+        if previous:
+            raise Refusal(400, "BadRequest", f'previous terminated container "snakemake" in pod "{name}" not found')
         with self._lock:
             self._known(self.pods, space, name, "pods")
             log = self.folder / name / "log"

@@ -1,8 +1,8 @@
-"""Snakemake's Kubernetes executor where pods wait for their nodes, and with what selects an accelerator on GKE.
+"""Snakemake's Kubernetes executor with what selects an accelerator on GKE, and with the log of a pod that failed.
 
-snakemake-executor-plugin-kubernetes 0.5.1 knows no TPU and no kind of GPU, and ends the study when it looks at a pod
-that has no node yet (snakemake issue 3308): on a cluster that starts its GPU nodes on demand, every such pod. All else
-is its own. A job's resources, beside those of that executor:
+snakemake-executor-plugin-kubernetes 0.5.1 knows no TPU and no kind of GPU. Of a pod that failed it wants the log of the
+container before, which a pod that is never restarted has not; the refusal ends the study. All else is its own. A job's
+resources, beside those of that executor:
 
     cpus             in place of the rule's threads: devices differ
     tpu              chips: google.com/tpu
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import kubernetes.client
-from kubernetes.client import V1ContainerState, V1ContainerStatus, V1Job, V1PodList, V1Toleration
+from kubernetes.client import V1Job, V1Toleration
 from kubernetes.client.rest import ApiException
 from snakemake_executor_plugin_kubernetes import Executor as KubernetesExecutor
 from snakemake_executor_plugin_kubernetes import ExecutorSettings, common_settings
@@ -57,7 +57,6 @@ class Executor(KubernetesExecutor):
 
     @kubeapi.setter
     def kubeapi(self, client: kubernetes.client.CoreV1Api) -> None:
-        client.list_namespaced_pod = partial(_with_statuses, client.list_namespaced_pod)
         client.read_namespaced_pod_log = partial(_log_or_why_not, client.read_namespaced_pod_log)
         self._kubeapi = client
 
@@ -71,7 +70,7 @@ def select_node(job: V1Job, resources: dict[str, Any], cpu_scalar: float) -> Non
     pod = job.spec.template.spec
     asked = pod.containers[0].resources
     if "cpus" in resources:
-        asked.requests["cpu"] = f"{int(resources['cpus'] * cpu_scalar * 1000)}m"
+        asked.requests["cpu"] = f"{round(resources['cpus'] * cpu_scalar * 1000)}m"
         if asked.limits:
             asked.limits["cpu"] = str(resources["cpus"])
     for resource, label in SELECTORS.items():
@@ -84,27 +83,9 @@ def select_node(job: V1Job, resources: dict[str, Any], cpu_scalar: float) -> Non
         pod.tolerations = [*(pod.tolerations or []), toleration]
 
 
-def _with_statuses(list_pods: Any, *arguments: Any, **options: Any) -> V1PodList:
-    """A pod has no container before it has a node, or after it was thrown off one: neither running nor at an end."""
-    pods = list_pods(*arguments, **options)
-    for pod in pods.items:
-        if not pod.status.container_statuses:
-            pod.status.container_statuses = [
-                V1ContainerStatus(
-                    name="snakemake",
-                    image="",
-                    image_id="",
-                    ready=False,
-                    restart_count=0,
-                    state=V1ContainerState(),
-                )
-            ]
-    return pods
-
-
-def _log_or_why_not(read: Any, *arguments: Any, **options: Any) -> str:
-    """A pod that never started, or went with its node, has no log: no reason to end the study."""
+def _log_or_why_not(read: Any, previous: bool = False, **options: Any) -> str:
+    """The log of a pod's only container; one that went with its node has none, which is no reason to end the study."""
     try:
-        return read(*arguments, **options)
+        return read(**options)
     except ApiException as error:
         return f"no log of this pod: {error.reason}"
