@@ -13,9 +13,19 @@ rule compare:
         against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
     output:
         table=f"{ROOT}/tables/compare.csv",
-        svg=f"{ROOT}/figures/comparison.svg",
+        svg=report(
+            f"{ROOT}/figures/comparison.svg",
+            caption=f"{CAPTIONS}/comparison.rst",
+            category="Compare",
+            labels={"figure": figure_facts("comparison").title},
+        ),
         png=f"{ROOT}/figures/comparison.png",
-        page=f"{ROOT}/compare.html",
+        page=report(
+            f"{ROOT}/compare.html",
+            caption=f"{CAPTIONS}/comparison.rst",
+            category="Compare",
+            labels={"figure": "Cell by cell, on one page"},
+        ),
     log:
         f"{ROOT}/logs/compare.log",
     benchmark:

@@ -1,8 +1,6 @@
 # One figure is one file of the package; changing it redraws that figure and measures nothing.
 from whichdevice.figures.registry import figure_facts, figure_names
 
-CAPTIONS = f"{workflow.basedir}/docs/captions"
-
 
 rule figure:
     input:

@@ -1,4 +1,7 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
+from whichdevice.tables.about import table_about
+
+CAPTIONS = f"{workflow.basedir}/docs/captions"
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
     "limits roofline breakdown noise_floor fastest serving"
@@ -14,7 +17,15 @@ rule tables:
         published=local(f"{workflow.basedir}/config/published.csv"),
         hardware=local(f"{workflow.basedir}/config/hardware.csv"),
     output:
-        TABLES,
+        [
+            report(
+                f"{ROOT}/tables/{table}.csv",
+                caption=f"{CAPTIONS}/table.rst",
+                category="Tables",
+                labels={"table": table, "holds": table_about(table)},
+            )
+            for table in TABLE_NAMES
+        ],
     log:
         f"{ROOT}/logs/tables.log",
     benchmark:
