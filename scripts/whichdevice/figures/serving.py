@@ -44,7 +44,8 @@ def draw(study: StudyResults) -> Figure:
         own = own[(own["backend"] == first["backend"]) & (own["precision"] == first["precision"])]
         _latency(left, own[own["clients"] == own["clients"].min()], colours[str(device)])
         _throughput(right, own, colours[str(device)])
-        left.set_title(f"{workload} on {device}, {own['clients'].min()} client(s)", parse_math=False)
+        fewest = own["clients"].min()
+        left.set_title(f"{workload} on {device}, {fewest} client{'s' if fewest > 1 else ''}", parse_math=False)
     left_out = f"; {len(groups) - MOST_ROWS} more in tables/serving.csv" if len(groups) > MOST_ROWS else ""
     style.footnote(figure, style.runs_note(cells["n"]) + left_out)
     style.without_data(figure)  # the inputs are random

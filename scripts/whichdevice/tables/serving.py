@@ -74,7 +74,9 @@ def _rows(run: pd.Series) -> Iterator[dict[str, Any]]:
         serving = read_record(Path(run["record"])).serving
     except StudyError:
         return
-    for load in serving.loads if serving is not None else []:
+    if serving is None:
+        return
+    for load in serving.loads:
         yield {**run[[*CELL, "kind", "device_name"]], **_row(serving, load, int(run["batch_size"]))}
 
 

@@ -1,0 +1,111 @@
+"""An export is a record of what was checked, whatever became of it."""
+
+import numpy as np
+import pytest
+import synthetic
+from exporting.test_choice import written
+
+from whichdevice.config.model import Train, Workload
+from whichdevice.errors import StudyError
+from whichdevice.exporting import export
+from whichdevice.exporting.export import export_model, export_path
+from whichdevice.measuring.supervisor import Finish
+from whichdevice.records.exported import read_export
+from whichdevice.serving.exported import exports, load_exported
+
+SIGNATURE = {
+    "input": {"name": "images", "dtype": "uint8", "shape": [None, 28, 28]},
+    "output": {"name": "predictions", "dtype": "float32", "shape": [None, 10]},
+}
+CHECK = {"examples": 10, "largest": 1.0, "tolerance": 1e-4, "weights_equal": True, "keras": 0.0, "saved_model": 1e-6}
+
+
+@pytest.fixture
+def exported(working_folder, monkeypatch):
+    """Exports with processes that send what the test says instead of running TensorFlow."""
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(export=True)}, train=Train(epochs=2))
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
+    records = written(working_folder / "results" / "small", {256: 0.9})
+    monkeypatch.setattr(export, "find_spec", lambda name: True)
+    monkeypatch.setattr(export, "version", lambda name: "1")
+
+    def run(finish: str = "ok", reason: str | None = None, **check):
+        def process(part, job, log, parts) -> Finish:
+            if part == "write":
+                (job.folder / "saved_model" / "1").mkdir(parents=True)
+                (job.folder / "saved_model" / "1" / "saved_model.pb").write_bytes(b"graph")
+                parts["signature"] = dict(SIGNATURE)
+            else:
+                parts["check"] = {**CHECK, **check}
+            return Finish(finish, reason, 0)
+
+        monkeypatch.setattr(export, "_run", process)
+        export_model(study, "mnist_cnn", records, working_folder / "log")
+        return read_export(export_path(study, "mnist_cnn"))
+
+    return run
+
+
+def test_a_good_export_says_which_run_it_is_of_and_lists_its_files(exported):
+    record = exported()
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.run == "cpu/mnist_cnn/tensorflow-float32-b256/r1"
+    assert record.input.shape == [None, 28, 28]
+    assert list(record.files) == ["saved_model/1/saved_model.pb"]
+    assert record.files["saved_model/1/saved_model.pb"].size == 5
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ({"saved_model": 0.5}, "the SavedModel predicts up to 0.5 beside the run; tolerance 0.0001"),
+        ({"keras": 0.5}, "the .keras file predicts up to 0.5 beside the run"),
+        ({"saved_model": None}, "numbers that are not finite"),
+        ({"weights_equal": False}, "does not hold the weights that the run saved"),
+    ],
+)
+def test_a_model_that_predicts_otherwise_is_different(exported, check, told):
+    record = exported(**check)
+    assert record.status == "different"
+    assert told in record.reason
+
+
+def test_a_process_that_fails_leaves_its_reason(exported):
+    record = exported(finish="failed", reason="ValueError: unknown layer")
+    assert (record.status, record.reason) == ("failed", "ValueError: unknown layer")
+
+
+def test_serving_takes_whole_exports_alone(exported, working_folder):
+    models = working_folder / "results" / "small" / "models"
+    with pytest.raises(StudyError, match=r"no exported model in .*: true, then snakemake --cores 1 models"):
+        exports(models)
+    exported(finish="failed", reason="ValueError: unknown layer")
+    with pytest.raises(StudyError, match=r"no exported model mnist_cnn in .*: ValueError: unknown layer"):
+        exports(models, "mnist_cnn")
+    exported(saved_model=0.5)
+    record = exports(models)["mnist_cnn"]
+    with pytest.raises(StudyError, match="there are mnist_cnn"):
+        exports(models, "another")
+    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"grapH")
+    with pytest.raises(StudyError, match="differs from its checksum"):
+        load_exported(models / "mnist_cnn", record)
+    record.files["saved_model/1/../../../x"] = record.files["saved_model/1/saved_model.pb"]
+    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"graph")
+    with pytest.raises(StudyError, match="outside of its folder"):
+        load_exported(models / "mnist_cnn", record)
+
+
+def test_an_export_names_no_folder_of_this_machine(exported, working_folder):
+    exported()
+    text = (working_folder / "results/small/models/mnist_cnn/export.json").read_text()
+    assert str(working_folder) not in text
+    assert "/work" not in text
+
+
+def test_numpy_is_not_asked_to_unpickle(tmp_path):
+    from whichdevice.exporting.trained import recorded_examples
+
+    path = tmp_path / "examples.npz"
+    np.savez(path, index=np.arange(2), predictions=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        recorded_examples(path)
