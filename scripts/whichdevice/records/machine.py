@@ -16,9 +16,10 @@ def same_machine(one: Machine, other: Machine) -> bool:
 
 
 def told(machine: Machine) -> str:
-    """The machine in a message, e.g. `AMD EPYC 9B14, 24 GiB`."""
+    """The machine in a message, e.g. `AMD EPYC 9B14, 24 GiB, machine 3f9a1c`."""
     memory = f", {_gibibytes(machine)} GiB" if machine.memory else ""
-    return f"{machine.device_name or machine.cpu or 'unknown'}{memory}"
+    identity = f", machine {machine.identity[:6]}" if machine.identity else ""
+    return f"{machine.cpu or machine.device_name or 'unknown'}{memory}{identity}"
 
 
 def _gibibytes(machine: Machine) -> int | None:

@@ -72,9 +72,9 @@ def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, d
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
         raise StudyError(
-            f"{place.told(name)} was measured on another machine ({told(other.machine)}; "
-            f"here: {told(own.machine)}): publish under another study name (study=<name>), and put both together with merge and rename: "
-            f"{{{device}: {device}_2}}"
+            f"{place.told(name)} was measured on another machine ({told(other.machine)}; here: {told(own.machine)}): "
+            "publish under another study name (study=<name>), and bring both together with merge and "
+            f"rename: {{{device}: {device}_2}}"
         )
     return other.ended > own.ended
 

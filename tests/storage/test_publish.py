@@ -1,0 +1,73 @@
+"""A study goes to the bucket whole; records of another machine are never replaced."""
+
+from datetime import timedelta
+
+import pytest
+import synthetic
+
+from whichdevice.errors import StudyError
+from whichdevice.records.store import read_record, write_record
+from whichdevice.storage.publish import publish
+
+
+@pytest.fixture
+def root(tmp_path):
+    """results/<study> of a small study with tables, report and an exported model."""
+    root = tmp_path / "results" / "small"
+    synthetic.write_study(synthetic.small_study(), root)
+    for name in ("tables/runs.csv", "figures/x.svg", "report.html", "models/mnist/saved_model/saved_model.pb"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "logs").mkdir()
+    (root / "logs/tables.log").write_text("of this machine")
+    return root
+
+
+def change(root, **changes):
+    """Change the first record; its path."""
+    path = sorted(root.rglob("record.json"))[0]
+    record = read_record(path)
+    write_record(record.model_copy(update=changes), path)
+    return path
+
+
+def test_everything_but_logs_goes_up_and_only_once(place, root):
+    sent = publish(root, place)
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} - {"logs/tables.log"}
+    assert set(place.below("small").listing()) == files
+    assert sent.files == len(files)
+    assert publish(root, place).files == 0
+
+
+def test_a_record_measured_again_replaces_its_older_one(place, root):
+    publish(root, place)
+    record = read_record(change(root))
+    path = change(root, ended=record.ended + timedelta(hours=1))
+    assert publish(root, place).files == 1
+    name = path.relative_to(root).as_posix()
+    assert place.fs.cat_file(place.path(f"small/{name}")) == path.read_bytes()
+
+
+def test_an_older_record_does_not_replace_a_newer_one(place, root):
+    publish(root, place)
+    path = change(root)
+    record, before = read_record(path), path.read_bytes()
+    change(root, ended=record.ended - timedelta(hours=1))
+    assert publish(root, place).files == 0
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
+
+
+def test_another_machines_record_is_refused_with_the_way_out(place, root):
+    publish(root, place)
+    path = change(root)
+    before = path.read_bytes()
+    change(root, machine=read_record(path).machine.model_copy(update={"cpu": "Another CPU"}))
+    with pytest.raises(StudyError, match=r"measured on another machine .*study=<name>.* rename: \{cpu: cpu_2\}"):
+        publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
+
+
+def test_what_was_deleted_behind_our_back_comes_again(place, root):
+    publish(root, place)
+    place.fs.rm_file(place.path("small/report.html"))
+    assert publish(root, place).files == 1
