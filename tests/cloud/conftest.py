@@ -93,7 +93,9 @@ class Cloud:
 
     def records(self) -> list[str]:
         """Runs that have a record here."""
-        return sorted(str(path.parent.relative_to("results/rented/runs")) for path in Path().rglob("runs/**/record.json"))
+        return sorted(
+            str(path.parent.relative_to("results/rented/runs")) for path in Path().rglob("runs/**/record.json")
+        )
 
     def nothing_left(self) -> None:
         """No machine, no queued request, no process of a machine, no key to one."""

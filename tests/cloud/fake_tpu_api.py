@@ -23,10 +23,16 @@ QUEUE_STATES |= {"SUSPENDING": 7, "SUSPENDED": 8, "WAITING_FOR_RESOURCES": 9}  #
 TYPE = "type.googleapis.com/google.cloud.tpu.v2."
 RESOURCE = re.compile(r"(projects/[^/]+/locations/([^/]+))/(nodes|queuedResources|operations)(?:/([^/:]+))?(:\w+)?")
 
-DENIED = 403, "PERMISSION_DENIED", "Permission 'tpu.nodes.create' denied on 'projects/rent-a-tpu/locations/us-central1-b'"
+DENIED = (
+    403,
+    "PERMISSION_DENIED",
+    "Permission 'tpu.nodes.create' denied on 'projects/rent-a-tpu/locations/us-central1-b'",
+)
 DISABLED = 403, "PERMISSION_DENIED", "Cloud TPU API has not been used in project 123 before or it is disabled."
-QUOTA = 429, "RESOURCE_EXHAUSTED", (
-    "Quota limit 'TPUV2sPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-central1-b."
+QUOTA = (
+    429,
+    "RESOURCE_EXHAUSTED",
+    ("Quota limit 'TPUV2sPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-central1-b."),
 )
 BUSY = 503, "UNAVAILABLE", "The service is currently unavailable."
 NO_CAPACITY = 8, 'There is no more capacity in the zone "us-central1-b"; you can try in another zone'
@@ -52,12 +58,14 @@ class FakeTpuApi:
     zones: list[str] = field(default_factory=list)  # in which a machine was asked for
     refusals: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)  # call: errors to come
     operation_errors: dict[str, tuple[int, str]] = field(default_factory=dict)  # zone: what making ends with
+    permissions: list[str] = field(default_factory=lambda: ["tpu.nodes.delete"])  # of the machine's service account
     leaves_a_wreck: bool = False  # making that failed leaves a machine behind
     stuck_in: str | None = None  # state in which making ends instead of READY
     queue_ends_in: str = "ACTIVE"
     unanswered: set[str] = field(default_factory=set)  # calls that are carried out and whose answer is lost
     late: float = 0.0  # seconds after a lost answer at which the machine appears
     on_call: dict[str, Callable[[], None]] = field(default_factory=dict)
+    on_test: dict[str, Callable[[], None]] = field(default_factory=dict)  # what a machine of a test may ask for
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
@@ -84,6 +92,9 @@ class FakeTpuApi:
 
     def act(self, what: str) -> dict[str, Any]:
         """Asked by a machine of a test: `preempt` or `delete` every machine, as Google or somebody else would."""
+        if what in self.on_test:
+            self.on_test[what]()
+            return {}
         with self._lock:
             for path, node in list(self.nodes.items()):
                 node["state"] = STATES["PREEMPTED"]
@@ -98,7 +109,9 @@ class FakeTpuApi:
         if match is None:
             raise RefusedError(404, "NOT_FOUND", f"no {path}")
         parent, zone, collection, name, verb = match.groups()
-        call = f"{verb or {'GET': 'get' if name else 'list', 'POST': 'create', 'DELETE': 'delete'}[method]} {collection}"
+        call = (
+            f"{verb or {'GET': 'get' if name else 'list', 'POST': 'create', 'DELETE': 'delete'}[method]} {collection}"
+        )
         self.calls[call] += 1
         self.on_call.get(call, lambda: None)()
         with self._lock:
@@ -126,7 +139,9 @@ class FakeTpuApi:
             return self._delete_node(path)
         if call == "delete queuedResources":
             return self._delete_queued(path, query.get("force") == ["true"])
-        here = [one for where, one in (self.nodes if "nodes" in call else self.queue).items() if where.startswith(parent)]
+        here = [
+            one for where, one in (self.nodes if "nodes" in call else self.queue).items() if where.startswith(parent)
+        ]
         return {call.split()[1]: here}
 
     def _found(self, collection: dict[str, dict[str, Any]], path: str) -> dict[str, Any]:
@@ -195,7 +210,12 @@ class FakeTpuApi:
         path = f"{parent}/queuedResources/{name}"
         operation = self._operation(parent)
         operation |= {"done": True, "response": {"@type": f"{TYPE}QueuedResource", "name": path}}
-        request = {**body, "name": path, "createTime": _now(), "state": {"state": QUEUE_STATES["WAITING_FOR_RESOURCES"]}}
+        request = {
+            **body,
+            "name": path,
+            "createTime": _now(),
+            "state": {"state": QUEUE_STATES["WAITING_FOR_RESOURCES"]},
+        }
         self.queue[path] = request
 
         def grant() -> None:
@@ -257,10 +277,11 @@ class _Handler(BaseHTTPRequestHandler):
             elif address.path.endswith("/token"):
                 code, told = 200, {"access_token": "a-token", "expires_in": 3599, "token_type": "Bearer"}
             elif address.path.endswith(":testIamPermissions"):
-                code, told = 200, {"permissions": body["permissions"]}
+                code, told = 200, {"permissions": [one for one in body["permissions"] if one in self.api.permissions]}
             else:
-                code, told = 200, self.api.answer(
-                    self.command, address.path.removeprefix("/v2/"), parse_qs(address.query), body
+                code, told = (
+                    200,
+                    self.api.answer(self.command, address.path.removeprefix("/v2/"), parse_qs(address.query), body),
                 )
         except RefusedError as refused:
             code, status, message = refused.args

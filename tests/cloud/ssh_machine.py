@@ -47,6 +47,7 @@ class SshMachines:
     fake_api: str = ""
     on_install: str = ""  # shell, run by envs/install.sh on the machine
     on_run: str = ""  # shell, run by snakemake on the machine
+    programs: dict[str, str] = field(default_factory=dict)  # further ones on the machine: name, shell
     machines: dict[str, Machine] = field(default_factory=dict)
     connections: set[Any] = field(default_factory=set)
     sessions: int = 0
@@ -121,7 +122,7 @@ class SshMachines:
         name = node["name"].rpartition("/")[2]
         home = self.folder / name
         (home / "programs").mkdir(parents=True)
-        for program, body in PROGRAMS.items():
+        for program, body in {**PROGRAMS, **self.programs}.items():
             path = home / "programs" / program
             path.write_text(f"#!/bin/sh\n{body}\n")
             path.chmod(0o755)

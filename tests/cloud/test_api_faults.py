@@ -141,7 +141,9 @@ def test_a_machine_that_is_taken_while_it_measures_leaves_what_came_home_before(
     cloud: Cloud, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote_run, "SYNC_SECONDS", 0.0)
-    cloud.machine.on_run = f"sleep 1; echo more; sleep 1; curl -s -X POST https://tpu.googleapis.com/test/{how}; sleep 60"
+    cloud.machine.on_run = (
+        f"sleep 1; echo more; sleep 1; curl -s -X POST https://tpu.googleapis.com/test/{how}; sleep 60"
+    )
     done = cloud.tpu("run", "--yes")
     assert done.code == 2, done.text
     assert ("taken away (PREEMPTED)" if how == "preempt" else "is gone: deleted by somebody") in done.err

@@ -6,8 +6,8 @@ Names and sizes: docs.cloud.google.com/tpu/docs (v2, v3, v4, v5e, v5p, v6e); run
 from dataclasses import dataclass
 
 from whichdevice.config.faults import did_you_mean
+from whichdevice.devices.tpu import CHIPS, V2
 from whichdevice.errors import StudyError
-from whichdevice.tables.prices import cores_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ GENERATIONS = {
     "v5p": Generation("TPU v5p", 2, (8,), "v2-alpha-tpuv5"),
     "v6e": Generation("TPU v6e", 1, (1, 4, 8), "v2-alpha-tpuv6e"),
 }
+
+
+_CORES = {chip.name: chip.cores for chip in (V2, *CHIPS.values())}  # devices that a framework finds on one chip
 
 
 @dataclass(frozen=True)
@@ -58,5 +61,5 @@ def accelerator(name: str) -> Accelerator:
             f"tpu_vm.accelerator_type: {name} is no single machine, and a study measures on one: take {largest}"
         )
     chips = int(size) // generation.counted
-    replicas = chips * cores_of(generation.hardware)
+    replicas = chips * _CORES[generation.hardware]
     return Accelerator(name, generation.hardware, chips, replicas, generation.runtime)

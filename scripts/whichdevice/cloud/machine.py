@@ -63,7 +63,7 @@ class Machine:
             raise StudyError(f"{what}: not made after {order.vm.ready_minutes:g} minutes (tpu_vm.ready_minutes)")
         self._until(self._ready, order.vm.ready_minutes, f"{what}: not ready", "tpu_vm.ready_minutes")
         seconds = order.vm.max_hours * 3600
-        self.deadline = time.monotonic() + seconds - min(MARGIN_SECONDS, seconds / 10)
+        self.deadline = time.monotonic() + seconds - min(MARGIN_SECONDS, seconds / 2)
         return self.api.node(self.path)
 
     def _until(self, done: Callable[[], bool], minutes: float, what: str, key: str) -> None:

@@ -14,6 +14,6 @@ def offer_lines(order: Order) -> list[str]:
         f"In project {order.project}, zone {' or else '.join(vm.zone)}; {asked}.",
         f"Labels: {', '.join(f'{key}={value}' for key, value in order.labels.items())}; login {vm.ssh_user}, "
         + (f"key {vm.ssh_key}." if vm.ssh_key else "with a key made for it alone."),
-        f"It deletes itself after {vm.max_hours:g} hours at the latest.",
+        f"It deletes itself after {vm.max_hours:g} h at the latest.",
     ]
     return [*lines, *rent_lines(rent_of(order.kind), vm.max_hours, vm.spot)]

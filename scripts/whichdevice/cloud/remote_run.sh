@@ -2,8 +2,8 @@
 # arguments are Snakemake's. The file ../stage says how far it came.
 set -eu
 echo install >../stage
-if [ -d .git ]; then # came without an index
-    git config core.bare false && git reset --quiet || rm -rf .git
+if [ -d .git ]; then # came without empty folders and without an index
+    mkdir -p .git/refs && git config core.bare false && git reset --quiet || rm -rf .git
 fi
 python=
 for candidate in python3.11 python3.12; do

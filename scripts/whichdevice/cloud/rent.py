@@ -42,7 +42,7 @@ def rent_lines(rent: Rent, hours: float, spot: bool) -> list[str]:
         return [f"Price: unknown. {rent.source}"]
     lines = [
         f"Price: about {rent.usd_per_hour:.2f} USD an hour (an estimate, on demand: {rent.source}).",
-        f"At most about {rent.up_to(hours)} for the longest it may live, {hours:g} hours (an estimate; disks and "
+        f"At most about {rent.up_to(hours)} for the longest it may live, {hours:g} h (an estimate; disks and "
         "traffic come on top).",
     ]
     return [*lines, "Spot costs less, by how much changes; it may be taken away at any moment."] if spot else lines

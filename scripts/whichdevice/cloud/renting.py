@@ -23,7 +23,7 @@ def rented(api: TpuApi, order: Order, say: Say, keep: bool = False) -> Iterator[
         done = False
         try:
             node = renting.make()
-            say(f"{order.name} is ready; it deletes itself after {order.vm.max_hours:g} hours at the latest.")
+            say(f"{order.name} is ready; it deletes itself after {order.vm.max_hours:g} h at the latest.")
             yield renting.current, renting.current.connect(node, renting.keys)
             done = True
         finally:

@@ -16,6 +16,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 
 GIT_PATIENCE = 60.0  # seconds
+REPOSITORY = ("HEAD", "config", "packed-refs", "shallow", "objects")  # what a commit is made of
 NEVER = {".git", ".venv", ".snakemake", "results", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
 
@@ -65,7 +66,8 @@ def last_commit(folder: Path, scratch: Path) -> dict[str, Path]:
     if not (copy / "HEAD").is_file():
         return {}
     _git(copy, "remote", "remove", "origin")  # it names a path of this machine
-    return {f".git/{path.relative_to(copy)}": path for path in sorted(copy.rglob("*")) if path.is_file()}
+    kept = [path for name in REPOSITORY for path in sorted([copy / name, *(copy / name).rglob("*")])]
+    return {f".git/{path.relative_to(copy)}": path for path in kept if path.is_file()}
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     from whichdevice.cloud.tpu_run import check_fits, plan_errand, run_on_tpu
 
     errand = plan_errand(_values(args), args.arguments, Path.cwd())
-    api, order = _order(errand.call)
+    order = _order(errand.call, args.dry_run)
     check_fits(errand, order)
     missing = len(errand.runs) - len(errand.given)
     for line in [
@@ -79,6 +79,7 @@ def _run(args: argparse.Namespace) -> int:
         say(line)
     if args.dry_run:
         return 0
+    api = _api()
     agree("Make it, measure, and delete it again?", args.yes)
     path = Path(errand.study.root) / "logs" / "tpu" / f"{order.name}.log"
     with RunLog(path, order, say) as log:
@@ -91,11 +92,12 @@ def _up(args: argparse.Namespace) -> int:
     from whichdevice.cloud.consent import agree
     from whichdevice.cloud.renting import rented
 
-    api, order = _order(_call(args))
+    order = _order(_call(args), args.dry_run)
     for line in _offer(order):
         say(line)
     if args.dry_run:
         return 0
+    api = _api()
     agree("Make it?", args.yes)
     with rented(api, order, say, keep=True):
         say(f"python -m whichdevice tpu ssh {order.name}")
@@ -169,14 +171,21 @@ def _call(args: argparse.Namespace) -> "Call":
     return load_study(_values(args), str(args.configfile))
 
 
-def _order(call: "Call") -> "tuple[TpuApi, Order]":
+def _order(call: "Call", dry_run: bool) -> "Order":
     from whichdevice.cloud.order import Order
-    from whichdevice.cloud.tpu_api import TpuApi, project_of
+    from whichdevice.cloud.tpu_api import project_of
 
-    order = Order.of(call.tpu_vm, project_of(call.tpu_vm.project), call.study)
+    project = call.tpu_vm.project or "of the login" if dry_run else project_of(call.tpu_vm.project)
+    return Order.of(call.tpu_vm, project, call.study)
+
+
+def _api() -> "TpuApi":
+    """The API, its library and the credentials at hand, before anybody is asked to pay."""
+    from whichdevice.cloud.tpu_api import TpuApi
+
     api = TpuApi()
-    assert api.client is not None  # credentials and library are there, before anything is promised
-    return api, order
+    assert api.client is not None
+    return api
 
 
 def _found(call: "Call") -> "tuple[TpuApi, list[Alive]]":
