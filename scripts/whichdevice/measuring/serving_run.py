@@ -99,7 +99,7 @@ def _serve(
             request_bytes=body.stat().st_size,
             response_bytes=_response_bytes(loaded.predict(inputs)),
             workers=limits.workers,
-            bare_call=_called(lambda: loaded.predict(inputs), request.seconds),
+            bare_call=called(lambda: loaded.predict(inputs), request.seconds),
             bare_http=load(process, BARE, 1),
             loads=[load(process, path, count) for count in clients],
         )
@@ -135,7 +135,7 @@ def _response_bytes(predictions: np.ndarray) -> int:
     return len(json.dumps({"predictions": predictions.tolist()}))
 
 
-def _called(call: Callable[[], object], seconds: float) -> Latencies:
+def called(call: Callable[[], object], seconds: float) -> Latencies:
     """The same call again and again, each timed apart; it waits for its result."""
     end = time.perf_counter() + WARM_UP_SHARE * seconds
     while time.perf_counter() < end:
