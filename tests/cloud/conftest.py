@@ -1,6 +1,7 @@
 """A small project, a stand-in for Google's API and a machine behind a real ssh server, all on loopback."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ import yaml
 
 pytest.importorskip("google.cloud.tpu_v2", reason="no google-cloud-tpu: sh envs/extra.sh cloud")
 pytest.importorskip("asyncssh", reason="no asyncssh")
+for program in ("ssh", "ssh-keygen", "curl", "git", "setsid", "timeout"):
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program} on this machine", allow_module_level=True)
 
 from cloud.fake_tpu_api import FakeTpuApi
 from cloud.ssh_machine import SshMachines

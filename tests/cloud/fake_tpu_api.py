@@ -1,7 +1,7 @@
 """A stand-in for Google's Cloud TPU REST API (version 2) on loopback, which keeps state and refuses as that does.
 
-Resources, operations and errors have the real one's paths and forms. How long things take, and whether a machine that is
-being made may be deleted, are this stand-in's own; it takes the harder answer (no).
+Resources, operations and errors have the real one's paths and forms. How long things take, and whether a machine that
+is being made may be deleted, are this stand-in's own; it takes the harder answer (no).
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Whatever becomes of the connection, the machine or the study on it: what was measured comes home, nothing stays alive."""
+"""Whatever becomes of connection, machine or study: what was measured comes home, and nothing stays alive."""
 
 import errno
 import os

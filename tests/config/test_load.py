@@ -60,7 +60,7 @@ FAULTS = {
     "workloads: {my-net: {}}": f"workloads.my-net: 'my-net' is no name here; {NAME_RULE}",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, self_check, compile, "
-    "workloads, only, retry, against",
+    "workloads, storage, merge, tpu_vm, only, retry, against, results_from",
     "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
 }
 
