@@ -17,7 +17,10 @@ if "snakemake" in globals():
         data_dir = None if call.data.folder is None else str(call.data.folder)
         folder = Path(snakemake.output.info).parent
         info = call.storage.bucket and fetched(call.storage.bucket, asked.name, asked.source, folder, asked.made_of)
-        info = info or prepare_dataset(asked.name, asked.source, data_dir, asked.seed, folder)
+        if info:
+            log.info("%s from %s fetched from the bucket", asked.name, asked.source)
+        else:
+            info = prepare_dataset(asked.name, asked.source, data_dir, asked.seed, folder)
         if snakemake.output.get("arrays"):
             pack(folder.glob("*.npy"), folder, Path(snakemake.output.arrays))
         log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)

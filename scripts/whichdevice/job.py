@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,13 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
         logger.handlers = []
 
 
+def _without_home(text: str) -> str:
+    """Paths of a traceback without this machine's folders, which name users."""
+    for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
+        text = text.replace(f"{folder}{os.sep}", f"{short}{os.sep}")
+    return text
+
+
 def _end(to_file: logging.Handler, text: str, line: str) -> None:
-    to_file.emit(logging.makeLogRecord({"msg": text}))
+    to_file.emit(logging.makeLogRecord({"msg": _without_home(text)}))
     raise SystemExit(line) from None

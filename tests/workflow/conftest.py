@@ -52,10 +52,11 @@ class Project:
     """A working copy."""
 
     folder: Path
+    prefix: tuple[str, ...] = ()  # of its commands, e.g. to run them elsewhere
 
     def snakemake(self, *arguments: str, config: dict | None = None, timeout: float = 300) -> Outcome:
         """Run Snakemake, by default on the study written by `write`."""
-        command = [sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
+        command = [*self.prefix, sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
         if config is not None:
             self.write(config)
         if (self.folder / "study.yaml").exists() and "--configfile" not in arguments:

@@ -1,0 +1,100 @@
+"""Two machines' records in one report, through a bucket."""
+
+import csv
+
+import pytest
+from storage.conftest import emulator  # noqa: F401
+from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told
+
+from whichdevice.records.store import read_record, write_record
+
+pytestmark = pytest.mark.slow
+
+STUDY = {
+    "study": "both",
+    "devices": {"cpu": {"kind": "cpu", "usd_per_hour": 3.0}},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 2, "breakdown": False, "retry_disturbed": False},
+    "workloads": {"matmul": {"batch_size": [64]}},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the machines live."""
+    return tmp_path_factory.mktemp("machines")
+
+
+@pytest.fixture(scope="module")
+def bucket(emulator, folder):  # noqa: F811
+    """The bucket between them."""
+    with bucket_at(emulator, folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def box(folder, bucket):
+    """A machine that measured and published under a study name of its own."""
+    project = machine(folder, "box")
+    project.write({**STUDY, "study": "box", "storage": {"bucket": bucket}})
+    done = project.snakemake("runs", timeout=900)
+    assert done.code == 0, done.out
+    for path in (project.folder / "results/box/runs").rglob("record.json"):
+        record = read_record(path)
+        other = record.machine.model_copy(update={"cpu": "Other CPU", "identity": "0123456789ab"})
+        write_record(record.model_copy(update={"machine": other}), path)
+    done = project.snakemake("publish", timeout=900)
+    assert done.code == 0, done.out
+    return project
+
+
+@pytest.fixture(scope="module")
+def laptop(folder, bucket, box):
+    """A machine that measured the same cells under the same device name."""
+    project = machine(folder, "laptop")
+    project.write({**STUDY, "devices": {"cpu": {"kind": "cpu"}}})
+    done = project.snakemake("runs", timeout=900)
+    assert done.code == 0, done.out
+    return project
+
+
+def rows(project, table: str) -> list[dict[str, str]]:
+    with (project.folder / f"results/both/tables/{table}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_name_for_two_machines_is_refused_with_the_rename_that_mends_it(laptop, bucket):
+    done = laptop.snakemake("report", "--config", f"merge={bucket}/box")
+    assert done.code != 0
+    assert "of another machine (Other CPU" in done.error
+    assert done.error.endswith(f"merge: [{{from: {bucket}/box, rename: {{cpu: cpu_2}}}}]")
+
+
+def test_renamed_they_stand_in_one_report_and_no_ratio_hides_that_there_are_two(laptop, box, bucket):
+    merge = f"merge=[{{from: {bucket}/box, rename: {{cpu: box}}}}]"
+    done = laptop.snakemake("report", "--config", merge, timeout=900)
+    assert done.code == 0, done.out
+    found = {row["run"]: row for row in rows(laptop, "runs")}
+    for repeat in (1, 2):
+        run = f"matmul/tensorflow-float32-b64/r{repeat}"
+        theirs = read_record(box.folder / f"results/box/runs/cpu/{run}/record.json")
+        row = found[f"box/{run}"]
+        assert (row["status"], row["cpu"], row["machine_id"]) == ("ok", "Other CPU", "0123456789ab")
+        assert float(row["throughput"]) == pytest.approx(theirs.steady.throughput, rel=1e-5)
+        assert found[f"cpu/{run}"]["status"] == "ok"
+    between = [row for row in rows(laptop, "speedups") if row["comparison"] == "device"]
+    assert [row["setting"].split(",")[0] for row in between] == ["2 machines"]
+    assert {row["device"] for row in rows(laptop, "costs")} == {"box"}  # its price came along
+    report = (laptop.folder / "results/both/report.html").read_text(encoding="utf-8")
+    assert "Other CPU" in report and bucket not in report
+    assert "Nothing to be done" in laptop.snakemake("report", "--config", merge).out
+    assert laptop.snakemake("-n", "all", "--config", merge).jobs["measure"] == 0
+
+
+def test_no_result_says_where_the_records_came_from(laptop, box, bucket):
+    assert told(laptop.folder / "results", USER, HOST, PROJECT, TOKEN, bucket) == []
+
+
+def test_what_is_no_longer_merged_leaves_the_tables(laptop):
+    done = laptop.snakemake("tables", timeout=900)
+    assert done.code == 0, done.out
+    assert {row["device"] for row in rows(laptop, "runs")} == {"cpu"}
