@@ -37,9 +37,10 @@ def test_any_other_fault_leaves_its_traceback_in_the_log_only(tmp_path: Path) ->
 
 
 def test_a_traceback_in_the_log_names_no_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "vqzuser"))
+    home = tmp_path / "vqzuser"
+    monkeypatch.setenv("HOME", str(home))
     with pytest.raises(SystemExit), job(tmp_path / "a.log"):
-        raise OSError(2, "No such file", str(tmp_path / "vqzuser" / "data" / "x.npy"))
+        raise OSError(2, "No such file", str(home / "data" / "x.npy"))
     text = (tmp_path / "a.log").read_text(encoding="utf-8")
     assert "~/data/x.npy" in text and "vqzuser" not in text
 
