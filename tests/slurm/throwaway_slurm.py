@@ -113,7 +113,7 @@ class ThrowawaySlurm:
         victim = self.daemons.pop(node)
         victim.kill()
         victim.wait()
-        for process in self._processes(node):
+        for process in self.processes(node):
             with contextlib.suppress(psutil.Error):
                 process.kill()
 
@@ -145,12 +145,12 @@ class ThrowawaySlurm:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        for process in self._processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _processes(self, node: str | None = None) -> list[psutil.Process]:
+    def processes(self, node: str | None = None) -> list[psutil.Process]:
         """What runs for this Slurm: its variables tell; of one node, if named. Those that watch jobs come first."""
         found = []
         for process in psutil.process_iter():
