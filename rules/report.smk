@@ -1,14 +1,22 @@
-# The report: one page that works offline, made of tables and figures.
+# The report: one page that works offline, and the same as Markdown, made of tables and figures.
 REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
-REPORT_FILES = [REPORT_FOLDER / name for name in ("template.html", "costs.html", "audit.html", "style.css")]
+REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
 
 
 rule page:
     input:
         tables=TABLES,
-        figures=rules.figures.input,
+        figures=rules.figures.output,
+        # Asked for with --config against=..., the comparison stands in the page too.
+        compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
-        report(f"{ROOT}/report.html", caption=f"{CAPTIONS}/report.rst", category="Report"),
+        report(
+            f"{ROOT}/report.html",
+            caption=f"{CAPTIONS}/report.rst",
+            category="Report",
+            labels={"page": "The whole study on one page"},
+        ),
+        f"{ROOT}/report.md",
     log:
         f"{ROOT}/logs/report.log",
     benchmark:

@@ -45,6 +45,22 @@ def _phrase(row: pd.Series) -> Phrase:
     return [f"{row['first']}, {row['second']}: {words} at every size"]
 
 
+def own_sizes(saturation: pd.DataFrame, best: pd.Series) -> list[Phrase]:
+    """Where no other device was compared: at which size this one is fastest, and from which on it is nearly so."""
+    same = pd.Series(True, saturation.index)
+    for name in ("device", "workload", "backend", "precision", "loop", "fraction"):
+        same &= (saturation[name] == best[name]).fillna(False)
+    return [_own(row) for _, row in saturation[same].head(1).iterrows()]
+
+
+def _own(row: pd.Series) -> Phrase:
+    size, near = (Number(float(row[name]), str(row[name])) for name in ("best_size", "near_size"))
+    if row["still_rising"]:
+        return ["fastest at ", size, ", the largest; still rising"]
+    nearly: Phrase = [] if near == size else [", within 5 % of it from ", near]
+    return ["fastest at ", size, *nearly]
+
+
 def _exact(text: str) -> Number:
     return Number(float(text), text)
 

@@ -127,6 +127,7 @@ def verdict_section(study: StudyResults) -> dict[str, Any]:
         "titles": {name: title.capitalize() for name, title in TITLES.items()},
         "per": {"fastest": "", "cheapest": PER, "frugal": PER},
         "kinds": {name: study.kind(name) for name in study.devices},
+        "alone": bool(rows) and all(row.choices["fastest"].state == ALONE for row in rows),
         "sized": any(row.changes for row in rows),
         "unpriced": _unknown(study, known),
     }

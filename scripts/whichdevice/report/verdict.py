@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.figures.results import StudyResults
-from whichdevice.report.changes import Phrase, changes
-from whichdevice.report.numbers import Estimate, cell_number, estimate, number
+from whichdevice.report.changes import Phrase, changes, own_sizes
+from whichdevice.report.numbers import Estimate, cell_number, estimate, number, seconds
 from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.cost_choices import JOULES, MORE, USD, WORK
@@ -53,6 +53,7 @@ class Row(NamedTuple):
     choices: dict[str, Choice]
     changes: list[Phrase]
     missing: list[str]
+    epoch: Estimate | None = None
 
 
 def board(study: StudyResults) -> list[Row]:
@@ -101,8 +102,20 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
         rows = fastest if quantity == SECONDS else _same_work(study.cost_choices, first, quantity)
         if not rows.empty:
             found[name] = _choice(study, rows, quantity)
-    told = [] if operation else changes(study.crossover, first, found["fastest"].devices[0])
-    return Row(str(first["workload"]), " · ".join(notes), operation, found, told, _missing(study, fastest))
+    best = fastest[fastest["device"] == fastest["lowest"]].iloc[0]
+    told = (
+        [] if operation else changes(study.crossover, first, str(best["device"])) or own_sizes(study.saturation, best)
+    )
+    epoch = estimate(_cell(study.summary, best), "epoch_time", seconds, n="n_ok")
+    return Row(
+        str(first["workload"]),
+        " · ".join(notes),
+        operation,
+        found,
+        [] if operation else told,
+        _missing(study, fastest),
+        epoch,
+    )
 
 
 def _same_work(choices: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:

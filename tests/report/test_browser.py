@@ -1,0 +1,212 @@
+"""The page in a real browser: opens from the file system, sorts, filters, changes views, is reachable and legible."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from report_page import write_page
+from synthetic_energy import metered
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.records.schema import Record
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-environment")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
+]
+PATIENCE = 120_000  # ms
+NASTY = "<script>alert(1)</script>"
+ROWS = "#cells-table > tbody > tr"
+VIEWS = {
+    "absolute": "Throughput", "relative": "Times the reference", "dollar": "Examples per dollar",
+    "joule": "Examples per joule", "cold": "First step", "trust": "Between processes",
+}  # fmt: skip
+
+
+def change(run: Run, record: Record) -> Record:
+    """A device and a workload whose names are programs; no path may hold such names, records may."""
+    if run.cell.workload == "fashion_cnn":
+        record.asked.workload = NASTY
+        record.machine.device_name = f"<img src=x onerror=alert(2)>{NASTY}"
+    return metered(record)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = synthetic.small_study(
+        devices={
+            "cpu": Device(kind="cpu", usd_per_hour=0.5), "gpu": Device(kind="gpu", usd_per_hour=2.0),
+            "tpu": Device(kind="tpu", replicas=8, hardware="TPU v2"),
+        },
+        workloads={
+            "mnist_cnn": Workload(batch_size=[16, 256, 1024], loop=["epoch", "fit"]),
+            "fashion_cnn": Workload(batch_size=[64]),
+        },
+        measure=Measure(repeats=3),
+    )  # fmt: skip
+    return write_page(study, tmp_path_factory.mktemp("browser") / "results", devices=["cpu", "gpu"], change=change)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser: Any, report: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The page, in a window of the test's size and colour scheme; any complaint of the browser fails the test."""
+    width, scheme = getattr(request, "param", (1440, "light"))
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(PATIENCE)
+    page, complaints = context.new_page(), []
+    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda each: complaints.append(each.url[:200]) if _fetched(each.url, report) else None)
+    page.goto(report.as_uri())
+    page.wait_for_selector("#cells-table_wrapper")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def _fetched(url: str, report: Path) -> bool:
+    return not url.startswith("data:") and url.split("#")[0] != report.as_uri()
+
+
+def column(page: Any, title: str) -> list[str]:
+    """The texts of a column's cells, of the rows shown."""
+    place = page.locator("#cells-table > thead th").all_inner_texts().index(title)
+    return [row.locator("td").nth(place).inner_text() for row in page.locator(ROWS).all()]
+
+
+def shown(page: Any) -> list[str]:
+    """The titles of the columns shown."""
+    return [title.strip() for title in page.locator("#cells-table > thead th").all_inner_texts()]
+
+
+def test_it_opens_from_the_file_system_without_a_network(opened: Any) -> None:
+    assert "is the fastest in" in opened.locator("#lead").inner_text()
+    assert len(opened.locator(ROWS).all()) > 20
+
+
+def test_names_that_are_programs_stay_text(opened: Any) -> None:
+    assert opened.get_by_text(NASTY).count() > 3
+    assert opened.locator("main script:not([type='application/json'])").count() == 0
+    assert opened.locator("img[src='x']").count() == 0
+
+
+def test_the_table_sorts_by_the_exact_number(opened: Any) -> None:
+    opened.get_by_role("searchbox").fill('mnist_cnn "3 of 3 ok"')
+    opened.get_by_role("button", name=re.compile("^Throughput")).first.press("Enter")
+    rising = [float(text) for text in orders(opened, "Throughput")]
+    assert rising == sorted(rising) and len(rising) == 12
+    opened.get_by_role("button", name=re.compile("^Throughput")).first.press("Enter")
+    assert [float(text) for text in orders(opened, "Throughput")] == rising[::-1]
+
+
+def orders(page: Any, title: str) -> list[str]:
+    """What the rows of a column are sorted by."""
+    place = shown(page).index(title)
+    return [row.locator("td").nth(place).get_attribute("data-order") or "" for row in page.locator(ROWS).all()]
+
+
+def test_the_table_filters_by_any_word_and_by_column(opened: Any) -> None:
+    opened.get_by_role("searchbox").fill("published")
+    assert set(column(opened, "Evidence")) == {"published"}
+    opened.get_by_role("searchbox").fill("")
+    opened.locator("#cells-table thead th", has_text="Device").get_by_role("button").last.press("Enter")
+    opened.locator(".dtcc-dropdown input").first.fill("gpu")
+    opened.wait_for_function("document.querySelectorAll('#cells-table > tbody > tr').length < 15")
+    assert all("gpu" in text.lower() for text in column(opened, "Device"))
+
+
+def test_each_view_shows_its_columns_and_no_other_ones(opened: Any) -> None:
+    opened.locator("input[name=view]").first.focus()
+    for place, (view, title) in enumerate(VIEWS.items()):
+        if place:
+            opened.keyboard.press("ArrowRight")
+        assert opened.locator("input[name=view]:checked").get_attribute("value") == view
+        titles = shown(opened)
+        assert title in titles and "Workload" in titles and "Status" in titles
+        assert not (set(VIEWS.values()) - {title}) & set(titles)
+
+
+def test_columns_can_be_hidden_and_shown(opened: Any) -> None:
+    opened.get_by_role("button", name="Columns").press("Enter")
+    opened.locator(".dt-button-collection button", has_text="Backend").press("Enter")
+    opened.keyboard.press("Escape")
+    assert "Backend" not in shown(opened)
+
+
+def test_strips_change_to_a_logarithmic_axis(opened: Any) -> None:
+    at = "getComputedStyle(document.querySelector('.strip'), '::after').left"
+    linear = opened.evaluate(at)
+    opened.get_by_label("Logarithmic strips").check()
+    assert opened.evaluate(at) != linear
+
+
+def test_what_was_not_measured_says_why_and_what_to_do(opened: Any) -> None:
+    opened.get_by_role("searchbox").fill("not measured: no tpu on this host; run: snakemake --cores 1 tpu")
+    assert set(column(opened, "Device")) == {"tpu"}
+
+
+def test_each_row_tells_how_to_measure_it_again(opened: Any, report: Path) -> None:
+    opened.get_by_role("button", name="Measure again: cpu · mnist_cnn · tensorflow-float32-b16", exact=True).press(
+        "Enter"
+    )
+    card = opened.locator(".card:popover-open")
+    assert "only={device: cpu, workload: mnist_cnn, backend: tensorflow" in card.inner_text()
+    address = card.get_by_role("link", name="r1").get_attribute("href")
+    assert (report.parent / address).is_file()
+    assert (report.parent / card.get_by_role("link", name="config.yaml").get_attribute("href")).is_file()
+    opened.keyboard.press("Escape")
+    assert opened.locator(".card:popover-open").count() == 0
+
+
+def test_all_controls_are_reached_by_the_tab_key(opened: Any) -> None:
+    opened.evaluate("document.querySelector('input[name=view]').scrollIntoView()")
+    opened.locator("input[name=view]:checked").focus()
+    reached = []
+    for _ in range(60):
+        opened.keyboard.press("Tab")
+        reached.append(opened.evaluate("document.activeElement.outerHTML.slice(0, 300)"))
+    for wanted in ("logarithmic", "buttons-colvis", "search", "dtcc-button", "dt-column-order", "popovertarget"):
+        assert any(wanted in each for each in reached), wanted
+
+
+@pytest.mark.parametrize("opened", [(1440, "light"), (1440, "dark"), (390, "light")], indirect=True)
+def test_no_rule_of_accessibility_is_broken(opened: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: make test-environment")
+    found = axe.Axe().run(opened)
+    told = [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in found.response["violations"]
+        for node in each["nodes"][:3]
+    ]
+    assert told == []
+
+
+@pytest.mark.parametrize("opened", [(390, "light"), (1440, "dark")], indirect=True)
+def test_the_page_is_never_wider_than_its_window(opened: Any) -> None:
+    for view in VIEWS:
+        opened.locator(f"input[value={view}]").check()
+        assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    opened.locator("button[popovertarget]").first.press("Enter")
+    assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_it_prints(opened: Any) -> None:
+    printed = opened.pdf(prefer_css_page_size=True, print_background=True)
+    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    assert 3 <= pages <= 40 and len(printed) > 20_000
