@@ -81,8 +81,8 @@ def flood(process: LoadProcess, body: Path, arguments: argparse.Namespace) -> in
     lost = arguments.requests - len(answers.latencies)
     found = latencies(arguments.clients, answers.latencies, answers.seconds)
     print(
-        f"{arguments.requests} requests from {arguments.clients} clients in {time.perf_counter() - began:.1f} s: {lost} "
-        f"lost; median {found.p50 * 1e3:.2f} ms, 99th percentile {found.p99 * 1e3:.2f} ms, "
+        f"{arguments.requests} requests from {arguments.clients} clients in {time.perf_counter() - began:.1f} s: "
+        f"{lost} lost; median {found.p50 * 1e3:.2f} ms, 99th percentile {found.p99 * 1e3:.2f} ms, "
         f"longest {found.longest * 1e3:.1f} ms{f' ({answers.reason})' if lost else ''}"
     )
     return lost
