@@ -1,22 +1,26 @@
-# One figure is one file of the package; changing it redraws that figure and measures nothing.
+# One figure is one file of the package; changing it redraws the figures and measures nothing. All in one job: reading the
+# tables and importing Matplotlib takes longer than drawing most of them.
 from whichdevice.figures.registry import figure_facts, figure_names
 
 
-rule figure:
+rule figures:
     input:
         tables=TABLES,
     output:
-        svg=report(
-            f"{ROOT}/figures/{{figure}}.svg",
-            caption=f"{CAPTIONS}/figure.rst",
-            category=lambda wildcards: figure_facts(wildcards.figure).category,
-            labels=lambda wildcards: {"figure": figure_facts(wildcards.figure).title},
-        ),
-        png=f"{ROOT}/figures/{{figure}}.png",
+        [
+            report(
+                f"{ROOT}/figures/{figure}.svg",
+                caption=f"{CAPTIONS}/figure.rst",
+                category=figure_facts(figure).category,
+                labels={"figure": figure_facts(figure).title, "shows": figure_facts(figure).caption},
+            )
+            for figure in figure_names()
+        ],
+        [f"{ROOT}/figures/{figure}.png" for figure in figure_names()],
     log:
-        f"{ROOT}/logs/figures/{{figure}}.log",
+        f"{ROOT}/logs/figures.log",
     benchmark:
-        f"{ROOT}/benchmarks/figures/{{figure}}.tsv"
+        f"{ROOT}/benchmarks/figures.tsv"
     conda:
         CPU_ENVIRONMENT
     threads: 1
@@ -25,12 +29,6 @@ rule figure:
     params:
         config=CONFIG,
         study=STUDY,
-        caption=lambda wildcards: figure_facts(wildcards.figure).caption,
-        code=lambda wildcards: code_hash("whichdevice.figures.registry", f"whichdevice.figures.{wildcards.figure}"),
+        code=[code_hash("whichdevice.figures.registry", f"whichdevice.figures.{figure}") for figure in figure_names()],
     script:
-        "../scripts/figure.py"
-
-
-rule figures:
-    input:
-        [f"{ROOT}/figures/{name}.{kind}" for kind in ("svg", "png") for name in figure_names()],
+        "../scripts/figures.py"

@@ -5,11 +5,15 @@ Listing figures and reading their captions imports no Matplotlib, so that the Sn
 
 import ast
 import importlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.figures.results import StudyResults
 
 INFRASTRUCTURE = {"__init__", "pareto", "registry", "results", "saving", "series", "style", "tiles"}
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
@@ -47,14 +51,27 @@ def figure_facts(name: str) -> Facts:
     return Facts(constants["TITLE"], constants["CAPTION"], constants["CATEGORY"])
 
 
-def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:
-    """Draw a figure from a study's tables into an SVG and a PNG file."""
-    facts = figure_facts(name)
-    from whichdevice.figures import saving, style
+def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> None:
+    """Draw these figures from a study's tables, read once, into <folder>/<name>.svg and .png."""
     from whichdevice.figures.results import StudyResults
 
-    module = importlib.import_module(f"{__package__}.{name}")
     study = StudyResults(config_path, tables_folder)
+    for name in names:
+        _draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
+
+
+def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:
+    """Draw a figure from a study's tables into an SVG and a PNG file."""
+    from whichdevice.figures.results import StudyResults
+
+    _draw(name, StudyResults(config_path, tables_folder), out_svg, out_png)
+
+
+def _draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None:
+    facts = figure_facts(name)
+    from whichdevice.figures import saving, style
+
+    module = importlib.import_module(f"{__package__}.{name}")
     with style.applied():
         figure = module.draw(study)
         style.finish(figure, facts.title, study)

@@ -1,17 +1,16 @@
-"""Draw one figure of a study from its tables."""
+"""Draw the figures of a study from its tables."""
 
 from pathlib import Path
 
-from whichdevice.figures.registry import draw
+from whichdevice.figures.registry import draw_all, figure_names
 from whichdevice.job import job
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]):
-        draw(
-            snakemake.wildcards.figure,
+        draw_all(
+            figure_names(),
             Path(snakemake.input.tables[0]).parent,
             Path(snakemake.params.config),
-            Path(snakemake.output.svg),
-            Path(snakemake.output.png),
+            Path(snakemake.output[0]).parent,
         )
