@@ -44,7 +44,7 @@ def try_on(
     backend: str, modules: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float, log: Path
 ) -> list[Tried]:
     """Try workloads one after the other in one process; one that hangs takes those after it along."""
-    requests = [_request(module, backend, precision, options) for module in modules]
+    requests = [request_for(module, backend, precision, options) for module in modules]
     found = [Tried() for _ in modules]
     phase = ["starting"]
 
@@ -118,7 +118,8 @@ def try_everywhere(
         return tried | ({topology: compiled.result()} if topology is not None else {})
 
 
-def _request(module: str, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
+def request_for(module: str, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
+    """A run of a small batch on this host's CPU."""
     chosen = workload_class(module)
     if not issubclass(chosen, TrainingWorkload):
         raise StudyError(f"{module}: no training workload; only those are tried")

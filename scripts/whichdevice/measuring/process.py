@@ -36,13 +36,14 @@ def main() -> int:
         began = time.monotonic()
         backend.initialise()
         emit.part("cold", {"initialise": time.monotonic() - began})
-        _run(backend, request, job, emit)
+        run_request(backend, request, job, emit)
 
     run_to_end(work, backend, request.module, emit)
     return 0
 
 
-def _run(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
+def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
+    """One run on a backend that has been started."""
     _tell_settings(backend, emit)
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})

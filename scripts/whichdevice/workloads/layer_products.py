@@ -99,7 +99,7 @@ def _multi_head(layer: Any, inputs: list[Shape], output: Shape) -> Products:
     fed = 0.0
     for part in layer._flatten_layers(include_self=False, recursive=False):
         places = sizes.get(part.name, length)
-        fed += 2.0 * places * sum(prod(kernel) for kernel in _kernels(part))
+        fed += 2.0 * places * prod(part.kernel.shape) if hasattr(part, "kernel") else 0.0
     scores = heads * length * seen
     saved = heads * (length * key_size + seen * (key_size + value_size) + length * value_size) + 2 * scores
     return Products(fed, 2.0 * scores * (key_size + value_size), saved)

@@ -1,0 +1,37 @@
+"""Measures every model file named on the command line in one process, and prints how each run ended, a line each."""
+
+import io
+import json
+import sys
+import tempfile
+from functools import partial
+
+from whichdevice.backends import backend_class
+from whichdevice.checking.check import request_for
+from whichdevice.measuring.ending import run_to_end
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.process import run_request
+
+MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
+
+
+def main() -> None:
+    """The ends, as a study would record them."""
+    name, *files = sys.argv[1:]
+    requests = [request_for(file, name, "float32", {}).model_copy(update={"batch_size": 32}) for file in files]
+    backend = backend_class(name)(requests[0], 1)
+    backend.start()
+    backend.initialise()
+    for request in requests:
+        stream = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder:
+            job = {"folder": folder, "memory_limit": MEMORY}
+            run_to_end(
+                partial(run_request, backend, request, job, Emitter(stream)), backend, request.module, Emitter(stream)
+            )
+        print(stream.getvalue().splitlines()[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
+    print(json.dumps({"event": "all"}))

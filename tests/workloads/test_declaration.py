@@ -1,0 +1,79 @@
+"""The constants of a model file are read without running it, and what is wrong with them is said in one line."""
+
+import pytest
+
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+from whichdevice.workloads.declaration import Array, is_model_file, read_declaration
+
+MODEL = "def model(options):\n    return None\n"
+
+
+def declared(tmp_path, text: str, model: str = MODEL):
+    path = tmp_path / "mine.py"
+    path.write_text(text + "\n" + model)
+    return read_declaration(path)
+
+
+def test_constants_may_stand_for_others_and_be_worked_out(tmp_path):
+    found = declared(
+        tmp_path, 'CLASSES = 5 * 2\nTARGET = {"shape": (), "dtype": "int32", "below": CLASSES}\nBATCH_SIZE = 2 * 64'
+    )
+    assert found.target == Array((), "int32", 10)
+    assert found.batch_size == 128
+    assert found.fault is None
+
+
+def test_nothing_of_the_file_runs(tmp_path):
+    found = declared(tmp_path, "BATCH_SIZE = 7\nimport sys\nsys.exit('ran')\nraise SystemExit")
+    assert found.batch_size == 7
+
+
+FAULTS = {
+    "BATCH_SIZE = len('x')": "BATCH_SIZE must be a plain value: it is read without running the file",
+    "BATCH_SIZE = -1": "BATCH_SIZE is -1; it must be a whole number above 0",
+    "EPOCHS = True": "EPOCHS is True; it must be a whole number above 0",
+    "LOSS = 3": "LOSS is 3; it must be str",
+    "BATCH_SIZE = 1 / 0": "BATCH_SIZE cannot be worked out: division by zero",
+    'INPUT = {"shape": 8}': "INPUT has shape 8; it must be a tuple of sizes of one example, without the batch",
+    'INPUT = {"shape": (8,), "dtype": "float64"}': "INPUT has dtype 'float64'; it must be one of float32, uint8, int32",
+    'INPUT = {"shape": (8,), "dtype": "int32"}': (
+        'INPUT holds whole numbers; add "below", e.g. "below": 10 for the classes 0 to 9'
+    ),
+    "INPUT = 'x'": 'INPUT must be like {"shape": (28, 28, 1), "dtype": "uint8"}; whole numbers also take "below"',
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_wrong_constant_is_named_with_its_line(tmp_path, text):
+    assert declared(tmp_path, text).fault == f"{FAULTS[text]} (line 1)"
+
+
+def test_a_misspelt_constant_gets_a_hint(tmp_path):
+    assert declared(tmp_path, "BATCHSIZE = 8").hints == ("BATCHSIZE is not used; did you mean BATCH_SIZE?",)
+
+
+def test_a_file_with_a_workload_class_is_no_model_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from whichdevice.workloads.matmul import Matmul\nclass Mine(Matmul):\n    pass\n")
+    assert not is_model_file(path)
+    path.write_text("import keras\nclass Mine(keras.layers.Layer):\n    pass\n")
+    assert is_model_file(path)
+
+
+def test_a_study_knows_batch_size_epochs_and_goal_without_importing_the_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "BATCH_SIZE = 12\nEPOCHS = 3\nGOAL = 0.9\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL
+    )
+    chosen = workload_class(str(path))
+    assert (chosen.recipe.batch_size, chosen.recipe.epochs, chosen.metric, chosen.unit) == (12, 3, "accuracy", "image")
+    assert chosen.recipe.target is not None and chosen.recipe.target.own
+    assert chosen(Options(batch_size=12)).dataset is None
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    path = tmp_path / "mine.py"
+    for size in (8, 16):
+        path.write_text(f"BATCH_SIZE = {size}\n" + MODEL + "#" * size)
+        assert workload_class(str(path)).recipe.batch_size == size
