@@ -16,6 +16,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 
 GIT_PATIENCE = 60.0  # seconds
+NOT_SHIPPED = ("tpu_vm", "run_on", "merge")  # the project that pays, and folders of this machine
 REPOSITORY = ("HEAD", "config", "packed-refs", "shallow", "objects")  # what a commit is made of
 NEVER = {".git", ".venv", ".snakemake", "results", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
@@ -92,7 +93,7 @@ def shipped_config(values: Mapping[str, Any], study: Study, bucket: str | None) 
             f"{local[0]} is read from files of this machine, which a TPU VM lacks: "
             "set storage.bucket, or data.source: tfds"
         )
-    kept = {key: value for key, value in values.items() if key not in ("tpu_vm", "run_on")}
+    kept = {key: value for key, value in values.items() if key not in NOT_SHIPPED}
     data = {**(kept.get("data") or {}), "sources": sources}
     return yaml.safe_dump({**kept, "data": data, "run_on": "auto"}, sort_keys=False, allow_unicode=True)
 
