@@ -51,7 +51,7 @@ rule publish:
         mem_mb=1000,
         runtime=60,
     params:
-        root=ROOT,
+        config=CONFIG,
         bucket=BUCKET,
         datasets=[str(Path(PLAN.dataset_json(name)).parent) for name in PLAN.datasets()],
     script:

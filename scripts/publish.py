@@ -11,7 +11,7 @@ from whichdevice.storage.region import region_warning
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
-        bucket, root = open_place(snakemake.params.bucket), Path(snakemake.params.root)
+        bucket, root = open_place(snakemake.params.bucket), Path(snakemake.params.config).parent
         if warning := region_warning(bucket):
             log.warning("%s", warning)
         for folder in map(Path, snakemake.params.datasets):

@@ -43,6 +43,17 @@ def test_it_goes_up_once_and_comes_back_equal(place, prepared, elsewhere):
     assert [path.name for path in elsewhere.parent.iterdir() if not path.name.endswith(".lock")] == ["standin"]
 
 
+def test_what_is_here_already_is_not_fetched_again(bucket, prepared, elsewhere, monkeypatch):
+    upload_dataset(prepared, bucket, "tiny", "standin")
+    fetch_dataset(bucket, "tiny", "standin", elsewhere, MADE_OF)
+    before = {path: path.stat().st_mtime_ns for path in elsewhere.iterdir()}
+    assert fetch_dataset(bucket, "tiny", "standin", elsewhere, MADE_OF)
+    assert {path: path.stat().st_mtime_ns for path in elsewhere.iterdir()} == before
+    (elsewhere / "labels.npy").write_bytes(b"damaged")
+    fetch_dataset(bucket, "tiny", "standin", elsewhere, MADE_OF)
+    assert load_dataset(elsewhere, verify=True)
+
+
 def test_what_is_not_there_or_made_otherwise_is_left_to_be_prepared(place, prepared, elsewhere):
     assert fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF) is None
     upload_dataset(prepared, place, "tiny", "standin")

@@ -48,7 +48,7 @@ def test_datasets_and_results_lie_in_the_bucket_as_in_the_results_folder(first, 
     there = set(open_place(f"{bucket}/team").listing())
     record = "tiny/runs/cpu/mnist_cnn/tensorflow-float32-b64-fraction=0.01/r1/record.json"
     assert {"datasets/mnist/standin/dataset.json", "tiny/config.yaml", "tiny/report.html", record} <= there
-    assert {"tiny/tables/runs.csv", "tiny/figures/comparison.svg"} <= there
+    assert {"tiny/tables/runs.csv", "tiny/figures/images_per_second.svg"} <= there
     for name in there:
         assert (first.folder / "results" / name).is_file()
 

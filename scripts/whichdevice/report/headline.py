@@ -100,7 +100,9 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
             reason = str(rows["reason"].iloc[0]).split("; ")[0]
             where = ", on a host that has one" if reason.startswith("no ") else ""
             yield Statement(f"Not measured: {device} ({reason}). To measure it{where}:", command, True)
-    waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(study.devices)]
+    elsewhere = [name for name, device in study.study.devices.items() if device.elsewhere]
+    here = [name for name in study.devices if name not in elsewhere]
+    waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(here)]
     for kind, rows in waiting.groupby("kind", sort=False):
         yield Statement(f"{len(rows)} runs on {kind} have no record yet.", f"snakemake --cores 1 {kind}", True)
 

@@ -51,6 +51,9 @@ def fetch_dataset(
     if (info.name, info.source) != (name, source) or not made_of.items() <= made.items():
         shutil.rmtree(aside, ignore_errors=True)
         return None
+    if _is_here(info, folder):
+        shutil.rmtree(aside)
+        return info
     if missing := [file for file in _files(info) if file not in listing]:
         raise StudyError(
             f"{place.told(missing[0])} is gone from the bucket; publish again from a machine that has the dataset, or "
@@ -66,6 +69,14 @@ def fetch_dataset(
         raise StudyError(
             f"{place.address} is damaged: its content differs from its checksums; upload it again"
         ) from None
+
+
+def _is_here(info: DatasetInfo, folder: Path) -> bool:
+    """Whether the very same dataset lies in `folder` already, undamaged."""
+    try:
+        return (folder / INFO).is_file() and load_dataset(folder, verify=True).info == info
+    except StudyError:
+        return False
 
 
 def _files(info: DatasetInfo) -> list[str]:
