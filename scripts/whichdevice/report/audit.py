@@ -44,7 +44,7 @@ WORDS = {
 
 
 def _sentence(row: pd.Series) -> str:
-    return f"{_what(row)} on {row['published_device']}, {_value(row)}: {row['why']}."
+    return f"{_what(row)} on {row['published_device']}: {row['why']}."
 
 
 def _row(row: pd.Series) -> dict[str, Any]:
