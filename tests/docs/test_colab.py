@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from workflow.conftest import copy_project
 
 from whichdevice.records.schema import Record
 
@@ -16,15 +15,6 @@ SETTINGS = {
     "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
-
-
-def few_figures(folder: Path) -> Path:
-    """The project with two figures, as each takes seconds."""
-    copy_project(folder)
-    for file in (folder / "scripts/whichdevice/figures").glob("*.py"):
-        if "\nTITLE = " in file.read_text(encoding="utf-8") and file.stem not in ("matmul_tflops", "comparison"):
-            file.unlink()
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +26,7 @@ def executed(tmp_path_factory, project_root):
     nbformat.validate(notebook)
     environment = {
         **os.environ,
-        "WHICHDEVICE_PROJECT": str(few_figures(home / "fetched")),
+        "WHICHDEVICE_PROJECT": str(project_root),
         "WHICHDEVICE_SETTINGS": json.dumps(SETTINGS),
         "CUDA_VISIBLE_DEVICES": "",  # on the CPU, whatever this machine has
         "IPYTHONDIR": str(home / "ipython"),

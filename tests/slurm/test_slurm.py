@@ -52,11 +52,16 @@ def test_each_device_is_measured_in_its_partition(whole):
     assert measured_at(whole.jobs) == {"at_cpu": ("cpu", "cpu"), "at_gpu": ("gpu", "gpu"), "at_tpu": ("tpu", "tpu")}
 
 
-def test_the_study_ends_with_all_its_records_and_tables(project, whole):
+def test_tables_figures_and_page_share_a_job(whole):
+    assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing"]
+
+
+def test_the_study_ends_with_all_its_records_and_its_report(project, whole):
     assert "All 3 runs are ok." in whole.said
     root = project.folder / "results/whole"
     assert {read_record(path).status for path in root.glob("runs/**/record.json")} == {"ok"}
     assert len((root / "tables/runs.csv").read_text().splitlines()) == 4
+    assert (root / "report.html").is_file()
 
 
 def test_a_cancelled_job_runs_again(project, disturbed):
