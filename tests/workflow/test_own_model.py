@@ -1,0 +1,73 @@
+"""The documentation's model file goes from nothing to tables with a TPU column, beside files that are broken."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
+STUDY = {
+    "study": "own",
+    "measure": {"seconds": 0.2, "min_steps": 2, "repeats": 1, "retry_disturbed": False, "breakdown": False},
+    "train": {"epochs": 1},
+    "devices": {"cpu": {"kind": "cpu"}},
+    "compile": {"topologies": ["v5e-1x1"], "workload": ["mine"]},
+    "workloads": {
+        "error_at_import": {"module": "broken/error_at_import.py", "backend": "jax"},
+        "nan_loss": {"module": "broken/nan_loss.py", "backend": "jax"},
+        "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows(project) -> dict[str, dict[str, str]]:
+    """One row of table `runs` for each workload."""
+    shutil.copytree(BROKEN, project.folder / "broken")
+    outcome = project.snakemake("tables", config=STUDY, timeout=900)
+    assert outcome.code == 0, outcome.out
+    with (project.folder / "results/own/tables/runs.csv").open(encoding="utf-8") as file:
+        return {row["workload"]: row for row in csv.DictReader(file)}
+
+
+def test_the_example_is_short(project):
+    assert len((project.folder / "docs/examples/my_model.py").read_text().splitlines()) < 30
+
+
+def test_a_file_of_ones_own_is_measured_like_any_workload(rows):
+    row = rows["mine"]
+    assert row["status"] == "ok"
+    assert float(row["flops_per_step"]) > 0 and float(row["throughput"]) > 0
+    assert (row["unit"], row["source"], row["learned_epochs"]) == ("image", "generated", "1")
+
+
+def test_what_the_file_is_told_by_the_config_reaches_it(project, rows):
+    record = json.loads(next((project.folder / "results/own/runs/cpu/mine").rglob("record.json")).read_text())
+    assert record["asked"]["options"] == {"width": 4}
+    assert record["workload"]["parameters"] == 4 * (27 + 1) + 15 * 15 * 4 * 10 + 10
+
+
+def test_broken_files_are_records_and_the_others_finish(rows):
+    for name, words in (("error_at_import", "ZeroDivisionError"), ("nan_loss", "the loss is nan at the first step")):
+        assert rows[name]["status"] == "failed"
+        assert words in rows[name]["reason"]
+
+
+def test_it_gets_a_tpu_column(project, rows):
+    with (project.folder / "results/own/tables/compiled.csv").open(encoding="utf-8") as file:
+        compiled = list(csv.DictReader(file))
+    assert [row["workload"] for row in compiled] == ["mine"]
+    if compiled[0]["status"] == "unavailable":
+        pytest.skip(compiled[0]["reason"])
+    assert compiled[0]["status"] == "ok"
+
+
+def test_an_edited_file_is_measured_again_and_nothing_else(project, rows):
+    project.edit("docs/examples/my_model.py", "Adam(1e-3)", "Adam(2e-3)")
+    planned = project.snakemake("runs", "-n", config=STUDY)
+    project.edit("docs/examples/my_model.py", "Adam(2e-3)", "Adam(1e-3)")
+    assert planned.jobs["measure"] == 1, planned.out
