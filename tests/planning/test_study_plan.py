@@ -213,7 +213,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     calls = Calls()
 
-    def decide(names: Any, data: Any, root: Path) -> dict[str, str]:
+    def decide(names: Any, data: Any, root: Path, in_bucket: Any) -> dict[str, str]:
         calls.append(list(names))
         return {name: data.source if data.source != "auto" else calls.found for name in names}
 
