@@ -30,11 +30,8 @@ def draw(study: StudyResults) -> Figure:
     """A row for each workload and device that served."""
     cells = study.serving
     if cells.empty:
-        return style.empty(
-            study,
-            "No prediction service was measured: no workload of this study has module serve.",
-            "see docs/serving.md",
-        )
+        text = "No prediction service was measured: no workload of this study has module serve (docs/serving.md)."
+        return style.empty(study, text)
     groups = list(cells.groupby(["workload", "device"], sort=False))
     shown = groups[:MOST_ROWS]
     figure = style.new_figure(9.0, 1.2 + 3.3 * len(shown))
