@@ -92,19 +92,3 @@ def test_the_command_serves_what_was_exported_until_ctrl_c(study, project):
     assert process.returncode == 0, rest
     assert rest.splitlines()[-1] == "Stopped."
     assert "Traceback" not in rest
-
-
-def test_what_cannot_be_served_or_exported_is_said_before_anything_runs(study, project):
-    def error(**workload) -> str:
-        project.write({**STUDY, "workloads": {"mnist_cnn": STUDY["workloads"]["mnist_cnn"], "mine": workload}})
-        return project.snakemake("-n", "runs").error
-
-    try:
-        assert "module serve needs one" in error(module="serve")
-        assert "other modules none" in error(module="mnist_official", model="mnist_cnn")
-        assert "workloads.mine.model: no mnist_cn" in error(module="serve", model="mnist_cn")
-        assert "matmul is a single operation" in error(module="serve", model="matmul")
-        assert "served by TensorFlow alone" in error(module="serve", model="mnist_cnn", backend="jax")
-        assert "workloads.mine.export: it learns nothing" in error(module="mnist_official", export=True, epochs=0)
-    finally:
-        project.write(STUDY)

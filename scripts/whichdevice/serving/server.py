@@ -15,6 +15,7 @@ from whichdevice.errors import StudyError
 
 HOST = "127.0.0.1"
 START_SECONDS = 30.0
+BACKLOG = 2048  # connections that may wait, as uvicorn has it
 LARGEST_HEAD = 65_536  # bytes
 GOODBYE_SECONDS = 10  # for requests that are being answered when the server is stopped
 
@@ -58,6 +59,7 @@ def bound_socket(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen(BACKLOG)  # from here on a client waits rather than being refused
     except (OSError, OverflowError) as error:
         listener.close()
         why = getattr(error, "strerror", None) or error
