@@ -4,6 +4,12 @@ from whichdevice.planning.elsewhere import require_bucket
 BUCKET = PLAN.call.storage.bucket
 
 
+# Where Snakemake was started: a cluster's nodes may reach no network.
+localrules:
+    upload_dataset,
+    publish,
+
+
 rule upload_dataset:
     input:
         info=f"{DATASETS}/{{name}}/{{source}}/dataset.json",
@@ -30,7 +36,12 @@ rule upload_dataset:
 
 rule uploads:
     input:
-        [f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json" for name in PLAN.datasets() if BUCKET],
+        # Where a bucket carries all files anyhow, the datasets are there.
+        [
+            f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json"
+            for name in PLAN.datasets()
+            if BUCKET and not DEFAULT_STORAGE
+        ],
 
 
 # No output: what lies in the bucket is looked at each time, and only what differs is sent.
