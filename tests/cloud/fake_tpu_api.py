@@ -5,17 +5,16 @@ is being made may be deleted, are this stand-in's own; it takes the harder answe
 """
 
 import itertools
-import json
 import re
-import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+
+from cloud.fake_tpu_server import RefusedError, serve
+from cloud.google_errors import NO_CAPACITY
 
 STATES = {"CREATING": 1, "READY": 2, "DELETING": 5, "PREEMPTED": 11, "TERMINATED": 12}  # Node.State
 QUEUE_STATES = {"CREATING": 1, "ACCEPTED": 2, "PROVISIONING": 3, "FAILED": 4, "DELETING": 5, "ACTIVE": 6}
@@ -23,25 +22,7 @@ QUEUE_STATES |= {"SUSPENDING": 7, "SUSPENDED": 8, "WAITING_FOR_RESOURCES": 9}  #
 TYPE = "type.googleapis.com/google.cloud.tpu.v2."
 RESOURCE = re.compile(r"(projects/[^/]+/locations/([^/]+))/(nodes|queuedResources|operations)(?:/([^/:]+))?(:\w+)?")
 
-DENIED = (
-    403,
-    "PERMISSION_DENIED",
-    "Permission 'tpu.nodes.create' denied on 'projects/rent-a-tpu/locations/us-central1-b'",
-)
-DISABLED = 403, "PERMISSION_DENIED", "Cloud TPU API has not been used in project 123 before or it is disabled."
-QUOTA = (
-    429,
-    "RESOURCE_EXHAUSTED",
-    ("Quota limit 'TPUV2sPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-central1-b."),
-)
-BUSY = 503, "UNAVAILABLE", "The service is currently unavailable."
-NO_CAPACITY = 8, 'There is no more capacity in the zone "us-central1-b"; you can try in another zone'
-INTERNAL = 13, "an internal error has occurred"
 BAD_STATE = 400, "FAILED_PRECONDITION", "Cloud TPU received a bad request. the resource is in state {}"
-
-
-class RefusedError(Exception):
-    """The request ends with an error."""
 
 
 @dataclass
@@ -70,10 +51,7 @@ class FakeTpuApi:
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        handler = type("Handler", (_Handler,), {"api": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self._server = serve(self)
 
     @property
     def address(self) -> str:
@@ -258,46 +236,6 @@ class FakeTpuApi:
         timer = threading.Timer(seconds, act)
         timer.daemon = True
         timer.start()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    api: FakeTpuApi
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing."""
-
-    def _handle(self) -> None:
-        address = urlsplit(self.path)
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length) or b"{}")
-        try:
-            if address.path.startswith("/test/"):
-                code, told = 200, self.api.act(address.path.removeprefix("/test/"))
-            elif address.path.endswith("/token"):
-                code, told = 200, {"access_token": "a-token", "expires_in": 3599, "token_type": "Bearer"}
-            elif address.path.endswith(":testIamPermissions"):
-                code, told = 200, {"permissions": [one for one in body["permissions"] if one in self.api.permissions]}
-            else:
-                code, told = (
-                    200,
-                    self.api.answer(self.command, address.path.removeprefix("/v2/"), parse_qs(address.query), body),
-                )
-        except RefusedError as refused:
-            code, status, message = refused.args
-            told = {"error": {"code": code, "status": status, "message": message}}
-        except ConnectionAbortedError:
-            self.close_connection = True
-            self.connection.shutdown(socket.SHUT_RDWR)
-            return
-        content = json.dumps(told).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = do_DELETE = _handle  # noqa: N815
 
 
 def _now() -> str:

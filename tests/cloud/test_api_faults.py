@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from cloud import fake_tpu_api as google
-from cloud.conftest import Cloud
+from cloud import google_errors as google
+from cloud.stage import Cloud
 
 from whichdevice.cloud import machine, remote_run
 

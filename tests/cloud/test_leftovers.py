@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cloud.conftest import Cloud
+from cloud.stage import Cloud
 
 from whichdevice.cloud import ssh
 from whichdevice.cloud.leftovers import leftovers, table

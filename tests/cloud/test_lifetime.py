@@ -4,7 +4,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from cloud.conftest import Cloud
+from cloud.stage import Cloud
 
 from whichdevice.cloud.lifetime import startup_script
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cloud.conftest import Cloud
+from cloud.stage import Cloud
 
 from whichdevice.cloud import bring_back, remote_run
 from whichdevice.records.store import read_record

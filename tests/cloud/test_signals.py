@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from cloud.conftest import Cloud
+from cloud.stage import Cloud
 
 
 def send(number: int) -> Callable[[], None]:

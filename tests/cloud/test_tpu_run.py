@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import synthetic
 import yaml
-from cloud.conftest import CONFIG, Cloud
+from cloud.stage import CONFIG, Cloud
 
 from whichdevice.config.model import Study
 from whichdevice.records.store import write_record

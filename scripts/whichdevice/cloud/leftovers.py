@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from whichdevice.cloud.accelerators import accelerator
-from whichdevice.cloud.api_errors import UnreachableError
 from whichdevice.cloud.keys import Keys
 from whichdevice.cloud.machine import DELETE_SECONDS, Say, by_hand
 from whichdevice.cloud.order import PREFIX, labels_of
@@ -63,27 +62,26 @@ class Removal:
 
     def remove(self, found: list[Alive]) -> None:
         """Raises StudyError that names what is still there after the time for it."""
-        left = sorted(found, key=lambda one: not one.queued)
+        left = list(found)
         told: set[str] = set()
 
         def gone() -> bool:
-            for one in list(left):
+            requests = {one.name for one in left if one.queued}
+            for one in [one for one in left if one.request not in requests]:  # a request takes its machine along
                 try:
-                    if self._exists(one):
+                    state = self.api.state(one.path)
+                    if state not in (None, "DELETING"):
                         self.api.delete(one.path)
-                        continue
                 except StudyError as error:
-                    if str(error) not in told and not isinstance(error, UnreachableError):
+                    if str(error) not in told:
                         self.say(f"{error} (trying again)")
                     told.add(str(error))
                     continue
-                left.remove(one)
-                Keys(one.name).forget()
-                self.say(f"{one.name} is deleted.")
+                if state is None:
+                    left.remove(one)
+                    Keys(one.name).forget()
+                    self.say(f"{one.name} is deleted.")
             return not left
 
         if not self.stopping.until(gone, DELETE_SECONDS):
             raise StudyError(f"{left[0].name} COULD NOT BE DELETED and may cost money: {by_hand(left[0].path)}")
-
-    def _exists(self, one: Alive) -> bool:
-        return (self.api.queued_resource(one.path) if one.queued else self.api.node(one.path)) is not None

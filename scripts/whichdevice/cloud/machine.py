@@ -139,7 +139,7 @@ class Machine:
 
         def gone() -> bool:
             try:
-                states = {path: state for path in reversed(paths) if (state := self._state(path)) is not None}
+                states = {path: state for path in reversed(paths) if (state := self.api.state(path)) is not None}
                 for path in [path for path, state in states.items() if state != "DELETING"][:1]:
                     self.api.delete(path)  # the request first: it takes its machine along
             except StudyError as error:
@@ -152,13 +152,6 @@ class Machine:
 
         if not self.stopping.until(gone, DELETE_SECONDS):
             raise StudyError(f"{self.order.name} COULD NOT BE DELETED and may cost money: {by_hand(self.path)}")
-
-    def _state(self, path: str) -> str | None:
-        if "/queuedResources/" in path:
-            request = self.api.queued_resource(path)
-            return None if request is None else str(request.state.state.name)
-        node = self.api.node(path)
-        return None if node is None else str(node.state.name)
 
     def _is_made_or_refused(self) -> bool:
         """Whether nothing can come of the request any more."""

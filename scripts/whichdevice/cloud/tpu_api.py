@@ -104,6 +104,14 @@ class TpuApi:
         """The queued request, or None if there is none."""
         return self._get(lambda: self.client.get_queued_resource(name=path, timeout=PATIENCE), path)
 
+    def state(self, path: str) -> str | None:
+        """The state of a machine or a queued request; None if there is none."""
+        if "/queuedResources/" in path:
+            request = self.queued_resource(path)
+            return None if request is None else str(request.state.state.name)
+        node = self.node(path)
+        return None if node is None else str(node.state.name)
+
     def _get(self, call: Callable[[], Any], path: str) -> Any:
         from google.api_core.exceptions import NotFound
 
