@@ -14,15 +14,18 @@ from types import ModuleType
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Workload
 from whichdevice.workloads.declaration import is_model_file
-from whichdevice.workloads.model_file import model_file_class, told
+from whichdevice.workloads.file_errors import told
+from whichdevice.workloads.model_file import model_file_class
 
 INFRASTRUCTURE = {
     "__init__",
     "base",
     "batch_order",
+    "constants",
     "costs",
     "declaration",
     "decoder_layers",
+    "file_errors",
     "generated_data",
     "given_data",
     "image_classifier",
@@ -33,6 +36,7 @@ INFRASTRUCTURE = {
     "model_file",
     "model_shapes",
     "named_losses",
+    "operation_products",
     "traced_products",
 }
 

@@ -4,21 +4,14 @@ A mistake in the file is no error here: the study goes on, and the runs of this 
 """
 
 import ast
-import operator
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from whichdevice.workloads.constants import FaultError, constants
+
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
-ARITHMETIC = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-}
 
 
 @dataclass(frozen=True)
@@ -66,10 +59,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 DTYPES = ("float32", "uint8", "int32")
 
 
-class FaultError(ValueError):
-    """What is wrong with a constant, in words."""
-
-
 def is_model_file(path: Path) -> bool:
     """Whether a file is of the simple form: it has a function `model`, or no class made from one of the project's."""
     tree = _parsed(path)
@@ -93,13 +82,13 @@ def read_declaration(path: Path) -> Declaration:
     functions = frozenset(name for node in tree.body for name in _defined(node) if name in FUNCTIONS)
     faults: list[str] = []
     given: dict[str, Any] = {}
-    for name, value, line in _constants(tree):
+    for name, value, line in constants(tree):
         if name in CONSTANTS and value is not None:
             try:
                 given[CONSTANTS[name]] = _checked(CONSTANTS[name], value)
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
-    names = [name for name, _, _ in _constants(tree)]
+    names = [name for name, _, _ in constants(tree)]
     if "model" not in functions:
         faults.insert(0, "it defines no function model(options) that returns a Keras model")
     return Declaration(functions=functions, fault=faults[0] if faults else None, hints=_hints(names), **given)
@@ -125,57 +114,6 @@ def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.Assign):
         return [target.id for target in node.targets if isinstance(target, ast.Name)]
     return []
-
-
-def _constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
-    """(name, value, line) of each assignment to a name in capitals; the value is a FaultError where it is not plain."""
-    known: dict[str, Any] = {}
-    found = []
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            target, written = node.targets[0].id, node.value
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            target, written = node.target.id, node.value
-        else:
-            continue
-        try:
-            known[target] = _value(written, known)
-        except FaultError as error:
-            known[target] = error
-        if target.isupper():
-            found.append((target, known[target], node.lineno))
-    return found
-
-
-def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
-    """A literal, an earlier constant, or arithmetic on them."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_value(each, known) for each in node.elts)
-    if isinstance(node, ast.Dict):
-        return {
-            _value(key, known): _value(value, known) for key, value in zip(node.keys, node.values, strict=True) if key
-        }
-    if isinstance(node, ast.Name) and node.id in known:
-        if isinstance(known[node.id], FaultError):
-            raise known[node.id]
-        return known[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(_value(node.operand, known))
-    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        left, right = (_number(_value(side, known)) for side in (node.left, node.right))
-        try:
-            return ARITHMETIC[type(node.op)](left, right)
-        except ArithmeticError as error:
-            raise FaultError(f"cannot be worked out: {error}") from error
-    raise FaultError("must be a plain value: it is read without running the file")
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FaultError("must be a plain value: it is read without running the file")
-    return value
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -56,7 +56,7 @@ def _dense(layer: Any, inputs: list[Shape], output: Shape) -> Products:
 
 
 def _einsum_dense(layer: Any, inputs: list[Shape], output: Shape) -> Products:
-    from whichdevice.workloads.traced_products import einsum_operations
+    from whichdevice.workloads.operation_products import einsum_operations
 
     return Products(einsum_operations(layer.equation, [[1, *inputs[0]], list(layer.kernel.shape)]))
 

@@ -5,7 +5,6 @@ wrong in it then is a StudyError in one line.
 """
 
 import inspect
-import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,15 +17,14 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
 from whichdevice.workloads.declaration import Declaration, read_declaration
+from whichdevice.workloads.file_errors import lacks_memory, told
 from whichdevice.workloads.generated_data import generate
 from whichdevice.workloads.given_data import Pair, pairs_of
 from whichdevice.workloads.model_shapes import check_data, check_declared, check_model
 from whichdevice.workloads.named_losses import named_loss, named_metric
 
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
-NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
 SEED = 1
-COLOURS = re.compile(r"\x1b\[\d+m")
 
 
 def model_file_class(module: str, path: Path, load: Callable[[], ModuleType]) -> "type[ModelFile]":
@@ -178,27 +176,13 @@ class ModelFile(TrainingWorkload):
         except StudyError:
             raise
         except Exception as error:
-            if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
+            if lacks_memory(error):
                 raise
             traceback.print_exc()  # for the run's log
             import keras
 
             backend = keras.backend.backend()
             raise StudyError(f"{self.path.name}: {part} fails on {backend}: {told(error, self.path)}") from error
-
-
-def told(error: BaseException, path: Path) -> str:
-    """An error's type and message in one line, with the last line of the file that it passed."""
-    lines = [line.strip() for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
-    for number, line in enumerate(lines[:-1]):
-        if line.endswith("Error encountered:"):  # Keras puts the cause below its own words
-            lines = lines[number + 1 :]
-            break
-    message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [frame.lineno for frame in frames if Path(frame.filename).name == path.name]
-    place = f" (line {places[-1]})" if places else ""
-    return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
 
 
 def _split(pair: Pair) -> Split:

@@ -12,6 +12,7 @@ from math import prod
 from types import FunctionType, ModuleType
 from typing import Any
 
+from whichdevice.workloads import operation_products as of
 from whichdevice.workloads.layer_products import SAVED_PER_RECURRENT_UNIT, Products, is_keras_own, layer_products
 
 FRAMEWORKS = ("jax", "tensorflow", "torch")
@@ -79,22 +80,27 @@ def _counting(counter: Counter) -> Iterator[None]:
         return call
 
     numpy: dict[str, Flops] = {
-        "matmul": _matmul,
-        "einsum": _einsum,
-        "dot": _contracted,
-        "tensordot": _contracted,
-        "inner": _contracted,
+        "matmul": of.matmul,
+        "einsum": of.einsum,
+        "dot": of.contracted,
+        "tensordot": of.contracted,
+        "inner": of.contracted,
     }
-    convolutions: dict[str, Flops] = {
-        "conv": _convolution,
-        "depthwise_conv": _convolution,
-        "conv_transpose": _conv_transposed,
+    networks: dict[str, Flops] = {
+        "conv": of.convolution,
+        "depthwise_conv": of.convolution,
+        "conv_transpose": of.transposed_convolution,
+        "separable_conv": of.separable_convolution,
+        "dot_product_attention": of.attention,
     }
     with ExitStack() as stack:
         for module, makers in (
             (backend.numpy, {name: product(flops) for name, flops in numpy.items()}),
-            (backend.nn, {name: product(flops) for name, flops in convolutions.items()}),
-            (backend.nn, {"separable_conv": product(_separable), "dot_product_attention": product(_attention)}),
+            (backend.nn, {name: product(flops) for name, flops in networks.items()}),
+            (
+                backend.nn,
+                {"separable_conv": product(of.separable_convolution), "dot_product_attention": product(of.attention)},
+            ),
             (backend.core, dict.fromkeys(LOOPS, loop)),
             (backend, dict.fromkeys(("rnn",), loop)),
             (keras.layers.Layer, {"__call__": lambda own: _layer_call(own, counter)}),
@@ -159,55 +165,3 @@ def _calls_framework(function: FunctionType) -> bool:
         if name in FRAMEWORKS or str(origin).split(".")[0] in FRAMEWORKS:
             return True
     return False
-
-
-def einsum_operations(equation: str, shapes: Sequence[Sequence[int]]) -> float:
-    """Two operations for each combination of all indices; `...` stands for leading axes of the first factor."""
-    sides = equation.replace(" ", "").split("->")[0].split(",")
-    sizes: dict[str, int] = {}
-    leading = 1
-    for labels, shape in zip(sides, shapes, strict=True):
-        head, dots, tail = labels.partition("...")
-        spread = len(shape) - len(head) - len(tail) if dots else 0
-        leading = max(leading, prod(shape[len(head) : len(head) + spread]))
-        sizes |= dict(zip(head, shape, strict=False))
-        sizes |= dict(zip(tail, shape[len(head) + spread :], strict=False))
-    return (2.0 if len(sides) > 1 else 0.0) * leading * prod(sizes.values())
-
-
-def _matmul(out: Any, x1: Any, x2: Any, *_: Any) -> float:
-    return 2.0 * prod(out.shape) * x1.shape[-1]
-
-
-def _einsum(out: Any, equation: str, *factors: Any, **_: Any) -> float:
-    return einsum_operations(equation, [factor.shape for factor in factors])
-
-
-def _contracted(out: Any, x1: Any, x2: Any, *_: Any, **__: Any) -> float:
-    """Contracted sizes k appear in both factors and not in the result: |x1|·|x2| = |out|·k²."""
-    size = prod(out.shape)
-    return 2.0 * size * (prod(x1.shape) * prod(x2.shape) / size) ** 0.5 if size else 0.0
-
-
-def _places(shape: Any, kernel: Any, data_format: str | None) -> int:
-    sizes = list(shape)[1:]
-    return prod(sizes[1:] if data_format == "channels_first" else sizes[:-1])
-
-
-def _convolution(out: Any, inputs: Any, kernel: Any, *_: Any, data_format: str | None = None, **__: Any) -> float:
-    return 2.0 * _places(out.shape, kernel, data_format) * prod(kernel.shape)
-
-
-def _conv_transposed(out: Any, inputs: Any, kernel: Any, *_: Any, data_format: str | None = None, **__: Any) -> float:
-    return 2.0 * _places(inputs.shape, kernel, data_format) * prod(kernel.shape)
-
-
-def _separable(out: Any, inputs: Any, depthwise: Any, pointwise: Any, *_: Any, **keywords: Any) -> float:
-    places = _places(out.shape, depthwise, keywords.get("data_format"))
-    return 2.0 * places * (prod(depthwise.shape) + prod(pointwise.shape))
-
-
-def _attention(out: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> float:
-    """Scores and mixture over [batch, length, heads, size], every place with every other, masked or not."""
-    batch, length, heads, size = query.shape
-    return 2.0 * batch * heads * length * key.shape[1] * (size + value.shape[-1])
