@@ -1,4 +1,4 @@
-"""How Google's Cloud TPU API refuses: a request by HTTP status, status and message; an operation by code and message."""
+"""How the Cloud TPU API refuses: a request by HTTP status, status and message; an operation by code and message."""
 
 DENIED = (
     403,
