@@ -92,6 +92,14 @@ def test_what_did_not_change_is_not_read_again(working_folder, other, monkeypatc
     assert sum(before[each.path] != each.path.stat().st_mtime_ns for each in found.runs.values()) == 1
 
 
+def test_a_record_that_its_source_no_longer_has_leaves(working_folder, other):
+    merged({"from": "other", "rename": {"cpu": "laptop"}})
+    sorted((other / "runs").rglob("record.json"))[0].unlink()
+    _, found = merged({"from": "other", "rename": {"cpu": "laptop"}})
+    assert len(found.runs) == 3
+    assert set(Path("results/small/merged").rglob("record.json")) == {each.path for each in found.runs.values()}
+
+
 def test_without_refreshing_nothing_is_asked_of_the_source(working_folder, other):
     call = load_study({**CONFIG, "merge": [{"from": "other", "rename": {"cpu": "laptop"}}]})
     runs = set(merge_records(call).runs)
