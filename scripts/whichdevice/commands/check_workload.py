@@ -39,8 +39,9 @@ def run(args: argparse.Namespace) -> int:
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
     backends = args.backend or installed_backends()
+    options = _options(args.option)
     print(f"Trying {args.module} on {', '.join(backends)}: up to {args.seconds:g} s ...", file=sys.stderr)
-    tried = try_everywhere(args.module, backends, args.precision, topology, _options(args.option), args.seconds)
+    tried = try_everywhere(args.module, backends, args.precision, topology, options, args.seconds)
     for line in findings(args.module, tried, topology, hints):
         print(line)
     worked = [name for name in backends if tried[name].status == "ok"]

@@ -1,0 +1,71 @@
+"""What trying a file showed is told in plain lines."""
+
+from typing import Any
+
+import pytest
+
+from whichdevice.checking.check import Tried
+from whichdevice.checking.findings import findings
+
+FACTS: dict[str, Any] = {
+    "input_shape": [64, 32, 32, 3],
+    "target_shape": [64, 10],
+    "parameters": 72906,
+    "training_examples": 1024,
+    "validation_examples": 128,
+    "flops_counted": "layer by layer",
+    "estimated_memory": 9.2e8,
+}
+MODEL = {"kind": "Sequential", "input": "uint8", "forward_flops": 1.7e6, "training_flops": 3.5e6}
+RANGE = {"low": 0.01, "high": 0.02}
+COMPILED = {"memory_needed": 2**30, "hbm_available": 15.75 * 2**30}
+
+
+def tried(*losses: float | None) -> Tried:
+    return Tried("ok", None, {"workload": FACTS, "model": MODEL, "losses": {"of_steps": list(losses)}})
+
+
+def lines(**each: Tried) -> str:
+    topology = "v5e-1x1" if "v5e_1x1" in each else None
+    named = {name.replace("_", "-"): one for name, one in each.items()}
+    return "\n".join(findings("mine.py", named, topology, ()))
+
+
+def test_the_model_its_data_work_and_memory_come_first():
+    text = lines(jax=tried(2.0, 1.0))
+    assert "Sequential with 72,906 parameters: (32, 32, 3) uint8 to (10,)" in text
+    assert "1,024 training and 128 validation examples" in text
+    assert "0.0017 GFLOP an example forward, 0.0035 to train on it (layer by layer)" in text
+    assert "about 0.9 GB on a CPU at batch 64 (estimate)" in text
+
+
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [
+        ((2.0, 1.5), "ok: loss 2 to 1.5 in 2 steps"),
+        ((2.0, 2.0), "ok, but the loss does not fall"),
+        ((2.0, None), "ok, but the loss is no number after 2 steps: try a lower rate"),
+    ],
+)
+def test_each_backend_says_whether_the_loss_falls(losses, words):
+    assert words in lines(jax=tried(*losses))
+
+
+def test_a_failure_is_its_reason_and_the_other_backends_still_tell():
+    text = lines(jax=tried(2.0, 1.0), torch=Tried("failed", "mine.py: model() fails on torch: no such layer"))
+    assert "torch       failed: mine.py: model() fails on torch: no such layer" in text
+    assert "jax         ok" in text
+
+
+@pytest.mark.parametrize(
+    ("compiled", "words"),
+    [
+        (Tried("ok", None, {"facts": COMPILED}), "v5e-1x1: fits: 1.00 of 15.75 GiB"),
+        (Tried("ok", None, {"facts": COMPILED, "modelled": RANGE}), "a step 10 to 20 ms on the device (modelled"),
+        (Tried("ok", None, {"facts": COMPILED, "modelled": {**RANGE, "high": None}}), "a step 10 or more ms"),
+        (Tried("does_not_fit", "needs 20 GiB", {"facts": COMPILED}), "does not fit: needs 20 GiB"),
+        (Tried("unavailable", "no TPU compiler here"), "unavailable: no TPU compiler here"),
+    ],
+)  # fmt: skip
+def test_the_compiler_says_whether_it_fits(compiled, words):
+    assert words in lines(jax=tried(2.0, 1.0), v5e_1x1=compiled)

@@ -1,0 +1,34 @@
+"""`check-workload`: what is wrong with a file is said before anything starts."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.__main__ import main
+
+BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no_such_file.py"], "workload file no_such_file.py: not found"),
+        ([str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
+        ([str(BROKEN / "wrong_target_type.py")], "targets are float32, but LOSS"),
+        (["decoder", "--topology", "v9-2x2"], "no TPU topology 'v9-2x2'; there are"),
+        (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
+        (["matmul", "--topology", "none"], "matmul: no training workload; only those are tried"),
+    ],
+)
+def test_one_line_and_status_2(arguments, words, capsys):
+    assert main(["check-workload", *arguments]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert words in said[-1]
+    assert not any("Traceback" in line for line in said)
+
+
+def test_a_file_that_is_no_python_by_its_name(tmp_path, capsys):
+    path = tmp_path / "model.txt"
+    path.write_text("def model(options): ...")
+    assert main(["check-workload", str(path)]) == 2
+    assert "its name must end in .py" in capsys.readouterr().err
