@@ -1,5 +1,7 @@
 """An export is a record of what was checked, whatever became of it."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import synthetic
@@ -27,6 +29,7 @@ def exported(working_folder, monkeypatch):
     study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
     records = written(working_folder / "results" / "small", {256: 0.9})
     monkeypatch.setattr(export, "find_spec", lambda name: True)
+    monkeypatch.setattr(export, "measurement_lock", lambda on_wait: nullcontext())  # others may measure meanwhile
     monkeypatch.setattr(export, "version", lambda name: "1")
 
     def run(finish: str = "ok", reason: str | None = None, **check):
