@@ -53,7 +53,7 @@ def test_each_device_is_measured_in_its_partition(whole):
 
 
 def test_tables_figures_and_page_share_a_job(whole):
-    assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing"]
+    assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing_figures_page_tables"]
 
 
 def test_the_study_ends_with_all_its_records_and_its_report(project, whole):
