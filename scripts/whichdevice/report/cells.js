@@ -11,4 +11,4 @@ const show = (view) => {
 for (const radio of document.querySelectorAll("input[name=view]")) {
   radio.addEventListener("change", () => show(radio.value));
 }
-show(document.querySelector("input[name=view]:checked").value);
+document.querySelector("input[name=view]").checked = true;

@@ -82,6 +82,7 @@ VIEWS = {
     "cold": "Cold start, memory",
     "trust": "Noise",
 }
+OTHER_VIEWS = list(VIEWS)[1:]  # shown when asked for
 
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
@@ -202,7 +203,8 @@ def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
     hidden = [
         place
         for place, heading in enumerate(HEADINGS)
-        if heading.view == "extra" and len({_plain(row.get(heading.key)) for row in rows}) < 2
+        if heading.view in OTHER_VIEWS
+        or (heading.view == "extra" and len({_plain(row.get(heading.key)) for row in rows}) < 2)
     ]
     choosable = [place for place, heading in enumerate(HEADINGS) if heading.key != "again"]
     return {

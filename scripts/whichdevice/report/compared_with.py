@@ -3,9 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from whichdevice.errors import StudyError
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.comparison import summary_line
+from whichdevice.report.numbers import interval, number
+from whichdevice.report.verdicts import verdict_words
+from whichdevice.tables.columns import CELL
+
+PAGE = "compare.html"
 
 
 def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
@@ -14,9 +21,17 @@ def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
     try:
         if not other.is_file() or table.stat().st_mtime < runs.stat().st_mtime:
             return None
-        return {"summary": summary_line(study.compare), "address": PAGE, "table": study.compare}
+        return {"summary": summary_line(study.compare), "address": PAGE, "cells": _told(study.compare)}
     except (OSError, StudyError):
         return None
 
 
-PAGE = "compare.html"
+def _told(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
+    """What is said of each cell that both studies measured."""
+    found = {}
+    for _, row in compared[compared["ratio"].notna()].iterrows():
+        key = tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
+        bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
+        runs = f"n = {row['n']} and {row['n_there']}"
+        found[key] = f"this study / the other = {number(row['ratio'])} {bounds}, {runs}: {verdict_words(row)}"
+    return found

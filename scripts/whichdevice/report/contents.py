@@ -35,11 +35,11 @@ MOST_LISTED = 200
 
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
     """Everything that the template of `page` needs."""
-    cells, cards = cell_table(study), machine_cards(study.runs)
+    cells, cards, other = cell_table(study), machine_cards(study.runs), compared_with(study, page)
     how = reproductions(study, page, {key: card.number for key, card in cards.items()})
     for row in cells["rows"]:
         if row.get("key") in how:
-            row["card"] = how[row["key"]]
+            row["card"] = how[row["key"]] | {"compared": (other or {"cells": {}})["cells"].get(row["key"])}
     return {
         "study": study.study,
         "statements": statements(study),
@@ -55,7 +55,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "verdict": verdict_section(study),
-        "compared_with": compared_with(study, page),
+        "compared_with": other,
         "cells": cells,
         "figures": list(_figures(figures_folder)),
         "categories": CATEGORIES,

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.cells import AXIS_DEFAULTS
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.machines import machine_key
 from whichdevice.tables.columns import CELL
@@ -46,7 +45,7 @@ def _card(
     config = f"{study.study.root}/config.yaml"
     ran = runs[runs["started"].notna() & (runs["status"] != NOT_MEASURED)]
     only = shlex.quote(
-        "only={" + ", ".join(f"{axis}: {_yaml(first[axis])}" for axis in CELL if _told(first, axis)) + "}"
+        "only={" + ", ".join(f"{axis}: {_yaml(first[axis])}" for axis in CELL if pd.notna(first[axis])) + "}"
     )
     by_hand = shlex.quote(f"{AGAIN}/{first['run']}/record.json")
     return {
@@ -73,11 +72,6 @@ FACTS = {
     "code_hash": "Measuring code",
     "seed": "Seed",
 }
-
-
-def _told(row: pd.Series, axis: str) -> bool:
-    """Whether `only` has to name this axis: all but a sequence length that nobody set."""
-    return pd.notna(row[axis]) and not (axis == "sequence_length" and pd.isna(AXIS_DEFAULTS.get(axis, 0)))
 
 
 def _yaml(value: Any) -> str:

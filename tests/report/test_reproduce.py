@@ -1,0 +1,43 @@
+"""The commands of a cell are those that measure it, and its links lead to its files."""
+
+from pathlib import Path
+
+import synthetic
+import yaml
+from report_page import ROOT
+
+from whichdevice.cells import parse_run
+from whichdevice.config.load import load_study
+from whichdevice.config.model import Workload
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.machines import machine_cards
+from whichdevice.report.reproduce import Links, reproductions
+from whichdevice.tables.write import write_tables
+
+
+def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
+    workload = Workload(batch_size=[8, 16], loop=["epoch", "fit"], fraction=[0.5, 1.0], sequence_length=[100, 168])
+    made = synthetic.small_study(workloads={"weather_gru": workload})
+    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    study = StudyResults(config, tmp_path / "tables")
+    cards = {key: card.number for key, card in machine_cards(study.runs).items()}
+    found = reproductions(study, tmp_path / "report.html", cards)
+    assert len(found) == len(study.summary)
+    card = found["gpu", "weather_gru", "tensorflow", "float32", 16, 0.5, "fit", 168]
+    only = yaml.safe_load(card["workflow"].split("'only=")[1].rstrip("'"))
+    call = load_study({**made.model_dump(mode="json"), "only": only})
+    assert call.only.model_dump(exclude_none=True) == {axis: [value] for axis, value in only.items()}
+    assert len(only) == 8 and card["workflow"].startswith(
+        "snakemake --cores 1 gpu --configfile results/small/config.yaml"
+    )
+    run = parse_run(card["by_hand"].split()[-1])
+    assert (run.cell.loop, run.cell.sequence_length, run.repeat) == ("fit", 168, 1)
+    assert [(tmp_path / address).is_file() for _, _, address in card["records"]] == [True, True]
+    assert (tmp_path / card["config"]).is_file() and card["machines"] == [2]
+
+
+def test_addresses_are_relative_to_the_page_and_a_bucket_is_none(tmp_path: Path) -> None:
+    links = Links(tmp_path / "report.html")
+    assert links.to(tmp_path / "runs/a/record.json") == "runs/a/record.json"
+    assert links.to("gs://bucket/a/record.json") is None

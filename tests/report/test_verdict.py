@@ -1,0 +1,91 @@
+"""The verdict says what the tables carry: who wins, how sure that is, and what was not measured."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import synthetic
+from report_page import ROOT
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.figures.results import StudyResults
+from whichdevice.records.schema import Record
+from whichdevice.report.lead import lead, marks
+from whichdevice.report.verdict import ALONE, DECIDED, board, split_board
+from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.write import write_tables
+
+
+def results(folder: Path, speeds: Callable[[Run], float], measured: list[str] | None = None, **study: Any) -> Any:
+    """A study of two devices whose throughputs are given, but for a per mille."""
+
+    def change(run: Run, record: Record) -> Record:
+        speed = speeds(run) * (1 + 0.001 * ((run.repeat + len(run.cell.device)) % 3))
+        seconds = record.steady.steps * run.cell.batch_size / speed
+        record.steady = record.steady.model_copy(update={"throughput": speed, "seconds": seconds})
+        return record
+
+    made = synthetic.small_study(**({"measure": Measure(repeats=4)} | study))
+    config, paths = synthetic.write_study(made, folder, devices=measured, artefacts=False, change=change)
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    return StudyResults(config, folder / "tables")
+
+
+def test_the_faster_device_is_named_with_its_settings_and_by_how_much(tmp_path: Path) -> None:
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device] + run.cell.batch_size / 1000)
+    (row,) = board(study)
+    fastest = row.choices["fastest"]
+    assert (fastest.devices, fastest.state, fastest.settings) == (["gpu"], DECIDED, "tensorflow, batch 1024")
+    assert [(other.device, other.ratio.value.text) for other in fastest.others] == [("cpu", "4.96")]
+    assert row.changes == [["gpu at every size, ", (256.0, "256"), " to ", (1024.0, "1024")]]
+    assert lead(study, [row]) == ["gpu is the fastest in the one workload compared."]
+
+
+def test_a_crossover_is_told_with_its_interval(tmp_path: Path) -> None:
+    study = results(tmp_path, lambda run: {"cpu": 300.0, "gpu": run.cell.batch_size * 0.6}[run.cell.device])
+    ((phrase,),) = [row.changes for row in board(study)]
+    assert phrase[0] == "gpu from about " and phrase[-2:] == ["]", ", below cpu"]
+
+
+def test_devices_within_five_per_cent_are_both_named(tmp_path: Path) -> None:
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 101}[run.cell.device])
+    (row,) = board(study)
+    assert row.choices["fastest"].state == SAME and set(row.choices["fastest"].devices) == {"cpu", "gpu"}
+    assert lead(study, [row]) == ["Fastest: the same within 5 % in the one workload compared."]
+
+
+def test_one_repeat_decides_nothing(tmp_path: Path) -> None:
+    study = results(tmp_path, lambda run: {"cpu": 1, "gpu": 9}[run.cell.device], measure=Measure(repeats=1))
+    (row,) = board(study)
+    assert row.choices["fastest"].state == UNDECIDED
+    assert lead(study, [row]) == ["Fastest: undecided in the one workload compared."]
+    assert any("one gives no interval" in mark.text for mark in marks(study))
+
+
+def test_a_device_alone_is_called_no_winner(tmp_path: Path) -> None:
+    study = results(tmp_path, lambda run: 100.0 + run.cell.batch_size, measured=["cpu"])
+    (row,) = board(study)
+    assert row.choices["fastest"].state == ALONE and row.epoch is not None
+    assert row.changes[0][0] == "fastest at "
+    assert lead(study, [row]) == ["Only cpu was measured, so which device is best cannot be said."]
+    first = marks(study)[0]
+    assert (first.title, first.text, first.command) == (
+        "gpu not measured",
+        "no gpu on this host",
+        "snakemake --cores 1 gpu",
+    )
+
+
+def test_the_first_screen_has_one_number_format_for_each_workload(tmp_path: Path) -> None:
+    workloads = {"mnist_cnn": Workload(batch_size=[256], precision=["mixed_bfloat16", "float32"])}
+    study = results(tmp_path, lambda run: 100.0, workloads=workloads, measured=["cpu"])
+    first, others = split_board(board(study))
+    assert [row.note for row in first] == ["float32"] and [row.note for row in others] == ["mixed_bfloat16"]
+
+
+def test_a_price_makes_a_cheapest_and_a_missing_meter_is_no_frugal_one(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", usd_per_hour=100)}
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], devices=devices)
+    (row,) = board(study)
+    assert row.choices["cheapest"].devices == ["cpu"] and "frugal" not in row.choices

@@ -1,0 +1,40 @@
+"""Each device's fastest settings, compared by the one rule."""
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice.config.model import Measure, Study, Workload
+from whichdevice.tables.cost_choices import MORE
+from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.fastest import fastest_table
+
+JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
+
+
+def found(speeds: dict[tuple[str, int], float], repeats: int = 4) -> pd.DataFrame:
+    """Table `fastest` where each device and batch size has this throughput; the gpu's repeats differ by a per cent."""
+    study: Study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024])}, measure=Measure(repeats=repeats)
+    )
+    runs = synthetic.runs_table(
+        study,
+        lambda run: (
+            speeds[run.cell.device, run.cell.batch_size] * (JITTER[run.repeat] if run.cell.device == "gpu" else 1)
+        ),
+    )
+    return fastest_table(runs).set_index("device")
+
+
+def test_of_each_device_its_fastest_settings_are_compared_with_the_fastest_device() -> None:
+    table = found({("cpu", 256): 90.0, ("cpu", 1024): 80.0, ("gpu", 256): 100.0, ("gpu", 1024): 900.0})
+    assert table["batch_size"].to_dict() == {"cpu": 256, "gpu": 1024}
+    assert set(table["lowest"]) == {"gpu"}
+    assert table.loc["cpu", "ratio"] == pytest.approx(10, rel=0.01) and table.loc["cpu", "verdict"] == MORE
+    assert table.loc["gpu", "value"] == pytest.approx(1e6 / 900, rel=0.01)
+
+
+def test_equal_devices_are_the_same_and_one_repeat_decides_nothing() -> None:
+    speeds = dict.fromkeys([("cpu", 256), ("cpu", 1024), ("gpu", 256), ("gpu", 1024)], 100.0)
+    assert SAME in set(found(speeds)["verdict"].dropna())
+    assert set(found(speeds, repeats=1)["verdict"].dropna()) == {UNDECIDED}
