@@ -1,15 +1,12 @@
 """Which edits change a step's hash, tried on a small package."""
 
 import ast
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import whichdevice
 from whichdevice.code_hash import code_hash, code_parts
 from whichdevice.errors import StudyError
 
@@ -155,25 +152,6 @@ def test_the_hash_does_not_depend_on_the_python_version(hashed: Hashed) -> None:
         """
     ast.parse(textwrap.dedent(text))
     assert hashed("whichdevice.late", changed={"late.py": text}) == "a02208a52295829b"
-
-
-def test_the_whole_package_is_hashed_in_a_blink() -> None:
-    """0.15 s on an idle core; half a second of processor time here, for busy hosts."""
-    code = (
-        "import time\n"
-        "from pathlib import Path\n"
-        "from whichdevice.code_hash import PACKAGE, code_hash\n"
-        "modules = ['.'.join(['whichdevice', *path.relative_to(PACKAGE).with_suffix('').parts])\n"
-        "           for path in PACKAGE.rglob('*.py') if path.stem != '__init__']\n"
-        "start = time.process_time()\n"
-        "code_hash(*modules)\n"
-        "print(time.process_time() - start)\n"
-    )
-    scripts = str(Path(whichdevice.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True, check=True
-    )
-    assert float(done.stdout) < 0.5
 
 
 def test_a_run_depends_on_its_own_code_and_not_on_config_tables_or_figures():

@@ -68,10 +68,13 @@ def test_the_dataset_script_does_what_snakemake_asks(tmp_path: Path) -> None:
     code = """
 import runpy, sys
 from pathlib import Path
-from types import SimpleNamespace as Names
+from types import SimpleNamespace
+class Names(SimpleNamespace):
+    def get(self, name):
+        return getattr(self, name, None)
 root = Path(sys.argv[1])
 asked = Names(
-    params=Names(name="tiny_shakespeare", source=sys.argv[2], seed=3),
+    params=Names(name="tiny_shakespeare", source=sys.argv[2], seed=3, made_of={}),
     config={"study": "asked"},
     output=Names(info=str(root / "tiny_shakespeare" / sys.argv[2] / "dataset.json")),
     log=[str(root / "log.txt")],
