@@ -89,3 +89,15 @@ def test_a_price_makes_a_cheapest_and_a_missing_meter_is_no_frugal_one(tmp_path:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], devices=devices)
     (row,) = board(study)
     assert row.choices["cheapest"].devices == ["cpu"] and "frugal" not in row.choices
+
+
+def test_a_device_without_a_price_is_said_to_have_none(tmp_path: Path) -> None:
+    devices = {
+        "cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", usd_per_hour=100),
+        "own": Device(kind="gpu"),
+    }  # fmt: skip
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500, "own": 600}[run.cell.device], devices=devices)
+    (row,) = board(study)
+    assert ("own", None, "has no price") in row.choices["cheapest"].others
+    told = lead(study, [row])
+    assert told[1] == "Cheapest, of the devices with a price: cpu in the one workload compared."

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.headline import BROKEN
-from whichdevice.report.verdict import ALONE, DECIDED, Row, board, split_board
+from whichdevice.report.verdict import ALONE, DECIDED, LACKING, Row, board, split_board
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.measured_values import measured_values
 from whichdevice.tables.sittings import told
@@ -22,6 +22,7 @@ class Mark(NamedTuple):
 
 
 PER = "per million examples"
+WITH = {"cheapest": "price", "frugal": "meter"}
 TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
 
 
@@ -54,7 +55,9 @@ def _sentence(name: str, rows: list[Row]) -> str | None:
     if name == "fastest" and wins:
         parts[0] = parts[0].replace(" in ", " is the fastest in ", 1)
         return f"{', '.join(parts)}."
-    return f"{title.capitalize()}: {', '.join(parts)}."
+    lacking = any(other.words == LACKING[name] for choice in choices for other in choice.others)
+    among = f", of the devices with a {WITH[name]}" if name in WITH and lacking else ""
+    return f"{title.capitalize()}{among}: {', '.join(parts)}."
 
 
 def _placed(wins: Counter[str]) -> Iterator[tuple[int, tuple[str, int]]]:
@@ -125,6 +128,7 @@ def verdict_section(study: StudyResults) -> dict[str, Any]:
         "others": others,
         "columns": known,
         "titles": {name: title.capitalize() for name, title in TITLES.items()},
+        "takes": {"fastest": "time", "cheapest": "money", "frugal": "energy"},
         "per": {"fastest": "", "cheapest": PER, "frugal": PER},
         "kinds": {name: study.kind(name) for name in study.devices},
         "alone": bool(rows) and all(row.choices["fastest"].state == ALONE for row in rows),

@@ -22,6 +22,7 @@ DECIDED, ALONE = "decided", "alone"
 PLAIN = "float32"  # what every device and backend can compute in
 QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "frugal": JOULES}
 ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
+LACKING = {"fastest": "not measured", "cheapest": "has no price", "frugal": "has no meter"}
 UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
 
 
@@ -101,7 +102,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     for name, quantity in QUANTITIES.items():
         rows = fastest if quantity == SECONDS else _same_work(study.cost_choices, first, quantity)
         if not rows.empty:
-            found[name] = _choice(study, rows, quantity)
+            found[name] = _choice(study, rows, quantity, _lacking(name, fastest, rows))
     best = fastest[fastest["device"] == fastest["lowest"]].iloc[0]
     told = (
         [] if operation else changes(study.crossover, first, str(best["device"])) or own_sizes(study.saturation, best)
@@ -126,7 +127,7 @@ def _same_work(choices: pd.DataFrame, work: pd.Series, quantity: str) -> pd.Data
     return choices[same]
 
 
-def _choice(study: StudyResults, rows: pd.DataFrame, quantity: str) -> Choice:
+def _choice(study: StudyResults, rows: pd.DataFrame, quantity: str, lacking: list[Against]) -> Choice:
     best = rows[rows["device"] == rows["lowest"]].iloc[0]
     others = [_against(row) for _, row in rows[rows["device"] != best["device"]].iterrows()]
     verdicts = rows.loc[rows["device"] != best["device"]].set_index("device")["verdict"].fillna(UNDECIDED)
@@ -140,7 +141,13 @@ def _choice(study: StudyResults, rows: pd.DataFrame, quantity: str) -> Choice:
     elif (verdicts == SAME).any():
         state = words = SAME
     value = _speed(study, best) if quantity == SECONDS else _cost(best, quantity)
-    return Choice([str(best["device"]), *equals], state, words, value, _settings(best), others)
+    return Choice([str(best["device"]), *equals], state, words, value, _settings(best), [*others, *lacking])
+
+
+def _lacking(name: str, fastest: pd.DataFrame, rows: pd.DataFrame) -> list[Against]:
+    """The devices that did this work and have no number of this kind."""
+    missing = fastest.loc[~fastest["device"].isin(rows["device"]), "device"]
+    return [Against(str(device), None, LACKING[name]) for device in missing]
 
 
 def _against(row: pd.Series) -> Against:
