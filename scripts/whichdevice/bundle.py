@@ -33,7 +33,8 @@ def unpack(bundle: Path, folder: Path) -> None:
         with tarfile.open(bundle, "r:") as archive:
             archive.extractall(folder, filter="data")
     except (OSError, tarfile.TarError) as error:
-        raise StudyError(f"cannot unpack {bundle}: {' '.join(str(error).split())}; delete it to make it anew") from error
+        why = " ".join(str(error).split())
+        raise StudyError(f"cannot unpack {bundle}: {why}; delete it to make it anew") from error
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
