@@ -1,0 +1,28 @@
+"""Whatever happens to a study, finished records stay byte for byte, unfinished runs go on, and the report tells."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from faults.campaign import STUDY, Trial, kills
+from faults.planted import FAULTS
+from workflow.conftest import copy_project
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="mounts and signals of Linux")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_project(tmp_path_factory.mktemp("faults") / "a study").folder
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_loses_nothing(name: str, folder: Path) -> None:
+    trial = Trial(folder, name, STUDY)
+    if (reason := FAULTS[name](trial)) is not None:
+        pytest.skip(reason)
+    assert trial.losses == []
+
+
+def test_kills_at_random_moments_lose_nothing(folder: Path) -> None:
+    assert kills(folder, number=4, seed=3, duration=8, say=print) == []
