@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from whichdevice.datasets import reachable
-from whichdevice.datasets.prepare import prepare_dataset
+from whichdevice.datasets.prepare import prepare_dataset, sound_dataset
 from whichdevice.datasets.registry import dataset_names, get_dataset
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
@@ -135,3 +135,34 @@ def test_a_standin_has_the_shapes_that_were_promised(tmp_path: Path, name: str) 
     assert {key: (array.shape, array.dtype.name) for key, array in arrays.items()} == {
         key: (array.shape, array.dtype) for key, array in recipe.arrays.items()
     }
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_one_flipped_bit_is_seen_and_the_data_are_prepared_anew(invented: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mnist" / "files"
+    made = prepare_dataset("mnist", "files", str(invented), 1, folder)
+    flip_a_bit(folder / "train_images.npy")
+    assert sound_dataset("mnist", "files", str(invented), folder) == made
+    assert load_dataset(folder, verify=True).info == made
+
+
+def test_damaged_data_that_cannot_be_prepared_anew_are_one_line(invented: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mnist" / "files"
+    prepare_dataset("mnist", "files", str(invented), 1, folder)
+    flip_a_bit(folder / "train_images.npy")
+    with pytest.raises(StudyError, match=r"train_images.npy differs from its checksum; delete .* \(no train-images"):
+        sound_dataset("mnist", "files", str(tmp_path / "nowhere"), folder)
+
+
+def test_other_archives_do_not_take_the_place_of_damaged_data(invented: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mnist" / "files"
+    prepare_dataset("mnist", "files", str(invented), 1, folder)
+    flip_a_bit(folder / "train_images.npy")
+    write_idx(invented / "mnist" / "t10k-labels-idx1-ubyte.gz", (10_000,), value=4)
+    with pytest.raises(StudyError, match="prepared anew, they are others"):
+        sound_dataset("mnist", "files", str(invented), folder)

@@ -12,7 +12,7 @@ import pytest
 
 from whichdevice.datasets import store
 from whichdevice.datasets.info import DatasetFacts
-from whichdevice.datasets.store import check_room, load_dataset, verified_info, write_dataset
+from whichdevice.datasets.store import check_room, load_dataset, write_dataset
 from whichdevice.errors import StudyError
 
 FACTS = DatasetFacts(name="tiny", source="standin", code="0", seed=1, description="d", citation="c", licence="l")
@@ -169,14 +169,3 @@ def test_garbled_info_is_an_error(folder: Path, text: str) -> None:
 def test_missing_info_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"cannot read .*dataset\.json"):
         load_dataset(tmp_path)
-
-
-def test_one_flipped_bit_is_told_and_the_data_are_prepared_anew(folder: Path) -> None:
-    write_dataset(folder, arrays(), FACTS)
-    assert verified_info(folder).checksum
-    content = bytearray((folder / "images.npy").read_bytes())
-    content[-1] ^= 1
-    (folder / "images.npy").write_bytes(content)
-    with pytest.raises(StudyError, match=r"images.npy differs from its checksum; the same call again prepares it anew"):
-        verified_info(folder)
-    assert not (folder / "dataset.json").exists()

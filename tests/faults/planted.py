@@ -48,7 +48,7 @@ def _damage(trial: Trial, change: Callable[[bytes], bytes]) -> None:
 
 
 def dataset_bit_flipped(trial: Trial) -> str | None:
-    """One wrong bit in the data ends the next run with a clear line; the call after it prepares the data anew."""
+    """One wrong bit in the data is seen before the next run, which prepares them anew."""
     trial.config = {**STUDY, "workloads": LEARNING, "measure": {**STUDY["measure"], "repeats": 1}}
     trial.check({})
     before = trial.records()
@@ -57,9 +57,8 @@ def dataset_bit_flipped(trial: Trial) -> str | None:
     content[len(content) // 2] ^= 1
     array.write_bytes(content)
     trial.config = {**trial.config, "measure": {**STUDY["measure"], "repeats": 2}}
-    code, said = trial.call()
-    trial.expect(code != 0 and "differs from its checksum" in said, f"a flipped bit went unseen: {said[-1000:]}")
     trial.check(before)
+    trial.expect(array.read_bytes() != bytes(content), "a flipped bit went unseen")
     return None
 
 

@@ -10,7 +10,7 @@ from whichdevice.datasets.info import ArchiveInfo, DatasetFacts, DatasetInfo
 from whichdevice.datasets.reachable import require_network
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import TFDS_FOLDER
-from whichdevice.datasets.store import check_room, read_info, write_dataset
+from whichdevice.datasets.store import check_room, load_dataset, read_info, write_dataset
 from whichdevice.datasets.tfds_source import is_prepared
 from whichdevice.errors import StudyError
 
@@ -52,6 +52,24 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
         counts={count: len(arrays[array]) for count, array in recipe.counted.items()},
     )
     return write_dataset(folder, arrays, facts)
+
+
+def sound_dataset(name: str, source: Source, data_dir: str | None, folder: Path) -> DatasetInfo:
+    """What is known of a prepared dataset whose every byte is as it was prepared; a damaged one is prepared anew.
+
+    Raises StudyError where that cannot be done, or gives other data.
+    """
+    known = read_info(folder)
+    try:
+        return load_dataset(folder, verify=True).info
+    except StudyError as damage:
+        try:
+            info = prepare_dataset(name, source, data_dir, known.seed or 0, folder)
+        except StudyError as error:
+            raise StudyError(f"{damage} ({error})") from error
+        if info.checksum != known.checksum:
+            raise StudyError(f"{str(damage).partition(';')[0]}; prepared anew, they are others: run again") from None
+        return info
 
 
 def dataset_code(name: str) -> str:

@@ -95,20 +95,6 @@ def load_dataset(folder: Path, verify: bool = False) -> Dataset:
     return Dataset(arrays, info)
 
 
-def verified_info(folder: Path) -> DatasetInfo:
-    """What is known of a prepared dataset whose every byte is as it was prepared.
-
-    Raises StudyError where one is not; its description then goes, so that the next call prepares the data anew.
-    """
-    try:
-        return load_dataset(folder, verify=True).info
-    except StudyError as error:
-        if not (folder / INFO).is_file():
-            raise
-        (folder / INFO).unlink()
-        raise StudyError(f"{str(error).partition(';')[0]}; the same call again prepares it anew") from error
-
-
 def read_info(folder: Path) -> DatasetInfo:
     """Read dataset.json alone; raises StudyError when it is missing or garbled."""
     path = folder / INFO

@@ -9,7 +9,7 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
-from whichdevice.datasets.store import verified_info
+from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.devices.machine import describe_machine
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.energy import EnergyMeter
@@ -53,8 +53,9 @@ def _supervised(
     draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend, request.model)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.dataset is not None:
-        data = dataset_folder(study, request.dataset)
-        info = verified_info(data)
+        data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]
+        progress.phase("reading its data through")
+        info = sound_dataset(request.dataset, source, study.data.dir, data)
         draft.merge("data", DataFacts(dataset=info.name, source=info.source, checksum=info.checksum).model_dump())
         job["dataset"] = str(data)
     job["memory_limit"] = available_memory()
