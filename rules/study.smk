@@ -2,6 +2,8 @@
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import study_lock
+from whichdevice.measuring.request import DATASETS
+from whichdevice.planning.clock import no_later_than_now
 from whichdevice.planning.closing import closing_line, lost_line
 from whichdevice.planning.job_errors import show_job_errors
 from whichdevice.planning.study_plan import plan_study
@@ -12,6 +14,8 @@ for note in PLAN.elsewhere.notes if workflow.is_main_process else []:
 if workflow.is_main_process:
     show_job_errors(logger)
 ROOT = PLAN.study.root
+if workflow.is_main_process and no_later_than_now(Path(ROOT), DATASETS):
+    print("Results from the future now have the present as their time: was this clock set back?", file=sys.stderr)
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
