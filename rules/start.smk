@@ -7,6 +7,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
 from whichdevice.planning.interpreter import prefer_this_python
+from whichdevice.planning.workplace import require_writable
 
 
 def or_exit(function, *arguments):
@@ -18,5 +19,7 @@ def or_exit(function, *arguments):
 
 
 prefer_this_python()
+if workflow.is_main_process:
+    or_exit(require_writable, Path.cwd())
 for file in workflow.overwrite_configfiles or ["config/config.yaml"]:
     or_exit(check_yaml, Path(file))
