@@ -60,7 +60,7 @@ def test_the_docs_show_the_committed_comparison():
 
 
 def test_the_docs_show_the_committed_gaps_of_the_small_workloads():
-    shown = lines_between("### Small published workloads", "### Again")
+    shown = lines_between("### Small published workloads", "### Larger models")
     assert [line for line in shown if line.startswith("|")] == small_workloads.table(small_workloads.read())
 
 

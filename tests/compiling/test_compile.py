@@ -41,7 +41,7 @@ def process(working_folder, monkeypatch):
 
     def install(finish: Finish, **parts: dict) -> Process:
         made = Process(finish, **parts)
-        monkeypatch.setattr(parent, "_supervised", made)
+        monkeypatch.setattr(parent, "supervised", made)
         return made
 
     return install

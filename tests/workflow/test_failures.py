@@ -57,10 +57,10 @@ def record(study, workload: str) -> Record:
 @pytest.mark.parametrize(
     ("workload", "status", "reason"),
     [
-        ("fails", "failed", "ValueError: no luck today"),
-        ("hangs", "timed_out", "still running after measure.timeout = 25 s; killed"),
+        ("fails", "failed", "ValueError: no luck today (fails.py, line 11)"),
+        ("hangs", "timed_out", "still running after measure.timeout = 25 s; killed, while starting"),
         ("dies", "out_of_memory", f"killed by the system (signal 9), most likely for lack of memory; {ASKED}"),
-        ("greedy", "out_of_memory", f"MemoryError: cannot allocate 99 TB; {ASKED}"),
+        ("greedy", "out_of_memory", f"MemoryError: cannot allocate 99 TB (greedy.py, line 11); {ASKED}"),
         ("works", "ok", None),
     ],
 )
