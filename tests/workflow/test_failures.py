@@ -73,7 +73,7 @@ def test_a_run_that_the_estimate_lets_through_ends_out_of_memory_and_names_the_s
     found = record(study, "oversized")
     assert found.status == "out_of_memory"
     assert "OOM when allocating tensor with shape[10000000,10000000]" in found.reason
-    assert found.reason.endswith(f"(400,000.0 GB); {ASKED}")
+    assert found.reason.endswith(f"(400,000.0 GB) (oversized.py, line 11); {ASKED}")
 
 
 def test_a_run_that_cannot_fit_is_refused_with_what_it_needs(study):
