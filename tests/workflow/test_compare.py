@@ -23,10 +23,11 @@ def study(project):
     synthetic.write_study(there, project.folder / "results/there", artefacts=False)
 
 
-def test_it_comes_after_the_tables_and_all_does_without_it(project):
+def test_it_comes_after_the_tables_and_into_the_report_of_a_call_that_asks_for_it(project):
     jobs = project.snakemake("-n", "compare", "--config", "against=results/there").jobs
     assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["page"]) == (1, 1, 1, 0)
-    assert "compare" not in project.snakemake("-n", "all", "--config", "against=results/there").jobs
+    assert project.snakemake("-n", "all", "--config", "against=results/there").jobs["compare"] == 1
+    assert "compare" not in project.snakemake("-n", "all").jobs
 
 
 @pytest.mark.parametrize(
