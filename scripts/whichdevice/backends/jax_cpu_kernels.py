@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from whichdevice.backends.keras_functions import LEVELS, dropped_levels, replaced, whole_windows
+from whichdevice.backends.keras_functions import LEVELS, dropped_levels, whole_windows
+from whichdevice.replacing import replaced
 
 
 @contextmanager

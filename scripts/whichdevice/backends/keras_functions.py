@@ -3,26 +3,9 @@
 Used for CPUs alone, where a framework's own kernel takes a large share of a step; what is computed stays the same.
 """
 
-import importlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 LEVELS = 1 << 16  # of 16 random bits
-
-
-@contextmanager
-def replaced(module: Any, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """While it lasts, each named function of a module is what its maker makes of it; one that is not there is left."""
-    place = importlib.import_module(module) if isinstance(module, str) else module
-    kept = {name: getattr(place, name) for name in makers if hasattr(place, name)}
-    for name, own in kept.items():
-        setattr(place, name, makers[name](own))
-    try:
-        yield
-    finally:
-        for name, own in kept.items():
-            setattr(place, name, own)
 
 
 def whole_windows(

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from whichdevice.backends.keras_functions import replaced
+from whichdevice.replacing import replaced
 
 
 def product_bias_gradients(tf: Any) -> AbstractContextManager[None]:

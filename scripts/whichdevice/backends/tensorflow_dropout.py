@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from whichdevice.backends.keras_functions import LEVELS, dropped_levels, replaced
+from whichdevice.backends.keras_functions import LEVELS, dropped_levels
+from whichdevice.replacing import replaced
 
 
 def short_dropout(tf: Any) -> AbstractContextManager[None]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from whichdevice.backends.keras_functions import LEVELS, dropped_levels, replaced, whole_windows
+from whichdevice.backends.keras_functions import LEVELS, dropped_levels, whole_windows
+from whichdevice.replacing import replaced
 
 ELEMENTS_A_WORD = 4
 

@@ -5,13 +5,14 @@ Works on every backend, as Keras' functions are counted and not the backend's. A
 once, and what calls a backend directly is not seen: both are told as unknown.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from types import FunctionType, ModuleType
 from typing import Any
 
+from whichdevice.replacing import replaced
 from whichdevice.workloads import operation_products as of
 from whichdevice.workloads.layer_products import SAVED_PER_RECURRENT_UNIT, Products, is_keras_own, layer_products
 
@@ -105,20 +106,8 @@ def _counting(counter: Counter) -> Iterator[None]:
             (backend, dict.fromkeys(("rnn",), loop)),
             (keras.layers.Layer, {"__call__": lambda own: _layer_call(own, counter)}),
         ):
-            stack.enter_context(_replaced(module, makers))
+            stack.enter_context(replaced(module, **makers))
         yield
-
-
-@contextmanager
-def _replaced(place: Any, makers: Mapping[str, Maker]) -> Iterator[None]:
-    kept = {name: getattr(place, name) for name in makers if hasattr(place, name)}
-    for name, own in kept.items():
-        setattr(place, name, makers[name](own))
-    try:
-        yield
-    finally:
-        for name, own in kept.items():
-            setattr(place, name, own)
 
 
 @contextmanager
