@@ -82,4 +82,5 @@ def test_the_section_tells_ranges_low_ends_and_what_does_not_fit(study):
 def test_the_figure_draws_ranges_and_marks_low_ends(study, tmp_path):
     draw("tpu_generations", study.tables_folder, study.config_path, tmp_path / "f.svg", tmp_path / "f.png")
     text = " ".join(ElementTree.parse(tmp_path / "f.svg").getroot().itertext())
-    assert "2 – 5" in text and "≥ 1" in text and "not measured" in text
+    assert "2 – 5" in text and "≥ 1" in text and "nobody ran it" in text
+    assert "69.5 measured" in text, "what was measured at the same batch size stands apart, and says so"
