@@ -69,6 +69,11 @@ def test_changed_and_missing_weights_are_named(tmp_path):
 
 
 def test_weights_outside_of_the_runs_folder_are_refused(tmp_path):
-    learned = best_learned("mnist_cnn", written(tmp_path, {256: 0.9}, file="../stolen"))
+    with pytest.raises(StudyError, match="no run of mnist_cnn has learned"):
+        best_learned("mnist_cnn", written(tmp_path, {256: 0.9}, file="../stolen"))
+    learned = best_learned("mnist_cnn", written(tmp_path, {256: 0.9}))
+    weights = learned.folder / "a/model.weights.h5"
+    weights.rename(tmp_path / "stolen")
+    weights.symlink_to(tmp_path / "stolen")
     with pytest.raises(StudyError, match="outside of its folder"):
         learned.artefact("weights")

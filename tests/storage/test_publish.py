@@ -71,3 +71,13 @@ def test_what_was_deleted_behind_our_back_comes_again(place, root):
     publish(root, place)
     place.fs.rm_file(place.path("small/report.html"))
     assert publish(root, place).files == 1
+
+
+def test_an_artefact_that_is_a_link_out_of_its_folder_stays_here(place, root, tmp_path):
+    (tmp_path / "id_rsa").write_text("secret")
+    learned = next(path for path in sorted(root.rglob("record.json")) if read_record(path).artefacts)
+    file = learned.parent / next(iter(read_record(learned).artefacts.values())).file
+    file.unlink()
+    file.symlink_to(tmp_path / "id_rsa")
+    publish(root, place)
+    assert file.relative_to(root).as_posix() not in place.below("small").listing()

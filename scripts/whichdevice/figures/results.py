@@ -14,7 +14,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record
-from whichdevice.records.store import read_record
+from whichdevice.records.store import artefact_path, read_record
 from whichdevice.tables import comparison
 from whichdevice.tables.columns import CELL, read_table
 from whichdevice.tables.runs import NOT_MEASURED
@@ -221,9 +221,9 @@ def _load(record_path: Path, name: str) -> Any:
     """One artefact beside a record, or None where the run declared none or it cannot be read."""
     try:
         artefact = read_record(record_path).artefacts.get(name)
-        if artefact is None:
+        path = None if artefact is None else artefact_path(record_path, artefact)
+        if path is None:
             return None
-        path = record_path.parent / artefact.file
         if path.suffix == ".json":
             return json.loads(path.read_text(encoding="utf-8"))
         with np.load(path, allow_pickle=False) as arrays:

@@ -26,7 +26,7 @@ from whichdevice.records.foreign import (
     on_device,
 )
 from whichdevice.records.schema import Machine, Record
-from whichdevice.records.store import write_atomically, write_record
+from whichdevice.records.store import Refused, write_atomically, write_record
 from whichdevice.storage.download import download
 from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place, open_place
@@ -45,7 +45,7 @@ class Mirrored(BaseModel):
     name: str  # there, below the source
     digest: str
     device: str  # its name there
-    kind: str | None = None  # None: the record cannot be read; the tables say why
+    kind: str | None = None  # None: the record was refused; the tables say why
     replicas: int = 1
     module: str | None = None
     hardware: str | None = None
@@ -121,17 +121,17 @@ def _bring(
     version = _version(listing[name])
     path = record_path(folder, here)
     known = before.get(here)
-    if version and known and (known.version, known.name) == (version, name) and path.is_file():
+    unchanged = version and known and (known.version, known.name) == (version, name) and path.is_file()
+    if unchanged and known and known.kind is not None:  # a refused one may be read by a newer version of ours
         return here, known
     if int(listing[name]["size"]) > MOST_BYTES:
         raise StudyError(f"{place.told(name)}: {int(listing[name]['size']) / 1e6:.0f} MB is no record")
     content = place.fs.cat_file(place.path(name))
     facts = Mirrored(version=version, name=name, digest=hashlib.sha256(content).hexdigest(), device=there.cell.device)
     try:
-        record = foreign_record(content, there, place.told(name))
-    except StudyError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)  # the tables show why it cannot be read
+        record = foreign_record(content, there, there.path)
+    except StudyError as error:
+        _refuse(str(error), path)
         return here, facts
     _bring_artefacts(place, name, record, listing, path.parent)
     write_record(on_device(record, here.cell.device), path)
@@ -139,6 +139,13 @@ def _bring(
     return here, facts.model_copy(
         update={"kind": asked.kind, "replicas": asked.replicas, "module": asked.module, "machine": record.machine}
     )
+
+
+def _refuse(why: str, path: Path) -> None:
+    """Leave the reason in the record's place and nothing of the record, so that nobody can take it for one."""
+    text = Refused(refused=why).model_dump_json()
+    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+        write_atomically(text, path)
 
 
 def _bring_artefacts(place: Place, name: str, record: Record, listing: dict[str, dict[str, Any]], folder: Path) -> None:

@@ -1,12 +1,14 @@
-"""Records that came from elsewhere: taken for nothing until every name in them has been checked."""
+"""Records that may have come from elsewhere: taken for nothing until every name in them has been checked."""
 
 import re
 from dataclasses import asdict
 from pathlib import PurePosixPath
+from typing import get_args
 
 from pydantic import ValidationError
 
 from whichdevice.cells import Run, parse_run
+from whichdevice.config.model import DeviceKind
 from whichdevice.config.section import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record
@@ -15,7 +17,7 @@ RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
 MOST_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
-FILE = re.compile(r"^[A-Za-z0-9_=][A-Za-z0-9_.=-]*$")
+FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
 
 
 def foreign_run(name: str) -> Run | None:
@@ -27,7 +29,7 @@ def foreign_run(name: str) -> Run | None:
         run = parse_run("/".join(parts[-5:]))
     except (StudyError, ValueError):
         return None
-    named = all(NAMED.match(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
+    named = all(NAMED.fullmatch(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
     known = run.cell.loop in ("epoch", "fit") and run.path == "/".join(parts[-5:-1])
     return run if named and known else None
 
@@ -42,13 +44,24 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])[:100] or "the file"
         raise StudyError(f"{where}: unreadable: {place}: {first['msg'].removeprefix('Value error, ')}") from None
-    said = {axis: getattr(record.asked, axis) for axis in asdict(run.cell)}
-    if record.run != run.path or said != asdict(run.cell) or record.asked.repeat != run.repeat:
-        raise StudyError(f"{where}: says that it is of another run than its path")
+    if (why := why_refused(record, run)) is not None:
+        raise StudyError(f"{where}: {why}")
+    return record
+
+
+def why_refused(record: Record, run: Run | None) -> str | None:
+    """What in a record cannot be trusted; None where all can. `run` is that of its path, if that names one."""
+    if record.asked.kind not in get_args(DeviceKind):
+        return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
     for name, artefact in record.artefacts.items():
         if not _is_plain(artefact.file):
-            raise StudyError(f"{where}: artefact {name[:40]!r} is no file beside the record")
-    return record
+            return f"artefact {name[:40]!r} is no file beside the record"
+    if run is None:
+        return None
+    said = {axis: getattr(record.asked, axis) for axis in asdict(run.cell)}
+    if record.run != run.path or said != asdict(run.cell) or record.asked.repeat != run.repeat:
+        return "says that it is of another run than its path"
+    return None
 
 
 def on_device(record: Record, device: str) -> Record:
@@ -59,4 +72,4 @@ def on_device(record: Record, device: str) -> Record:
 
 def _is_plain(file: str) -> bool:
     parts = file.split("/")
-    return len(file) < 300 and file != RECORD and all(FILE.match(part) for part in parts)
+    return len(file) < 300 and RECORD not in parts and all(FILE.fullmatch(part) for part in parts)

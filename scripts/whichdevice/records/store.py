@@ -7,9 +7,16 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import SCHEMA_VERSION, Record
+from whichdevice.records.foreign import foreign_run, why_refused
+from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Part, Record
 
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
+
+
+class Refused(Part):
+    """What lies in the place of a record from elsewhere that was refused: the reason, and nothing of the record."""
+
+    refused: str
 
 
 def write_record(record: Record, path: Path) -> None:
@@ -32,8 +39,34 @@ def write_atomically(text: str, path: Path) -> None:
 
 
 def read_record(path: Path) -> Record:
-    """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
-    return read_as(Record, path, f"schema {SCHEMA_VERSION}")
+    """Read one record, checked as one from elsewhere is, for it may be.
+
+    Raises StudyError that names the file when it is cut, garbled, of another schema, of another run than its path
+    names, or was refused where it came from.
+    """
+    try:
+        record = read_as(Record, path, f"schema {SCHEMA_VERSION}")
+    except StudyError:
+        if (why := _refusal(path)) is not None:
+            raise StudyError(f"record {path} was refused: {why}") from None
+        raise
+    if (why := why_refused(record, foreign_run(path.absolute().as_posix()))) is not None:
+        raise StudyError(f"record {path} {why}; delete it to make it anew")
+    return record
+
+
+def _refusal(path: Path) -> str | None:
+    try:
+        return Refused.model_validate_json(path.read_bytes()).refused
+    except (OSError, ValidationError):
+        return None
+
+
+def artefact_path(record_path: Path, artefact: Artefact) -> Path | None:
+    """The file of an artefact; None where it is gone, or a link that leaves the record's folder."""
+    path = record_path.parent / artefact.file
+    inside = path.resolve().is_relative_to(record_path.parent.resolve())
+    return path if inside and path.is_file() else None
 
 
 def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:

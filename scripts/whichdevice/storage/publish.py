@@ -8,7 +8,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
 from whichdevice.records.machine import same_machine, told
 from whichdevice.records.schema import Record
-from whichdevice.records.store import read_record
+from whichdevice.records.store import artefact_path, read_record
 from whichdevice.storage.checksums import is_same
 from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place
@@ -54,7 +54,7 @@ def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
             except StudyError:
                 continue  # told in the tables; it is published as it is
             for artefact in declared:
-                if (file := path.parent / artefact.file).is_file():
+                if (file := artefact_path(path, artefact)) is not None:
                     artefacts[file.relative_to(root).as_posix()] = file
     return records, artefacts
 
