@@ -1,5 +1,7 @@
 """Files that travel as one archive."""
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,14 @@ def test_a_failed_write_leaves_no_half_archive(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot write"):
         pack([tmp_path / "missing"], tmp_path, tmp_path / "bundle.tar")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sparse_file_never_fills_the_disk(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("weights.npy")
+    member.size = 512
+    member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.size": str(2**60), "GNU.sparse.map": "0,512"}
+    with tarfile.open(tmp_path / "bundle.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, io.BytesIO(bytes(512)))
+    with pytest.raises(StudyError, match=r"say that they hold 1,152,921,504,606,846,976"):
+        unpack(tmp_path / "bundle.tar", tmp_path / "to")
+    assert list((tmp_path / "to").iterdir()) == []

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from whichdevice.errors import StudyError
 
+MOST_BYTES = 2**36  # that a bundle may hold; the arrays of the largest dataset need some hundred megabytes
+
 
 def pack(files: Iterable[Path], folder: Path, bundle: Path) -> None:
     """Write `files`, which lie below `folder`, and folders with all they hold into `bundle`; whole or not at all.
@@ -27,10 +29,17 @@ def pack(files: Iterable[Path], folder: Path, bundle: Path) -> None:
 
 
 def unpack(bundle: Path, folder: Path) -> None:
-    """Put what `bundle` holds into `folder`; raises StudyError where it cannot be read or points outside of it."""
+    """Put what `bundle` holds into `folder`; raises StudyError where it cannot be read or points outside of it.
+
+    It is not compressed: files that claim to be larger than all of it are sparse ones, which would fill the disk.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        size = bundle.stat().st_size
         with tarfile.open(bundle, "r:") as archive:
+            held = sum(abs(member.size) for member in archive)
+            if held > min(size, MOST_BYTES):
+                raise StudyError(f"cannot unpack {bundle}: its {size:,} bytes say that they hold {held:,}; delete it")
             archive.extractall(folder, filter="data")
     except (OSError, tarfile.TarError) as error:
         why = " ".join(str(error).split())
