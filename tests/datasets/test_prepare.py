@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from whichdevice.datasets import reachable
-from whichdevice.datasets.prepare import prepare_dataset, sound_dataset
+from whichdevice.datasets.prepare import is_stale, prepare_dataset, sound_dataset
 from whichdevice.datasets.registry import dataset_names, get_dataset
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
@@ -149,6 +149,48 @@ def test_one_flipped_bit_is_seen_and_the_data_are_prepared_anew(invented: Path, 
     flip_a_bit(folder / "train_images.npy")
     assert sound_dataset("mnist", "files", str(invented), folder) == made
     assert load_dataset(folder, verify=True).info == made
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "flipped"),
+    [
+        ("train_images.npy", b"(60000", b"\xa860000"),
+        ("train_images.npy", b"28)", b"28("),
+        ("train_images.npy", b"'|u1'", b"'|U1'"),
+        ("dataset.json", b'"dtype": "|u1"', b'"dtype": "|i1"'),
+        ("dataset.json", b'"checksum": "', b'"checksum": "0'),
+    ],
+)
+def test_a_damaged_description_is_healed_too(
+    file: str, right: bytes, flipped: bytes, invented: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mnist" / "files"
+    made = prepare_dataset("mnist", "files", str(invented), 1, folder)
+    content = (folder / file).read_bytes()
+    assert right in content
+    (folder / file).write_bytes(content.replace(right, flipped, 1))
+    assert sound_dataset("mnist", "files", str(invented), folder) == made
+    assert load_dataset(folder, verify=True).info == made
+
+
+def test_a_type_that_there_is_not_makes_the_description_garbled(invented: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mnist" / "files"
+    prepare_dataset("mnist", "files", str(invented), 1, folder)
+    content = (folder / "dataset.json").read_bytes()
+    (folder / "dataset.json").write_bytes(content.replace(b'"|u1"', b'"|u3"', 1))
+    assert is_stale("mnist", folder, invented)  # so the next call prepares it anew
+    with pytest.raises(StudyError, match="is garbled or of another version"):
+        load_dataset(folder)
+
+
+def test_archives_below_the_home_folder_mend_damaged_data(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "mnist" / "files"
+    made = prepare_dataset("mnist", "files", "~/archives", 1, folder)
+    flip_a_bit(folder / "train_images.npy")
+    assert sound_dataset("mnist", "files", "~/archives", folder) == made
 
 
 def test_damaged_data_that_cannot_be_prepared_anew_are_one_line(invented: Path, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The content of dataset.json: what is known of a prepared dataset. It holds no times and no paths."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 class Part(BaseModel):
@@ -11,11 +12,19 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def _known_type(name: str) -> str:
+    try:
+        np.dtype(name)
+    except Exception as error:  # it parses names of its own, and what they make it raise is nowhere said
+        raise ValueError(f"{name[:20]!r} is no NumPy type") from error
+    return name
+
+
 class ArrayInfo(Part):
     """One array; `sha256` is of its bytes in C order, without the .npy header."""
 
     shape: list[int]
-    dtype: str
+    dtype: Annotated[str, AfterValidator(_known_type)]
     sha256: str
 
 

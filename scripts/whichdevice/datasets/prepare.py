@@ -67,7 +67,7 @@ def sound_dataset(name: str, source: Source, data_dir: str | None, folder: Path)
             info = prepare_dataset(name, source, data_dir, known.seed or 0, folder)
         except StudyError as error:
             raise StudyError(f"{damage} ({error})") from error
-        if info.checksum != known.checksum:
+        if info.checksum != known.checksum and info.arrays != known.arrays:
             raise StudyError(f"{str(damage).partition(';')[0]}; prepared anew, they are others: run again") from None
         return info
 
@@ -109,7 +109,7 @@ def _info(prepared: Path) -> DatasetInfo | None:
 def _from_files(recipe: Recipe, data_dir: str | None) -> tuple[Arrays, list[ArchiveInfo]]:
     if data_dir is None:
         raise StudyError(f"{recipe.name}: source is files, but data.dir is not set; set it to the archives' folder")
-    folder = Path(data_dir) / recipe.name
+    folder = Path(data_dir).expanduser() / recipe.name
     arrays = recipe.from_files(folder)
     return arrays, [examine(require(folder, archive), archive) for archive in recipe.archives]
 

@@ -80,12 +80,14 @@ def load_dataset(folder: Path, verify: bool = False) -> Dataset:
     its content differs from its checksum.
     """
     info = read_info(folder)
+    if verify and info.checksum != _checksum(info.arrays):
+        raise StudyError(f"{folder / INFO} differs from its checksum; {_mend(folder)}")
     arrays = {}
     for name, expected in info.arrays.items():
         path = folder / f"{name}.npy"
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # a header is Python text: a flipped bit in it may raise anything
             raise StudyError(f"cannot read {path}: {_line(error)}; {_mend(folder)}") from error
         if list(array.shape) != expected.shape or array.dtype != np.dtype(expected.dtype):
             raise StudyError(f"{path} holds {array.dtype}{list(array.shape)}, not what {INFO} says; {_mend(folder)}")

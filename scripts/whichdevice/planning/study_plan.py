@@ -1,6 +1,5 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,7 @@ from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.prepare import is_stale, made_of
 from whichdevice.datasets.sources import decide_sources
+from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
@@ -158,10 +158,13 @@ class StudyPlan:
         return [path for path in paths if Path(path).is_file()] if self.elsewhere.published else paths
 
     def checksum(self, dataset: Sequence[str]) -> str | None:
-        """Checksum of the data that a rule's input describes, if any; raises FileNotFoundError until they are there."""
+        """Checksum of the data that a rule's input describes, if any; FileNotFoundError until it is there whole."""
         if not dataset:
             return None
-        return json.loads(Path(dataset[0]).read_text(encoding="utf-8"))["checksum"]
+        try:
+            return read_info(Path(dataset[0]).parent).checksum
+        except StudyError as error:
+            raise FileNotFoundError(dataset[0]) from error  # Snakemake asks again once it is made
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
         """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
