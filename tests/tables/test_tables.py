@@ -1,5 +1,6 @@
 """Known records in, exact tables out; bad records are rows and block nothing."""
 
+import json
 import math
 from pathlib import Path
 
@@ -66,6 +67,39 @@ def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
     assert runs["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
     assert "delete it to make it anew" in runs["reason"][1]
     assert runs["batch_size"][1] == 1024  # its path still tells which run it was
+
+
+ODD = {
+    "more weights than a column holds": ("workload", "parameters", 10**30),
+    "more steps than a float holds": ("steady", "steps", 10**400),
+    "results that are no numbers": (None, "results", {"misclassified": 10**30, "test_images": "many", "loss": []}),
+    "a result that no float holds": (None, "results", {"loss": 10**400, "misclassified": 2.5}),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_impossible_record_stops_no_table(name: str, tmp_path: Path) -> None:
+    part, field, value = ODD[name]
+    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
+    content = json.loads(paths[0].read_text(encoding="utf-8"))
+    (content if part is None else content[part])[field] = value
+    paths[0].write_text(json.dumps(content), encoding="utf-8")
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
+    assert runs["status"].tolist() == ["ok" if part is None else "unreadable", *["ok"] * 7]
+
+
+@pytest.mark.parametrize("odd", ["\r", "\n", "\x00", "\x1b", "\x85", "\u2028"])
+def test_a_control_character_in_a_reason_ends_no_row(odd: str, tmp_path: Path) -> None:
+    study = synthetic.small_study()
+
+    def change(run: Run, record: Record) -> Record:
+        machine = record.machine.model_copy(update={"cpu": f"a{odd}cpu"})
+        return record.model_copy(update={"status": "failed", "reason": f"first{odd}second", "machine": machine})
+
+    runs = tables_of(study, tmp_path, change=change)["runs"]
+    assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
+    assert set(runs["reason"]) == {"first second"} and set(runs["cpu"]) == {"a cpu"}
 
 
 def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ step that did not compile are None or empty. Nothing in here was measured on a T
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from whichdevice.records.redaction import Told
-from whichdevice.records.schema import Evidence, Part
+from whichdevice.records.schema import Evidence, Integer, Part, no_newer_than
 from whichdevice.records.store import read_as, write_atomically
 
 COMPILED_SCHEMA_VERSION = 1
@@ -24,8 +24,8 @@ class CompileRequest(Part):
     workload: str
     module: str
     precision: str
-    batch_size: int  # global; for matmul N
-    sequence_length: int | None = None
+    batch_size: Integer  # global; for matmul N
+    sequence_length: Integer | None = None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     dataset: str | None = None
     largest_batch: bool = False
@@ -42,7 +42,7 @@ class CompileRequest(Part):
 class Collective(Part):
     """All collectives of one kind in a step; bytes of the larger side, on one device."""
 
-    count: int
+    count: Integer
     nbytes: float
 
 
@@ -50,7 +50,7 @@ class CompileFacts(Part):
     """What the compiler states."""
 
     evidence: Evidence = "compiled"
-    devices: int
+    devices: Integer
     hbm: float  # of one device, by the sheet
     hbm_available: float  # that the compiler leaves to a program
     compile_seconds: float | None = None
@@ -65,8 +65,8 @@ class CompileFacts(Part):
     program_flops: float | None = None
     analytic_flops: float | None = None
     flops_ratio: float | None = None  # program / analytic
-    largest_batch: int | None = None  # found to fit and confirmed by a compile; a little more may fit
-    largest_batch_compiles: int | None = None
+    largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
+    largest_batch_compiles: Integer | None = None
     largest_batch_reason: str | None = None  # why none was found, where one was sought
 
 
@@ -77,7 +77,7 @@ class ModelledTime(Part):
     low: float
     high: float | None  # None where cycles or trip counts are missing; then the time is ≥ low
     bytes_with_cycles: float  # share of the bytes moved whose instructions carry the compiler's cycles
-    unknown_trip_counts: int
+    unknown_trip_counts: Integer
     low_by_category: dict[str, float] = Field(default_factory=dict)
     high_by_category: dict[str, float] = Field(default_factory=dict)  # empty without a high end
 
@@ -85,7 +85,7 @@ class ModelledTime(Part):
 class CompiledRecord(Part):
     """One workload, precision and batch on one TPU slice."""
 
-    schema_version: int = COMPILED_SCHEMA_VERSION
+    schema_version: Annotated[Integer, no_newer_than(COMPILED_SCHEMA_VERSION)] = COMPILED_SCHEMA_VERSION
     asked: CompileRequest
     status: CompileStatus
     reason: Told | None = None  # one line, for every status but ok

@@ -5,12 +5,12 @@ the run predicted, within `tolerance`.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from whichdevice.records.redaction import Told
-from whichdevice.records.schema import Part
+from whichdevice.records.schema import Integer, Part, no_newer_than
 from whichdevice.records.store import read_as
 
 SCHEMA_VERSION = 1
@@ -23,32 +23,32 @@ class TensorSpecification(Part):
 
     name: str
     dtype: str
-    shape: list[int | None]
+    shape: list[Integer | None]
 
 
 class ExportedFile(Part):
     """A file of the export."""
 
     sha256: str
-    size: int  # bytes
+    size: Integer  # bytes
 
 
 class ExportCheck(Part):
     """A fresh process beside the run: the largest absolute differences of its predictions."""
 
-    examples: int  # validation examples whose predictions the run recorded
+    examples: Integer  # validation examples whose predictions the run recorded
     largest: float  # absolute value among what the run recorded
     tolerance: float
     weights_equal: bool | None = None  # those of the .keras file and those that the run saved, bit by bit
     keras: float | None = None
     saved_model: float | None = None
-    same_class: int | None = None  # examples whose most probable class is the same, where there are classes
+    same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes
 
 
 class ExportRecord(Part):
     """One exported model."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[Integer, no_newer_than(SCHEMA_VERSION)] = SCHEMA_VERSION
     study: str
     workload: str
     module: str
@@ -57,7 +57,7 @@ class ExportRecord(Part):
     run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
     backend: str | None = None  # that trained
     precision: str | None = None
-    epochs: int | None = None
+    epochs: Integer | None = None
     source: str | None = None  # of the training data
     validation_metric: float | None = None
     metric: str | None = None

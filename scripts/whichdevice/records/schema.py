@@ -4,16 +4,27 @@ Times are seconds, memory is bytes, rates are per second. A record holds no user
 absolute paths. Fields that a failed run never reached are None or empty.
 """
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from whichdevice.records.redaction import Told
 
 SCHEMA_VERSION = 1
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "compiled", "modelled", "published"]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
+
+
+def no_newer_than(own: int) -> AfterValidator:
+    """For a schema version: a later one is told as such, whatever else its record holds."""
+
+    def known(version: int) -> int:
+        if version > own:
+            raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
+        return version
+
+    return AfterValidator(known)
 
 
 class Part(BaseModel):
@@ -27,23 +38,23 @@ class Request(Part):
 
     device: str
     kind: str
-    replicas: int
+    replicas: Integer
     workload: str
     module: str
     backend: str
     precision: str
-    batch_size: int
+    batch_size: Integer
     fraction: float
     loop: str
-    sequence_length: int | None
-    repeat: int
-    seed: int
-    epochs: int
-    steps_per_epoch: int | None
+    sequence_length: Integer | None
+    repeat: Integer
+    seed: Integer
+    epochs: Integer
+    steps_per_epoch: Integer | None
     validation: bool
     learn: bool
     seconds: float
-    min_steps: int
+    min_steps: Integer
     timeout: float
     profile: bool
     breakdown: bool = False
@@ -52,20 +63,20 @@ class Request(Part):
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
     model: str | None = None  # workload file whose model is served; None for everything but serving
-    clients: list[int] = Field(default_factory=list)  # how many ask at the same time, one load after the other
+    clients: list[Integer] = Field(default_factory=list)  # how many ask at the same time, one load after the other
 
 
 class WorkloadFacts(Part):
     """What the workload turned out to be on this data."""
 
     unit: str = "example"  # what throughput counts: image, sequence, window, product
-    input_shape: list[int] = Field(default_factory=list)
-    target_shape: list[int] = Field(default_factory=list)
-    parameters: int = 0
-    trainable_parameters: int = 0
-    training_examples: int = 0
-    validation_examples: int = 0
-    steps_per_epoch: int = 0
+    input_shape: list[Integer] = Field(default_factory=list)
+    target_shape: list[Integer] = Field(default_factory=list)
+    parameters: Integer = 0
+    trainable_parameters: Integer = 0
+    training_examples: Integer = 0
+    validation_examples: Integer = 0
+    steps_per_epoch: Integer = 0
     flops_per_step: float = 0.0  # analytic, forward and backward, all replicas
     flops_counted: str | None = None  # how, and what was not counted
     bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
@@ -79,18 +90,18 @@ class Machine(Part):
     """What the run ran on."""
 
     device_name: str | None = None
-    device_count: int = 1
+    device_count: Integer = 1
     cpu: str | None = None
-    cores: int | None = None  # logical processors that the process may use
-    threads: int | None = None  # threads given to the framework
-    memory: int | None = None
+    cores: Integer | None = None  # logical processors that the process may use
+    threads: Integer | None = None  # threads given to the framework
+    memory: Integer | None = None
     architecture: str | None = None
-    last_level_cache: int | None = None  # bytes, as the system tells it; a virtual machine may have a share only
+    last_level_cache: Integer | None = None  # bytes, as the system tells it; a virtual machine may have a share only
     instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
-    device_memory: int | None = None  # bytes of one device
-    device_memory_free: int | None = None  # bytes of the first device before the run; less: others hold it
+    device_memory: Integer | None = None  # bytes of one device
+    device_memory_free: Integer | None = None  # bytes of the first device before the run; less: others hold it
     power_limit: float | None = None  # watts that one GPU may draw
     clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
     clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
@@ -133,7 +144,7 @@ class Cold(Part):
     load: float | None = None  # dataset opened and placed
     build: float | None = None  # model built
     first_step: float | None = None
-    warm_up: list[tuple[int, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
+    warm_up: list[tuple[Integer, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
     warm_up_epochs: float | None = None  # first step and warm-up, in epochs; below 1: an epoch outlasts the time budget
     warm_up_end: str | None = None  # what ended it: which test, and what that said
 
@@ -141,8 +152,8 @@ class Cold(Part):
 class Steady(Part):
     """Steady state: every window as (steps, seconds) and the totals a process counts with."""
 
-    windows: list[tuple[int, float]] = Field(default_factory=list)
-    steps: int = 0
+    windows: list[tuple[Integer, float]] = Field(default_factory=list)
+    steps: Integer = 0
     seconds: float = 0.0
     step_time: float | None = None  # seconds / steps
     throughput: float | None = None  # units per second
@@ -162,7 +173,7 @@ class Breakdown(Part):
     host: float | None = None  # the loop around the step, as `method` says
     compute: float | None = None
     other: float | None = None  # starting a call, waiting for it and reading its result
-    rounds: list[dict[str, tuple[int, float]]] = Field(default_factory=list)  # variant: (steps, seconds)
+    rounds: list[dict[str, tuple[Integer, float]]] = Field(default_factory=list)  # variant: (steps, seconds)
     notes: list[str] = Field(default_factory=list)
     reason: Told | None = None  # why there is none
 
@@ -170,7 +181,7 @@ class Breakdown(Part):
 class Epoch(Part):
     """One learning epoch, run in full."""
 
-    epoch: int  # from 1
+    epoch: Integer  # from 1
     seconds: float  # training only
     validation_seconds: float | None = None
     loss: float | None = None
@@ -183,8 +194,8 @@ class Epoch(Part):
 class Memory(Part):
     """Peak memory of the measured process and of the device, in bytes."""
 
-    peak_host: int | None = None
-    peak_device: int | None = None
+    peak_host: Integer | None = None
+    peak_device: Integer | None = None
 
 
 class MeteredPart(Part):
@@ -208,10 +219,10 @@ class Energy(Part):
 class Clocks(Part):
     """Clocks in Hz and throttling, sampled each second of a run; empty where the machine does not say."""
 
-    samples: int = 0
+    samples: Integer = 0
     cpu_low: float | None = None
     cpu_high: float | None = None
-    cpu_throttles: int = 0  # for heat, as the kernel counts them
+    cpu_throttles: Integer = 0  # for heat, as the kernel counts them
     gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
     gpu_high: float | None = None
     gpu_throttling: list[str] = Field(default_factory=list)  # reasons beyond the ordinary power limit
@@ -241,7 +252,7 @@ class Noise(Part):
 class Attempt(Part):
     """An attempt at the run that does not count, because the other one was quieter."""
 
-    number: int  # 1 or 2
+    number: Integer  # 1 or 2
     learned: bool  # the record's epochs, results, artefacts, memory and energy of epochs are of this attempt
     status: Status
     reason: Told | None = None
@@ -249,16 +260,16 @@ class Attempt(Part):
     cold: Cold
     steady: Steady
     energy: Energy
-    started: datetime
-    ended: datetime
+    started: AwareDatetime
+    ended: AwareDatetime
 
 
 class Latencies(Part):
     """How long single requests or calls took, one after the other on each of `clients` connections."""
 
-    clients: int
-    requests: int  # answered
-    failed: int = 0
+    clients: Integer
+    requests: Integer  # answered
+    failed: Integer = 0
     reason: Told | None = None  # of the first failure
     seconds: float  # from the first request to the last answer
     mean: float
@@ -273,9 +284,9 @@ class Serving(Part):
 
     model: str
     weights: str  # what the served weights are; latency does not depend on them
-    request_bytes: int
-    response_bytes: int
-    workers: int  # predictions at the same time
+    request_bytes: Integer
+    response_bytes: Integer
+    workers: Integer  # predictions at the same time
     bare_call: Latencies | None = None  # of the loaded model, without HTTP and JSON
     bare_http: Latencies | None = None  # of the same body to the same server, at an address that does nothing
     loads: list[Latencies] = Field(default_factory=list)  # by number of clients
@@ -288,16 +299,10 @@ class Artefact(Part):
     sha256: str
 
 
-def _known(version: int) -> int:
-    if version > SCHEMA_VERSION:
-        raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
-    return version
-
-
 class Record(Part):
     """One run."""
 
-    schema_version: Annotated[int, AfterValidator(_known)] = SCHEMA_VERSION
+    schema_version: Annotated[Integer, no_newer_than(SCHEMA_VERSION)] = SCHEMA_VERSION
     study: str
     run: str  # <device>/<workload>/<cell>/r<repeat>
     evidence: Evidence = "measured"
@@ -319,5 +324,5 @@ class Record(Part):
     noise: Noise = Field(default_factory=Noise)
     artefacts: dict[str, Artefact] = Field(default_factory=dict)
     attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
-    started: datetime
-    ended: datetime
+    started: AwareDatetime
+    ended: AwareDatetime

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,6 +23,7 @@ class Column(NamedTuple):
 
 
 Columns = Mapping[str, Column]
+UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")  # ends a CSV row early, or is no UTF-8
 
 CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
 CELL_COLUMNS: dict[str, Column] = {
@@ -48,8 +50,18 @@ def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) ->
         frame = rows.reindex(columns=list(columns))
     else:
         listed = list(rows)
-        frame = pd.DataFrame({name: [row.get(name) for row in listed] for name in columns})
+        frame = pd.DataFrame({name: _values(listed, name, column.kind) for name, column in columns.items()})
     return frame.astype({name: DTYPES[column.kind] for name, column in columns.items()})
+
+
+def _values(rows: list[Mapping[str, Any]], name: str, kind: Kind) -> list[Any]:
+    found = [row.get(name) for row in rows]
+    return [one_line(value) for value in found] if kind == "text" else found
+
+
+def one_line(value: Any) -> Any:
+    """Text without control characters and the halves of a surrogate pair; anything else as it is."""
+    return value if not isinstance(value, str) or value.isprintable() else UNWRITABLE.sub(" ", value)
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:

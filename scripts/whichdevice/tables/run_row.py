@@ -1,5 +1,6 @@
 """One record as a row of table `runs`."""
 
+import sys
 from typing import Any
 
 from whichdevice.records.schema import Energy, Record
@@ -100,10 +101,10 @@ def _quality(record: Record) -> dict[str, Any]:
     last = record.epochs[-1] if record.epochs else None
     later = [epoch.seconds for epoch in record.epochs[1:]]
     final = {
-        "training_metric": results.get(f"training_{metric}", last.metric if last else None),
-        "validation_metric": results.get(f"validation_{metric}", last.validation_metric if last else None),
-        "loss": results.get("loss", last.loss if last else None),
-        "validation_loss": results.get("validation_loss", last.validation_loss if last else None),
+        "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
+        "validation_metric": _number(results, f"validation_{metric}", last.validation_metric if last else None),
+        "loss": _number(results, "loss", last.loss if last else None),
+        "validation_loss": _number(results, "validation_loss", last.validation_loss if last else None),
     }
     return {
         "learned_epochs": len(record.epochs) or None,
@@ -111,9 +112,22 @@ def _quality(record: Record) -> dict[str, Any]:
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
         "metric": metric,
         **final,
-        "misclassified": results.get("misclassified"),
-        "test_images": results.get("test_images"),
+        "misclassified": _count(results, "misclassified"),
+        "test_images": _count(results, "test_images"),
     }
+
+
+def _number(results: dict[str, Any], name: str, otherwise: float | None) -> float | None:
+    """A final number; results are whatever a workload says, and a record from elsewhere may hold anything."""
+    value = results.get(name, otherwise)
+    if value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
+        return value
+    return float("nan")
+
+
+def _count(results: dict[str, Any], name: str) -> int | None:
+    value = results.get(name)
+    return value if isinstance(value, int) and 0 <= value < 2**63 else None
 
 
 def _types(record: Record) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Latencies, Serving
 from whichdevice.records.store import read_record
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, one_line, table
 from whichdevice.tables.intervals import geometric
 
 BOUNDED = {
@@ -81,17 +81,18 @@ def _rows(run: pd.Series) -> Iterator[dict[str, Any]]:
 
 
 def _row(serving: Serving, load: Latencies, batch_size: int) -> dict[str, Any]:
-    rate = load.requests / load.seconds
+    rate = load.requests / load.seconds if load.seconds else None
     return {
         "clients": load.clients,
-        "model": serving.model,
+        "model": one_line(serving.model),
         "p50": load.p50,
         "p99": load.p99,
         "requests_per_second": rate,
-        "predictions_per_second": rate * batch_size,
+        "predictions_per_second": None if rate is None else rate * batch_size,
         "bare_call_p50": serving.bare_call.p50 if serving.bare_call else None,
         "bare_http_p50": serving.bare_http.p50 if serving.bare_http else None,
         "requests": load.requests,
         "failed": load.failed,
-        **serving.model_dump(include={"request_bytes", "response_bytes", "workers", "weights"}),
+        "weights": one_line(serving.weights),
+        **serving.model_dump(include={"request_bytes", "response_bytes", "workers"}),
     }
