@@ -1,6 +1,7 @@
 """A rejected config told in one line: the place, what is wrong with it, and the nearest right key or value."""
 
 import difflib
+import reprlib
 from collections.abc import Iterable, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -23,6 +24,8 @@ NEEDS = {
     "model_type": "keys with values",
     "model_attributes_type": "keys with values",
 }
+SHORT = reprlib.Repr()  # of a list in lists in lists, say, only the beginning
+SHORT.maxstring = SHORT.maxlong = SHORT.maxother = 2000
 LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
@@ -47,7 +50,7 @@ def did_you_mean(wrong: object, right: Iterable[object], prefix: str = "", kind:
 
 def brief(value: object) -> str:
     """A value as a person wrote it, on one line, cut when it is long."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    text = str(value).lower() if isinstance(value, bool) else SHORT.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

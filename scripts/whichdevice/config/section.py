@@ -10,8 +10,9 @@ from whichdevice.config.lenient import from_text, many, text, tidy, without_repe
 Value = TypeVar("Value")
 
 # A Field stands before its BeforeValidator, which then leaves it in the JSON schema.
-PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(from_text)]
-Count = Annotated[int, Field(ge=0), BeforeValidator(from_text)]
+TOO_MANY = 2**53  # of anything; a table's column and a float still hold what is below it
+PositiveInt = Annotated[int, Field(gt=0, lt=TOO_MANY), BeforeValidator(from_text)]
+Count = Annotated[int, Field(ge=0, lt=TOO_MANY), BeforeValidator(from_text)]
 PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
 Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
 Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]

@@ -1,12 +1,11 @@
 """What a merged device is: kind and replicas from its records, price and hardware sheet from its own study's config."""
 
-import math
+import sys
 from typing import Any, cast, get_args
-
-import yaml
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, DeviceKind
+from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place
@@ -35,15 +34,15 @@ def device_settings(place: Place, listing: dict[str, dict[str, Any]]) -> dict[st
     with explained(place.address):
         text = place.fs.cat_file(place.path(CONFIG)).decode("utf-8", "replace")
     try:
-        devices = yaml.safe_load(text)["devices"].items()
-    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        devices = parse_yaml(text, CONFIG)["devices"].items()
+    except (StudyError, TypeError, KeyError, AttributeError):
         return {}
     return {str(name): _settings(settings) for name, settings in devices if isinstance(settings, dict)}
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     price, sheet = settings.get("usd_per_hour"), settings.get("hardware")
-    known = isinstance(price, int | float) and not isinstance(price, bool) and math.isfinite(price) and price >= 0
+    known = isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price <= sys.float_info.max
     return {
         "hardware": sheet if isinstance(sheet, str) and sheet in hardware_rows() else None,
         "usd_per_hour": float(price) if known and price is not None else None,

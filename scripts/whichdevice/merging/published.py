@@ -5,11 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Call
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import CONFIG, MOST_BYTES
 from whichdevice.records.foreign import (
@@ -71,10 +69,7 @@ def _values(place: Place, listing: dict[str, dict[str, Any]]) -> dict[str, Any]:
         raise StudyError(f"{place.told(CONFIG)}: {int(listing[CONFIG]['size']) / 1e6:.0f} MB is no config")
     with explained(place.address):
         text = place.fs.cat_file(place.path(CONFIG)).decode("utf-8", "replace")
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise StudyError(f"{place.told(CONFIG)}: is not YAML: {' '.join(str(error).split())[:200]}") from None
+    return parse_yaml(text, place.told(CONFIG))
 
 
 def _claim(root: Path, address: str) -> None:
