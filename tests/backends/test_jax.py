@@ -9,7 +9,7 @@ from backends.scenario import play
 
 from whichdevice.backends import jax_devices
 from whichdevice.backends.jax import Jax
-from whichdevice.backends.jax_devices import take_devices
+from whichdevice.backends.jax_devices import MEETING, take_devices
 from whichdevice.backends.jax_types import factor_formats, types_of
 from whichdevice.errors import StudyError
 
@@ -197,6 +197,12 @@ class TestDevices:
         assert cpu["JAX_NUM_CPU_DEVICES"] == "2" and "JAX_NUM_CPU_DEVICES" not in gpu
         assert gpu["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
         assert cpu["PJRT_NPROC"] == "3"
+
+    def test_replicas_of_a_busy_host_may_meet_late_beside_the_users_own_flags(self, monkeypatch):
+        monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=dumps")
+        one, two = (Jax.environment(request(replicas=replicas), 2) for replicas in (1, 2))
+        assert two["XLA_FLAGS"].split() == ["--xla_dump_to=dumps", MEETING]
+        assert "XLA_FLAGS" not in one
 
     def test_tf32_is_for_gpus(self):
         with pytest.raises(StudyError, match="only GPUs"):

@@ -15,6 +15,7 @@ BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
         (["no_such_file.py"], "workload file no_such_file.py: not found"),
         ([str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
         ([str(BROKEN / "wrong_target_type.py")], "targets are float32, but LOSS"),
+        (["--backend", "jax", str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
         (["decoder", "--topology", "v9-2x2"], "no TPU topology 'v9-2x2'; there are"),
         (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
         (["matmul", "--topology", "none"], "matmul: no training workload; only those are tried"),

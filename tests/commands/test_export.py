@@ -1,5 +1,6 @@
 """Tables as Parquet with types and meanings, records as MLPerf lines, and one line for what is wrong."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -7,6 +8,8 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
+from whichdevice.records.store import write_record
+from whichdevice.study_runs import study_runs
 from whichdevice.tables import runs
 from whichdevice.tables.columns import read_table, table, write_table
 from whichdevice.tables.write import collect
@@ -58,3 +61,26 @@ def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatc
     monkeypatch.setattr("whichdevice.tables.parquet.find_spec", lambda name: None)
     assert main(["export", "--parquet", str(results)]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("run", ["../../../../x", "ABSOLUTE/x", "cpu/mnist_cnn/tensorflow-float32-b256/r9"])
+def test_a_record_that_names_another_place_writes_nothing_there(
+    results: Path, run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = results / "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json"
+    content = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(content | {"run": run.replace("ABSOLUTE", str(results.parent))}), "utf-8")
+    before = set(results.parent.rglob("*.log"))
+    assert main(["export", "--mlperf", str(results)]) == 2
+    assert "says that it is of another run than its path" in capsys.readouterr().err
+    assert {file for file in set(results.parent.rglob("*.log")) - before if results / "mlperf" not in file.parents} == set()
+    assert not (results / "mlperf/cpu/mnist_cnn/tensorflow-float32-b256/r9.log").exists()
+
+
+def test_a_record_in_the_place_of_no_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = synthetic.small_study()
+    record = synthetic.record_of(study, study_runs(study)[0])
+    write_record(record.model_copy(update={"run": "../../x"}), tmp_path / "runs/record.json")
+    assert main(["export", "--mlperf", str(tmp_path)]) == 2
+    assert "is in the place of no run" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.log"))

@@ -11,7 +11,7 @@ import yaml
 from whichdevice.__main__ import main
 from whichdevice.commands.plan import merged
 from whichdevice.errors import StudyError
-from whichdevice.planning import study_plan
+from whichdevice.planning import estimate, study_plan
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
 
@@ -146,3 +146,16 @@ def test_what_cannot_fit_is_said_to_be_refused_and_not_counted(plan):
     assert "Data: weather_denmark from standin." in out
     needed = float(re.search(r"at most ([\d.]+) GB of memory", out)[1])
     assert needed < 10  # of those that go, not of those that are refused
+
+
+@pytest.mark.slow  # Keras is imported before the file
+def test_an_endless_model_file_neither_stops_nor_hides_in_the_plan(plan, monkeypatch):
+    monkeypatch.setattr(estimate, "MODEL_SECONDS", 1.0)
+    Path("endless.py").write_text(
+        'INPUT = TARGET = {"shape": (2,), "dtype": "float32"}\nLOSS, OPTIMIZER = "mean_squared_error", "sgd"\n'
+        "def model(options):\n    while True:\n        pass\n",
+        encoding="utf-8",
+    )
+    out = plan("workloads={endless: {module: endless.py}}")
+    assert "Not in the estimates: endless: endless: still running after 1 s" in out
+    assert f"{RUNS + 2} to measure" in out

@@ -122,6 +122,20 @@ def test_removing_goes_on_through_errors(fake, api, call, refusal):
     assert nothing_left(fake)
 
 
+def test_removing_goes_on_through_ctrl_c_while_it_waits_to_try_again(fake, api, monkeypatch):
+    deploy(api, order(), lambda line: None)
+    fake.refusals["list endpoints"] = [BUSY] * 2
+    pressed = iter([True, True])
+
+    def sleep(seconds):
+        if next(pressed, False):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(deployment.time, "sleep", sleep)
+    remove(api, lambda line: None)
+    assert nothing_left(fake)
+
+
 def test_what_cannot_be_removed_is_named(fake, api, monkeypatch):
     endpoint = deploy(api, order(), lambda line: None)
     monkeypatch.setattr(deployment, "REMOVED_SECONDS", 0.3)
@@ -199,6 +213,27 @@ def test_what_is_missing_is_said_before_anything_is_made(
     assert told in capsys.readouterr().err
     assert nothing_left(fake)
     assert not fake.paid
+
+
+@pytest.mark.parametrize(("status", "told"), [("different", "is different: predicts otherwise"), ("ok", None)])
+def test_only_a_checked_export_of_the_study_is_deployed(
+    fake, tmp_path, monkeypatch, capsys, project_root, status, told
+):
+    from whichdevice.records.exported import ExportRecord
+    from whichdevice.storage import place
+
+    original, folder = place.open_place, tmp_path / "quick/models/mnist_cnn"
+    monkeypatch.setattr(place, "open_place", lambda address: original(address.replace("gs://b", str(tmp_path))))
+    (folder / "saved_model/1").mkdir(parents=True)
+    (folder / "saved_model/1/saved_model.pb").write_bytes(b"graph")
+    record = ExportRecord(
+        study="quick", workload="mnist_cnn", module="mnist_cnn", status=status, reason="predicts otherwise"
+    )
+    (folder / "export.json").write_text(record.model_dump_json(), encoding="utf-8")
+    monkeypatch.chdir(project_root)
+    arguments = ["deploy", "mnist_cnn", "--project", "pays", "--config", "storage={bucket: gs://b}", "--dry-run"]
+    assert main(arguments) == (0 if told is None else 2)
+    assert (told or "") in capsys.readouterr().err
 
 
 def test_an_unknown_price_is_not_invented(fake, published, capsys):

@@ -46,6 +46,15 @@ def test_recipes_fill_what_the_config_leaves_open():
     assert (request.epochs, request.steps_per_epoch, request.dataset) == (20, 100, "weather_denmark")
 
 
+def test_a_service_gets_the_options_of_the_model_that_it_serves():
+    workloads = {
+        "decoder": Workload(batch_size=[1], options={"layers": 2, "width": 64}),
+        "served": Workload(module="serve", model="decoder", batch_size=[1], options={"width": 32}),
+    }
+    request = build_request(Study(workloads=workloads), Run(Cell("cpu", "served", "tensorflow", "float32", 1), 1))
+    assert (request.model, request.options) == ("decoder", {"layers": 2, "width": 32})
+
+
 def test_a_run_of_another_study_is_an_error():
     with pytest.raises(StudyError, match="no such device or workload"):
         build_request(study(), Run(Cell("quantum", "mnist_cnn", "tensorflow", "float32", 256), 1))

@@ -54,6 +54,11 @@ def test_status_and_metadata_are_tensorflow_servings(client):
     assert client.get("/v1/models").json() == {"models": ["digits"]}
 
 
+def test_inputs_that_the_model_cannot_take_are_the_senders_fault(client):
+    answer = client.post(PREDICT, json={"instances": [[[253, 0, 0], [0, 0, 0]]]})
+    assert "253 is too much" in refused(answer, 400)
+
+
 def test_unknown_addresses_and_methods_are_told(client):
     assert "no model 'digit'; there are digits" in refused(client.get("/v1/models/digit"), 404)
     assert "no version" in refused(client.get("/v1/models/digits/versions/2"), 404)

@@ -1,6 +1,7 @@
 """A request's body is inputs of the model, or one line that says why not."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -83,6 +84,16 @@ def test_an_open_axis_takes_any_size():
 )
 def test_what_is_wrong_is_said_in_one_line(content, told):
     assert told in reason(content)
+
+
+def test_one_long_text_among_many_takes_no_room_for_each():
+    body = json.dumps({"instances": ["a" * 20_000, *[""] * 20_000]}).encode()
+    tracemalloc.start()
+    try:
+        assert "numbers only" in reason(body)
+        assert tracemalloc.get_traced_memory()[1] < 20e6  # as an array of texts: 1.6 GB
+    finally:
+        tracemalloc.stop()
 
 
 def test_numbers_beyond_float32_are_refused():

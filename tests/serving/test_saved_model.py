@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn", reason="sh envs/extra.sh serve installs it")
 from whichdevice.datasets.standin.digits import draw_digits
 from whichdevice.errors import StudyError
 from whichdevice.serving.application import Limits, application
-from whichdevice.serving.saved_model import ServedModel, write_saved_model
+from whichdevice.serving.saved_model import RefusedInputsError, ServedModel, write_saved_model
 from whichdevice.serving.server import background_server
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
@@ -83,6 +83,14 @@ def test_models_with_several_inputs_are_refused(keras, written, tmp_path):
     model = keras.Model([left, right], keras.layers.add([left, right]))
     with pytest.raises(StudyError, match="one input and one output; this one has 2 and 1"):
         write_saved_model(written[0], model, tmp_path / "1")
+
+
+def test_numbers_that_the_model_refuses_are_the_senders_fault(keras, project_root, tmp_path):
+    model = keras.Sequential([keras.Input((3,), dtype="int32"), keras.layers.Embedding(10, 2), keras.layers.Flatten()])
+    plain = workload_class(str(project_root / "docs/examples/my_model.py"))(Options(1))
+    write_saved_model(plain, model, tmp_path / "1")
+    with pytest.raises(RefusedInputsError, match=r"^the model refuses these inputs: .*10"):
+        ServedModel(tmp_path / "1").predict(np.array([[1, 2, 10]], np.int32))
 
 
 def test_a_garbled_saved_model_is_named(keras, tmp_path):

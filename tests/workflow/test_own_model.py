@@ -1,4 +1,4 @@
-"""The documentation's model file goes from nothing to tables with a TPU column, beside files that are broken."""
+"""The documentation's model file goes from nothing to a report with a TPU column, beside files that are broken."""
 
 import csv
 import json
@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from whichdevice.records.exported import read_export
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +21,7 @@ STUDY = {
     "workloads": {
         "error_at_import": {"module": "broken/error_at_import.py", "backend": "jax"},
         "nan_loss": {"module": "broken/nan_loss.py", "backend": "jax"},
-        "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}},
+        "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}, "export": True},
     },
 }  # fmt: skip
 
@@ -28,7 +30,7 @@ STUDY = {
 def rows(project) -> dict[str, dict[str, str]]:
     """One row of table `runs` for each workload."""
     shutil.copytree(BROKEN, project.folder / "broken")
-    outcome = project.snakemake("tables", config=STUDY, timeout=900)
+    outcome = project.snakemake("all", config=STUDY, timeout=900)
     assert outcome.code == 0, outcome.out
     with (project.folder / "results/own/tables/runs.csv").open(encoding="utf-8") as file:
         return {row["workload"]: row for row in csv.DictReader(file)}
@@ -64,6 +66,18 @@ def test_it_gets_a_tpu_column(project, rows):
     if compiled[0]["status"] == "unavailable":
         pytest.skip(compiled[0]["reason"])
     assert compiled[0]["status"] == "ok"
+
+
+def test_it_is_in_the_report_with_what_a_tpu_would_do(project, rows):
+    text = (project.folder / "results/own/report.md").read_text(encoding="utf-8")
+    assert "mine" in text and "v5e-1x1" in text
+    assert "the loss is nan at the first step" in text
+
+
+def test_its_model_is_exported_with_the_options_of_its_run(project, rows):
+    record = read_export(project.folder / "results/own/models/mine/export.json")
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.check.examples == 128 and record.check.saved_model <= record.check.tolerance
 
 
 def test_an_edited_file_is_measured_again_and_nothing_else(project, rows):

@@ -24,6 +24,28 @@ def test_constants_may_stand_for_others_and_be_worked_out(tmp_path):
     assert found.fault is None
 
 
+def test_one_line_may_give_several_constants(tmp_path):
+    found = declared(tmp_path, 'INPUT = TARGET = {"shape": (2,)}\nLOSS, BATCH_SIZE = "mean_squared_error", 2 * 8')
+    assert found.fault is None
+    assert found.input == found.target == Array((2,), "float32", None)
+    assert (found.loss, found.batch_size) == ("mean_squared_error", 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "higher"),
+    [
+        ('METRIC = "accuracy"', True),
+        ('METRIC = "mean_absolute_error"', False),
+        ('METRIC = "mean_absolute_error"\nHIGHER_IS_BETTER = True', True),
+        ("def metric(target, prediction): ...", True),
+        ("def metric(target, prediction): ...\nHIGHER_IS_BETTER = False", False),
+    ],
+)
+def test_a_loss_as_metric_is_better_low_unless_the_file_says_otherwise(tmp_path, text, higher):
+    (tmp_path / "mine.py").write_text(f"{text}\n{MODEL}")
+    assert workload_class(str(tmp_path / "mine.py")).higher_is_better is higher
+
+
 def test_nothing_of_the_file_runs(tmp_path):
     found = declared(tmp_path, "BATCH_SIZE = 7\nimport sys\nsys.exit('ran')\nraise SystemExit")
     assert found.batch_size == 7

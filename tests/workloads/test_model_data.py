@@ -1,9 +1,12 @@
 """Generated data have the shapes asked for and can be learnt from; a data function's are checked."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
+from whichdevice.workloads import given_data
 from whichdevice.workloads.declaration import Array
 from whichdevice.workloads.generated_data import generate
 from whichdevice.workloads.given_data import pairs_of
@@ -34,6 +37,12 @@ def test_an_eighth_of_the_data_validates_where_the_function_gives_none():
     train, validation = pairs_of((np.zeros((80, 3)), np.zeros(80, np.int64)), None, "mine.py: data()")
     assert (len(train[0]), len(validation[0])) == (70, 10)
     assert train[0].dtype == np.float32 and train[1].dtype == np.int32
+
+
+def test_a_generator_without_end_is_told_before_memory_ends(monkeypatch):
+    monkeypatch.setattr(given_data, "MOST_BYTES", 1e6)
+    with pytest.raises(StudyError, match=r"data\(\) yielded [\d,]+ examples, .* and goes on; say in EXAMPLES how many"):
+        pairs_of(((np.zeros(100), 1.0) for _ in itertools.count()), None, "mine.py: data()")
 
 
 def test_a_generator_is_read_until_there_are_enough():

@@ -1,5 +1,6 @@
 """Which of JAX's devices a run takes, and what must stand in the environment so that it gets them."""
 
+import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -9,6 +10,8 @@ from whichdevice.errors import StudyError
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.records.schema import Request
 
+# Replicas that share few cores meet late on a busy host; XLA would abort the process after 40 s.
+MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu", "tpu": "tpu,cpu"}  # `fit` is fed from the CPU
 
 
@@ -20,6 +23,8 @@ def device_variables(request: Request) -> dict[str, str]:
     variables["CUDA_VISIBLE_DEVICES"] = "-1"
     if request.kind == "cpu":  # virtual devices that share the cores: a rehearsal, no speed-up
         variables["JAX_NUM_CPU_DEVICES"] = str(request.replicas)
+    if request.kind == "cpu" and request.replicas > 1:
+        variables["XLA_FLAGS"] = " ".join([*os.environ.get("XLA_FLAGS", "").split(), MEETING])
     return variables
 
 

@@ -13,9 +13,15 @@ from whichdevice.errors import StudyError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("module", help="path to a .py file, or a built-in workload")
-    parser.add_argument("--backend", nargs="*", help="default: every one that is installed")
+    parser.add_argument("--backend", action="append", help="may be given again; default: every one that is installed")
     parser.add_argument("--precision", default="float32", help="number format of the steps")
-    parser.add_argument("--option", nargs="*", default=[], metavar="KEY=VALUE", help="as the config's `options`")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="as the config's `options`; may be given again",
+    )
     parser.add_argument("--topology", default="v5e-1x1", help="TPU slice to compile for; none compiles nothing")
     parser.add_argument("--seconds", type=float, default=50.0, help="time limit of each part; all run at once")
 

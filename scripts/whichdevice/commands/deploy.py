@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     for line in price_lines(args.machine_type, args.replicas, args.region, args.usd_per_hour):
         print(line, flush=True)
     _check_artefact(order.artefact)
+    if args.artefact is None:
+        _check_export(order.artefact)
     api.check()
     if args.dry_run:
         return 0
@@ -91,3 +93,20 @@ def _check_artefact(artefact: str) -> None:
 
     if "saved_model.pb" not in open_place(artefact).listing():
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
+
+
+def _check_export(artefact: str) -> None:
+    """Raise StudyError unless the export that `publish` put there was found to predict what its run predicted."""
+    from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
+    from whichdevice.storage.failures import explained
+    from whichdevice.storage.place import open_place
+
+    folder = artefact.removesuffix(f"/{SAVED_MODEL}")
+    place = open_place(folder)
+    try:
+        with explained(folder):
+            record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
+    except (FileNotFoundError, ValueError) as error:
+        raise StudyError(f"deploy: cannot read {folder}/{RECORD}: {error}; publish the model again") from error
+    if record.status != "ok":
+        raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")

@@ -102,6 +102,8 @@ def _left_out(plan: Any, refused: list[Any], needs: dict[Any, Any], available: f
         f"{available / 1e9:.1f} GB are available"
         for run in refused
     ]
+    unknown = {run.cell.workload: need.unknown for run, need in needs.items() if need.unknown is not None}
+    lines += [f"Not in the estimates: {workload}: {reason}" for workload, reason in unknown.items()]
     elsewhere = sum(run.cell.device in plan.absent or plan.platform(run) in plan.missing for run in plan.runs)
     narrowed = len(plan.runs) - len(plan.wanted()) - elsewhere
     if narrowed:

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 POLL_SECONDS = 10.0
 MADE_SECONDS = 3600.0  # within which every step must end
 REMOVED_SECONDS = 3600.0
-QUIET_LOOKS = 2  # how often nothing must be found, as a request without an answer may still be carried out
+QUIET_LOOKS = 6  # how often nothing must be found, as a request without an answer may still be carried out
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,9 @@ def remove(api: VertexApi, say: Say, deployment: str | None = None) -> None:
     seen: dict[str, Found] = {}
     while quiet < QUIET_LOOKS:
         try:
-            quiet = quiet + 1 if not _round(api, say, deployment, seen, told) else 0
+            quiet = quiet + 1 if _nothing_there(api, say, deployment, seen, told) else 0
             if quiet < QUIET_LOOKS:
                 time.sleep(POLL_SECONDS)
-        except StudyError as error:
-            quiet = 0
-            _once(f"{error} (trying again)", say, told)
-            time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             say("Not before everything is removed, for it would go on costing money.")
         if time.monotonic() > end:
@@ -92,6 +88,15 @@ def remove(api: VertexApi, say: Say, deployment: str | None = None) -> None:
                 f"python -m whichdevice undeploy --project {api.project} --region {api.region}, or by hand: "
                 f"console.cloud.google.com/vertex-ai/endpoints, label {LABEL}"
             )
+
+
+def _nothing_there(api: VertexApi, say: Say, deployment: str | None, seen: dict[str, Found], told: set[str]) -> bool:
+    """Whether a look found nothing; one that failed did not."""
+    try:
+        return not _round(api, say, deployment, seen, told)
+    except StudyError as error:
+        _once(f"{error} (trying again)", say, told)
+        return False
 
 
 def _round(api: VertexApi, say: Say, deployment: str | None, seen: dict[str, Found], told: set[str]) -> bool:

@@ -32,10 +32,10 @@ def check(job: Job, emit: Emitter) -> None:
     import keras
 
     trained = trained_workload(job)
-    loaded = keras.saving.load_model(job.folder / KERAS, compile=False, safe_mode=True)
     set_precision(job.request.precision)
-    built = trained.workload.model()
+    built = trained.workload.model()  # first, for its file is imported by it: Keras finds layers of its own there
     built.load_weights(job.folder / WEIGHTS)
+    loaded = keras.saving.load_model(job.folder / KERAS, compile=False, safe_mode=True)
     equal = _equal(loaded.get_weights(), built.get_weights())
     served = ServedModel(job.folder / SAVED_MODEL)
     examples = recorded_examples(job.examples)

@@ -30,7 +30,7 @@ class Trained(NamedTuple):
     """A workload with its validation data."""
 
     workload: TrainingWorkload
-    validation: Split | None
+    validation: Split
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,18 @@ class Examples:
 
 
 def trained_workload(job: Job) -> Trained:
-    """The workload with the options of its run; its splits are made, for scaling may be read off them."""
+    """The workload with the options of its run; its splits are made, for scaling may be read off them.
+
+    Without a dataset they are generated or the model file's own, the same as in the run.
+    """
     asked = job.request
     workload = workload_class(asked.module)(
-        Options(asked.batch_size, asked.precision, asked.fraction, asked.sequence_length)
+        Options(asked.batch_size, asked.precision, asked.fraction, asked.sequence_length, given=asked.options)
     )
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{asked.workload}: a single operation has no model to export")
-    if job.dataset is None:
-        return Trained(workload, None)
-    return Trained(workload, workload.splits(load_dataset(job.dataset).arrays)[1])
+    arrays = {} if job.dataset is None else load_dataset(job.dataset).arrays
+    return Trained(workload, workload.splits(arrays)[1])
 
 
 def set_precision(precision: str) -> None:
@@ -72,7 +74,5 @@ def recorded_examples(path: Path | None) -> Examples | None:
 def raw_inputs(trained: Trained, index: np.ndarray) -> Any:
     """Raw inputs of validation examples, one part after the other."""
     workload, validation = trained
-    if validation is None:
-        raise StudyError(f"{type(workload).__name__}: no validation data to compare with")
     for start in range(0, len(index), PART):
         yield np.asarray(workload.raw_batch(validation.arrays, index[start : start + PART]))

@@ -1,9 +1,10 @@
 """From a study and one of its runs to everything that was asked of that run."""
 
 from pathlib import Path
+from typing import Any
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Study
+from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
@@ -58,11 +59,16 @@ def build_request(study: Study, run: Run) -> Request:
         breakdown=trains and study.measure.breakdown and run.repeat == 1,
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
-        options=workload.options,
+        options={**served_options(study, workload), **workload.options},
         slowdown=workload.slowdown,
         model=model_of(study, cell.workload) if workload.model else None,
         clients=workload.clients if workload.model else [],
     )
+
+
+def served_options(study: Study, workload: Workload) -> dict[str, Any]:
+    """The `options` of the workload whose model one of the study's workloads serves; empty where it serves none."""
+    return study.workloads[workload.model].options if workload.model in study.workloads else {}
 
 
 def model_of(study: Study, workload: str) -> str:

@@ -27,6 +27,7 @@ from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.quick_import import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
+from whichdevice.time_limit import time_limit
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
@@ -37,6 +38,7 @@ EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 RUN_BYTES = 600_000  # record, log and predictions
 SERVING_WARM_UP = 0.25  # of each load's time
 REDRAW_SECONDS = 40.0  # tables, figures and report
+MODEL_SECONDS = 60.0  # that a model file may take to give data and model
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Need:
     seconds: float
     memory: float  # bytes
     disk: float  # bytes
+    unknown: str | None = None  # why there is no estimate
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class _Shape:
     validation_examples: int
     memory: float
     weights: float
+    unknown: str | None = None
 
 
 def estimate_run(study: Study, run: Run) -> Need:
@@ -75,7 +79,7 @@ def estimate_run(study: Study, run: Run) -> Need:
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
-    return Need(min(seconds, request.timeout), shape.memory, RUN_BYTES + request.learn * shape.weights)
+    return Need(min(seconds, request.timeout), shape.memory, RUN_BYTES + request.learn * shape.weights, shape.unknown)
 
 
 def datasets_bytes(names: Iterable[str]) -> int:
@@ -125,11 +129,11 @@ def _shape(request_json: str) -> _Shape:
     try:
         with quick_imports(), without_native_messages():
             import keras  # noqa: F401
-
+        with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
-    except StudyError:
-        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)  # the run will say what is wrong with the workload
+    except StudyError as error:  # no end of the plan: the run's record will say it too
+        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies

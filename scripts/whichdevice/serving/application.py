@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from whichdevice.serving.request_body import Inputs, MalformedRequestError, parse_body
-from whichdevice.serving.saved_model import SIGNATURE, ServedModel
+from whichdevice.serving.saved_model import SIGNATURE, RefusedInputsError, ServedModel
 
 VERSION = "1"
 BODY_SECONDS = 30.0  # within which a request's body must have arrived
@@ -122,7 +122,10 @@ class Service:
     def _answer(self, body: bytes, model: ServedModel) -> bytes:
         """Parse, predict and write, all in one thread of its own."""
         inputs = parse_body(body, model.input, self.limits.largest_batch)
-        return written(inputs, model.predict(inputs.array))
+        try:
+            return written(inputs, model.predict(inputs.array))
+        except RefusedInputsError as error:
+            raise MalformedRequestError(str(error)) from None
 
 
 def written(inputs: Inputs, predictions: Any) -> bytes:

@@ -42,6 +42,8 @@ def parse_body(body: bytes, wanted: TensorSpecification, largest_batch: int) -> 
         raise MalformedRequestError("the body needs one of instances and inputs, and not both")
     form: Literal["instances", "inputs"] = "instances" if "instances" in content else "inputs"
     values = _instances(content[form], wanted) if form == "instances" else _named(content[form], wanted)
+    if body.count(b'"') > 2 * _names(content):  # an array of texts takes the longest one's room for each
+        raise MalformedRequestError(f"{form} must hold numbers only")
     array = _array(values, form)
     _check_shape(array, wanted, form, largest_batch)
     return Inputs(_typed(array, wanted, form), form)
@@ -77,6 +79,13 @@ def _named(value: Any, wanted: TensorSpecification) -> Any:
         given = ", ".join(_told(name) for name in value) or "none"
         raise MalformedRequestError(f"the model's one input is {wanted.name}; named were: {_told(given)}")
     return value[wanted.name]
+
+
+def _names(content: dict[str, Any]) -> int:
+    """Texts that belong there: keys, and the signature's name."""
+    examples = content.get("instances", [content.get("inputs")])
+    named = sum(len(example) for example in examples if isinstance(example, dict))
+    return len(content) + ("signature_name" in content) + named
 
 
 def _array(values: Any, form: str) -> np.ndarray:

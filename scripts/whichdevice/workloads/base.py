@@ -64,6 +64,7 @@ class RawInput:
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+    below: int | None = None  # bound of whole numbers, where there is one
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 ARITHMETIC = {
@@ -24,19 +24,30 @@ def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
     known: dict[str, Any] = {}
     found = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            target, written = node.targets[0].id, node.value
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            target, written = node.target.id, node.value
-        else:
-            continue
-        try:
-            known[target] = _value(written, known)
-        except FaultError as error:
-            known[target] = error
-        if target.isupper():
-            found.append((target, known[target], node.lineno))
+        for target, written in _assigned(node):
+            try:
+                known[target] = _value(written, known)
+            except FaultError as error:
+                known[target] = error
+            if target.isupper():
+                found.append((target, known[target], node.lineno))
     return found
+
+
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement gives a value: NAME = ..., NAME: type = ..., A = B = ..., A, B = ..., ..."""
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        yield node.target.id, node.value
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value
+        elif isinstance(target, ast.Tuple | ast.List):
+            written = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else []
+            for name, value in zip(target.elts, written, strict=False):
+                if isinstance(name, ast.Name):
+                    yield name.id, value
 
 
 def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:

@@ -32,7 +32,7 @@ class Declaration:
     loss: str | None = None
     optimizer: str | None = None
     metric: str | None = None
-    higher_is_better: bool = True
+    higher_is_better: bool | None = None
     goal: float | None = None
     batch_size: int = 32
     epochs: int = 1

@@ -8,6 +8,8 @@ import numpy as np
 from whichdevice.errors import StudyError
 
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
+MOST_BYTES = 8e9  # that a generator may yield without saying when it ends
+EXAMPLE_BYTES = 300  # that Python keeps of each yielded example beside its numbers
 Pair = tuple[np.ndarray, np.ndarray]
 WANTED = "it must return (inputs, targets), two such pairs (training, validation), or yield (input, target)"
 
@@ -33,6 +35,7 @@ def pairs_of(given: Any, examples: int | None, where: str) -> tuple[Pair, Pair]:
 def _gathered(given: Iterator[Any], examples: int | None, where: str) -> Pair:
     inputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
+    taken = 0
     while examples is None or len(inputs) < examples:
         try:
             example = next(given)
@@ -42,6 +45,12 @@ def _gathered(given: Iterator[Any], examples: int | None, where: str) -> Pair:
             raise StudyError(f"{where} yields {_described(example)}; {WANTED}")
         inputs.append(np.asarray(example[0]))
         targets.append(np.asarray(example[1]))
+        taken += inputs[-1].nbytes + targets[-1].nbytes + EXAMPLE_BYTES
+        if examples is None and taken > MOST_BYTES:
+            raise StudyError(
+                f"{where} yielded {len(inputs):,} examples, over {MOST_BYTES / 1e9:g} GB, and goes on; "
+                "say in EXAMPLES how many it shall give"
+            )
     if examples is not None and len(inputs) < examples:
         raise StudyError(f"{where} ended after {len(inputs)} of EXAMPLES = {examples} examples")
     shapes = {each.shape for each in inputs}

@@ -8,6 +8,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
 from whichdevice.workloads.generated_data import generate
@@ -37,7 +38,7 @@ def model_file_class(module: str, path: Path, load: Callable[[], ModuleType]) ->
         "load": staticmethod(load),
         "unit": declared.unit,
         "metric": declared.metric or ("metric" if "metric" in declared.functions else None),
-        "higher_is_better": declared.higher_is_better,
+        "higher_is_better": _higher_is_better(declared),
         "data_source": "own" if "data" in declared.functions else "generated",
         "recipe": Recipe(
             source=declared.source or f"model file {path.name}",
@@ -132,6 +133,11 @@ class ModelFile(TrainingWorkload):
             target = ops.cast(target, "int32")
         return ops.take(arrays["inputs"], index, axis=0), target
 
+    def raw_input(self, model: Any) -> RawInput:
+        """What the model takes, its whole numbers below the file's `below`."""
+        declared = self.declared.input
+        return replace(super().raw_input(model), below=declared.below if declared is not None else None)
+
     def loss(self, target: Any, prediction: Any) -> Any:
         """The mean of what the file's loss gives for float32 predictions."""
         from keras import ops
@@ -183,6 +189,13 @@ class ModelFile(TrainingWorkload):
 
             backend = keras.backend.backend()
             raise StudyError(f"{self.path.name}: {part} fails on {backend}: {told(error, self.path)}") from error
+
+
+def _higher_is_better(declared: Declaration) -> bool:
+    """What the file says; else not for a loss by its Keras name."""
+    if declared.higher_is_better is not None:
+        return declared.higher_is_better
+    return "metric" in declared.functions or declared.metric in (None, "accuracy")
 
 
 def _split(pair: Pair) -> Split:

@@ -21,4 +21,5 @@ class Serve(ServedWorkload):
         found = workload_class(name)
         if not issubclass(found, TrainingWorkload):
             raise StudyError(f"serve: {name} has no model to serve")
-        return found(Options(self.options.batch_size, self.options.precision, 1.0, self.options.sequence_length))
+        asked = self.options
+        return found(Options(asked.batch_size, asked.precision, 1.0, asked.sequence_length, given=asked.given))
