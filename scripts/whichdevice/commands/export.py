@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_mlperf(results: Path) -> int:
+    from whichdevice.records.foreign import foreign_run
     from whichdevice.records.mlperf import mlperf_lines
     from whichdevice.records.store import read_record, write_atomically
     from whichdevice.tables.comparison import record_paths
@@ -37,6 +38,10 @@ def _write_mlperf(results: Path) -> int:
     if not paths:
         raise StudyError(f"export: no record.json below {results}")
     for path in paths:
-        record = read_record(path)
-        write_atomically("\n".join(mlperf_lines(record)) + "\n", results / "mlperf" / f"{record.run}.log")
+        record, run = read_record(path), foreign_run(path.absolute().as_posix())
+        if run is None:  # of any other, read_record has seen that the record is of that run
+            raise StudyError(
+                f"export: {path} is in the place of no run: <device>/<workload>/<cell>/r<repeat>/record.json"
+            )
+        write_atomically("\n".join(mlperf_lines(record)) + "\n", results / "mlperf" / f"{run.path}.log")
     return len(paths)

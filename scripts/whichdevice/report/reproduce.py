@@ -13,6 +13,7 @@ from whichdevice.report.machines import machine_key
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.runs import NOT_MEASURED
 
+SNAKEMAKE = ("snakemake", "--cores", "1")
 AGAIN = "again"  # a folder of its own for the run by hand: the study's record stays
 
 
@@ -44,15 +45,14 @@ def _card(
 ) -> dict[str, Any]:
     config = f"{study.study.root}/config.yaml"
     ran = runs[runs["started"].notna() & (runs["status"] != NOT_MEASURED)]
-    only = shlex.quote(
-        "only={" + ", ".join(f"{axis}: {_yaml(first[axis])}" for axis in CELL if pd.notna(first[axis])) + "}"
-    )
-    by_hand = shlex.quote(f"{AGAIN}/{first['run']}/record.json")
+    only = "only={" + ", ".join(f"{axis}: {_yaml(first[axis])}" for axis in CELL if pd.notna(first[axis])) + "}"
+    kind = "all" if pd.isna(first["kind"]) else str(first["kind"])
+    in_study = ["--configfile", config]
     return {
         "name": " · ".join(str(part) for part in first["run"].split("/")[:3]),
-        "workflow": f"snakemake --cores 1 {first['kind']} --configfile {config} --forcerun measure --config {only}",
-        "by_hand": f"python scripts/measure.py {config} {by_hand}",
-        "then": f"snakemake --cores 1 compare --configfile {config} --config against={AGAIN}",
+        "workflow": shlex.join([*SNAKEMAKE, kind, *in_study, "--forcerun", "measure", "--config", only]),
+        "by_hand": shlex.join(["python", "scripts/measure.py", config, f"{AGAIN}/{first['run']}/record.json"]),
+        "then": shlex.join([*SNAKEMAKE, "compare", *in_study, "--config", f"against={AGAIN}"]),
         "config": links.to(study.config_path),
         "records": [
             (f"r{row['repeat']}", str(row["status"]).replace("_", " "), links.to(row["record"]))
