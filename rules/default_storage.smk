@@ -41,11 +41,15 @@ if DEFAULT_STORAGE:
         publish,
 
 
+if HOME and not CLAIM.dry:
+    or_exit(CLAIM.require, Path(ROOT))
 if HOME:
     # Not --keep-storage-local-copies: with that, Snakemake waits in vain for the files of `runs` and its kin.
     workflow.storage_registry.default_storage_provider.keep_local = True
-    or_exit(bind_study, PLAN.study, workflow.storage_settings.default_storage_prefix)
-    or_exit(write_study, PLAN.study, Path(CONFIG))
+    or_exit(bind_study, PLAN.study, workflow.storage_settings.default_storage_prefix, not CLAIM.dry)
+    if not CLAIM.dry:
+        or_exit(write_study, PLAN.study, Path(CONFIG))
     # What is listed here is sent with the workflow's own files, and no more.
     workflow.configfiles += files_to_send(PLAN.study, Path(workflow.basedir))
+    # A dry run as well: without them it would take for missing what lies in the bucket. It adds copies and changes none.
     bring_home([PLAN.dataset_json(name) for name in PLAN.datasets()] + PLAN.records(PLAN.runs))

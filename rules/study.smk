@@ -1,20 +1,23 @@
 # The study that this call is about: config checked, devices found, data sources decided, folder locked.
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
-from whichdevice.locks import study_lock
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.clock import no_later_than_now
+from whichdevice.planning.claim import Claim
+from whichdevice.planning.clock import from_the_future, set_to_now
 from whichdevice.planning.closing import closing_line, lost_line
 from whichdevice.planning.job_errors import show_job_errors
 from whichdevice.planning.study_plan import plan_study
 
-PLAN = or_exit(plan_study, config, workflow.is_main_process)
+CLAIM = Claim(dry=workflow.output_settings.dryrun or not workflow.is_main_process)
+PLAN = or_exit(plan_study, config, workflow.is_main_process, CLAIM)
 for note in PLAN.elsewhere.notes if workflow.is_main_process else []:
     print(note, file=sys.stderr)
 if workflow.is_main_process:
     show_job_errors(logger)
 ROOT = PLAN.study.root
-if workflow.is_main_process and no_later_than_now(Path(ROOT), DATASETS):
+FUTURE = from_the_future(Path(ROOT), DATASETS) if workflow.is_main_process else []
+if FUTURE and CLAIM.holds(Path(ROOT)):
+    set_to_now(FUTURE)
     print("Results from the future now have the present as their time: was this clock set back?", file=sys.stderr)
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
@@ -36,7 +39,7 @@ wildcard_constraints:
 # The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
 # the runs below it have to, and every run would hang below it.
 onstart:
-    LOCK = or_exit(study_lock, Path(ROOT))
+    or_exit(CLAIM.require, Path(ROOT))
     or_exit(write_study, PLAN.study, Path(CONFIG))
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from whichdevice.bundle import unpack
+from whichdevice.config.hardware import HARDWARE
 from whichdevice.job import job
 from whichdevice.tables.write import write_tables
 
@@ -14,8 +15,7 @@ if "snakemake" in globals():
         write_tables(
             Path(snakemake.params.config),
             [Path(path) for path in snakemake.params.records],
-            Path(snakemake.input.published),
+            HARDWARE.with_name("published.csv"),
             Path(snakemake.output[0]).parent,
             [Path(path) for path in snakemake.input.compiled],
-            Path(snakemake.input.hardware),
         )

@@ -7,6 +7,7 @@ import synthetic
 
 from whichdevice.errors import StudyError
 from whichdevice.merging.published import published_study
+from whichdevice.planning.claim import Claim
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import read_record, write_record
 from whichdevice.storage.place import open_place
@@ -23,7 +24,7 @@ def address(working_folder, tmp_path) -> str:
 
 
 def test_its_records_and_artefacts_come_and_nothing_is_measured(address, tmp_path):
-    plan = plan_study({"results_from": address})
+    plan = plan_study({"results_from": address}, claim=Claim(dry=False))
     assert plan.wanted() == [] and plan.datasets() == []
     theirs = {path.relative_to(tmp_path / "theirs/small") for path in (tmp_path / "theirs/small/runs").rglob("*.*")}
     assert {path.relative_to("results/small") for path in Path("results/small/runs").rglob("*.*")} == theirs

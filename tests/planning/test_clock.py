@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from whichdevice.planning.clock import no_later_than_now
+from whichdevice.planning.clock import from_the_future, set_to_now
 
 
 def test_only_what_is_from_the_future_is_moved(tmp_path: Path) -> None:
@@ -12,8 +12,10 @@ def test_only_what_is_from_the_future_is_moved(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name)
         os.utime(tmp_path / name, (time.time() + offset,) * 2)
     before = (tmp_path / "yesterday").stat().st_mtime
-    assert no_later_than_now(tmp_path, tmp_path / "missing") == 1
+    found = from_the_future(tmp_path, tmp_path / "missing")
+    assert found == [tmp_path / "tomorrow"]
+    set_to_now([*found, tmp_path / "gone"])
     assert (tmp_path / "tomorrow").stat().st_mtime <= time.time()
     assert (tmp_path / "tomorrow").read_text() == "tomorrow"
     assert (tmp_path / "yesterday").stat().st_mtime == before
-    assert no_later_than_now(tmp_path) == 0
+    assert from_the_future(tmp_path) == []

@@ -10,6 +10,7 @@ import synthetic
 from whichdevice.config.load import load_study
 from whichdevice.devices.machine import this_machine
 from whichdevice.errors import StudyError
+from whichdevice.planning.claim import Claim
 from whichdevice.planning.elsewhere import in_bucket, require_bucket, with_elsewhere
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.storage.dataset_copy import DATASETS
@@ -40,7 +41,7 @@ def test_without_them_nothing_is_imported_or_asked(working_folder, project_root)
     )
     assert done.stdout.strip() == "[]", done.stderr
     call = load_study(CONFIG)
-    assert with_elsewhere(call, refresh=True)[0] is call and in_bucket(call) == {}
+    assert with_elsewhere(call, refresh=True, claim=Claim())[0] is call and in_bucket(call) == {}
 
 
 def test_a_dataset_in_the_bucket_is_at_hand(working_folder, monkeypatch):

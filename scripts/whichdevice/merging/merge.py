@@ -23,6 +23,7 @@ class MergedRun:
     """A record of another machine in this study."""
 
     path: Path
+    written: int  # when, in nanoseconds
     facts: Mirrored
     merge: Merge
 
@@ -40,20 +41,27 @@ class MergedRuns:
         return {name for merged in self.runs.values() for name in merged.merge.rename.values()}
 
 
-def merge_records(call: Call, refresh: bool = True) -> MergedRuns:
-    """Bring all records that `merge` names to results/<study>/merged; raises StudyError where two clash."""
-    root = Path(call.root) / FOLDER
+def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) -> MergedRuns:
+    """Bring all records that `merge` names to `folder`; raises StudyError where two clash.
+
+    It stands for results/<study>/merged, where the paths lie that are returned.
+    """
+    home = Path(call.root) / FOLDER
+    root = folder or home
     found = MergedRuns()
     for merge in call.merge:
-        folder = root / source_id(merge)
+        source = root / source_id(merge)
         left_out: dict[str, int] = {}
-        for run, facts in mirror(merge, folder, refresh).items():
+        for run, facts in mirror(merge, source, refresh).items():
             if (reason := _unlike(call, run, facts)) is not None:
                 left_out[reason] = left_out.get(reason, 0) + 1
             else:
-                _take(found, run, MergedRun(record_path(folder, run), facts, merge), call)
+                path = record_path(source, run)
+                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge), call)
         found.notes += [f"merge: {merge.source}: {count} records left out: {why}" for why, count in left_out.items()]
     _tidy(root, {source_id(merge) for merge in call.merge})
+    for each in found.runs.values():
+        each.path = home / each.path.relative_to(root)
     return found
 
 

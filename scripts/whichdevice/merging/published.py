@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ COMPILED = re.compile(r"^compiled/[a-z0-9]+-[0-9x]+/[A-Za-z0-9_][A-Za-z0-9_.=-]*
 MARK = ".published"  # this folder holds a fetched study, and of which address, as a hash
 
 
-def published_study(address: str, refresh: bool = True) -> Call:
+def published_study(address: str, refresh: bool = True, may_change: Callable[[Path], bool] = lambda root: True) -> Call:
     """The study published at an address, its records and compiled programs brought to results/<study>.
 
-    Raises StudyError where there is none, where it cannot be read, or where results/<study> holds records of its own.
+    Where `may_change` denies that folder, nothing is brought. Raises StudyError where there is none, where it cannot be
+    read, or where results/<study> holds records of its own.
     """
     if not refresh and (fetched := _fetched(address)) is not None:
         return fetched
@@ -39,7 +41,10 @@ def published_study(address: str, refresh: bool = True) -> Call:
         raise StudyError(f"results_from: no study was published at {place.address} (no {CONFIG} there)")
     call = load_study(_values(place, listing), place.told(CONFIG))
     root = Path(call.root)
-    _claim(root, address)
+    _check(root, address)
+    if not may_change(root):
+        return call
+    write_atomically(f"{_mark(address)}\n", root / MARK)
     records = {name: root / name for name in listing if name.startswith(FOLDERS) and foreign_run(name) is not None}
     compiled = {name: root / name for name in listing if COMPILED.match(name)}
     download(place, {**records, **compiled}, listing)
@@ -72,17 +77,15 @@ def _values(place: Place, listing: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return parse_yaml(text, place.told(CONFIG))
 
 
-def _claim(root: Path, address: str) -> None:
-    """Mark the folder as this address's; records of this machine, or of another address, are never mixed in."""
-    mark = _mark(address)
+def _check(root: Path, address: str) -> None:
+    """Records of this machine, or of another address, are never mixed in."""
     path = root / MARK
     if not path.is_file() and any(True for folder in FOLDERS for _ in (root / folder).rglob(RECORD)):
         raise StudyError(
             f"results_from: {root} holds records of its own; move it away, or bring both together with merge"
         )
-    if path.is_file() and path.read_text(encoding="ascii", errors="replace").strip() != mark:
+    if path.is_file() and path.read_text(encoding="ascii", errors="replace").strip() != _mark(address):
         raise StudyError(f"results_from: {root} was fetched from another address; move it away first")
-    write_atomically(f"{mark}\n", path)
 
 
 def _mark(address: str) -> str:

@@ -30,10 +30,11 @@ def share_results(local_copies: Path) -> None:
             raise StudyError(f"{local_copies} is in the way: it should be a link to results/; move it away") from error
 
 
-def bind_study(study: Study, bucket: str) -> None:
+def bind_study(study: Study, bucket: str, write: bool = True) -> None:
     """Mark the study's folder as a bucket's; raises StudyError where it holds records that no bucket does, or another.
 
-    Snakemake takes what the bucket lacks for missing: it would measure those records anew, in place of the old ones.
+    Without `write` it only looks. Snakemake takes what the bucket lacks for missing: it would measure those records
+    anew, in place of the old ones.
     """
     folder = Path(study.root)
     mark = folder / MARK
@@ -43,8 +44,9 @@ def bind_study(study: Study, bucket: str) -> None:
     if next((folder / "runs").glob("*/*/*/*/record.json"), None) is not None:
         where = f"those of {known}" if known else "records that are in no bucket"
         raise StudyError(f"{folder} holds {where}; take another study name for {bucket}: --config study=<name>")
-    folder.mkdir(parents=True, exist_ok=True)
-    mark.write_text(f"{bucket}\n", encoding="utf-8")
+    if write:
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.write_text(f"{bucket}\n", encoding="utf-8")
 
 
 class StoredFile(Protocol):

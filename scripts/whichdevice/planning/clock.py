@@ -2,22 +2,25 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 TOLERANCE = 1.0  # seconds that file systems may be apart from the clock
 
 
-def no_later_than_now(*folders: Path) -> int:
-    """Give every file below `folders` that is from the future the present as its time; how many there were.
-
-    Snakemake refuses what is older than its input, and all that is made now would be.
-    """
-    now, moved = time.time(), 0
+def from_the_future(*folders: Path) -> list[Path]:
+    """Every file below `folders` whose time has not come yet."""
+    latest, found = time.time() + TOLERANCE, []
     for path in (path for folder in folders for path in folder.rglob("*")):
-        try:
-            if path.stat().st_mtime > now + TOLERANCE:
-                os.utime(path, (now, now))
-                moved += 1
-        except OSError:  # gone meanwhile, or another user's
-            continue
-    return moved
+        with suppress(OSError):  # gone meanwhile
+            if path.stat().st_mtime > latest:
+                found.append(path)
+    return found
+
+
+def set_to_now(paths: list[Path]) -> None:
+    """Give each the present as its time: Snakemake refuses what is older than its input, and all made now would be."""
+    now = time.time()
+    for path in paths:
+        with suppress(OSError):  # gone meanwhile, or another user's
+            os.utime(path, (now, now))

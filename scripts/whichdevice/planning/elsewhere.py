@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from whichdevice.cells import Run
 from whichdevice.config.model import Call, Study
 from whichdevice.errors import StudyError
+from whichdevice.planning.claim import Claim
 
 if TYPE_CHECKING:
     from whichdevice.datasets.info import DatasetInfo
@@ -21,6 +22,7 @@ class Elsewhere:
     """Records of other machines in this call."""
 
     records: dict[Run, Path] = field(default_factory=dict)
+    written: dict[Path, int] = field(default_factory=dict)  # when, in nanoseconds; of merged records
     notes: list[str] = field(default_factory=list)  # one line each for the person who calls
     merged: "MergedRuns | None" = None
     published: bool = False  # the whole study comes from results_from
@@ -39,21 +41,29 @@ class Elsewhere:
         return replace(self, records=without_measured_here(self.merged, study, absent, this_machine()))
 
 
-def with_elsewhere(call: Call, refresh: bool) -> tuple[Call, Elsewhere]:
-    """The call with what comes from elsewhere; nothing is imported or asked where it names no other place."""
+def with_elsewhere(call: Call, refresh: bool, claim: Claim) -> tuple[Call, Elsewhere]:
+    """The call with what comes from elsewhere; nothing is imported or asked where it names no other place.
+
+    Without `refresh` that is what an earlier call brought; what `claim` does not hold stays as it is.
+    """
     if call.results_from:
         from whichdevice.merging.published import fetched_records, published_study
         from whichdevice.records.foreign import foreign_run
 
-        study = published_study(call.results_from, refresh)
+        study = published_study(call.results_from, refresh, claim.holds)
         found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
         return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
     if not call.merge:
         return call, Elsewhere()
-    from whichdevice.merging.merge import merge_records, with_devices
+    from whichdevice.merging.merge import FOLDER, merge_records, with_devices
 
-    merged = merge_records(call, refresh)
-    return with_devices(call, merged), Elsewhere(notes=merged.notes, merged=merged)
+    if refresh:
+        with claim.folder(Path(call.root), FOLDER) as folder:
+            merged = merge_records(call, refresh, folder)
+    else:
+        merged = merge_records(call, refresh)
+    written = {each.path: each.written for each in merged.runs.values()}
+    return with_devices(call, merged), Elsewhere(written=written, notes=merged.notes, merged=merged)
 
 
 def require_bucket(call: Call) -> list[str]:

@@ -25,6 +25,7 @@ from whichdevice.planning.checks import (
     environment_of,
     missing_packages,
 )
+from whichdevice.planning.claim import Claim
 from whichdevice.planning.closing import run_status
 from whichdevice.planning.elsewhere import Elsewhere, in_bucket, with_elsewhere
 from whichdevice.planning.export_plan import check_export
@@ -96,7 +97,8 @@ class StudyPlan:
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
-        return [Path(path).stat().st_mtime_ns for path in self.other_records()]
+        written = self.elsewhere.written
+        return [written.get(path) or path.stat().st_mtime_ns for path in map(Path, self.other_records())]
 
     def request(self, run: str) -> dict[str, Any]:
         """Everything asked of the run of that path; any change in it measures the run again."""
@@ -189,12 +191,13 @@ class StudyPlan:
         return run_status(self.study, run) not in (None, "ok", "refused")
 
 
-def plan_study(config: dict[str, Any], refresh: bool = True) -> StudyPlan:
+def plan_study(config: dict[str, Any], refresh: bool = True, claim: Claim | None = None) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
 
-    With `refresh` false, records of other machines are those that an earlier call brought.
+    With `refresh` false, records of other machines are those that an earlier call brought. Without a `claim` that
+    holds the study's folder nothing on disk changes.
     """
-    call, elsewhere = with_elsewhere(load_study(config), refresh)
+    call, elsewhere = with_elsewhere(load_study(config), refresh, claim or Claim())
     study = resolved(call)
     check_backends(study)
     check_serving(study)
