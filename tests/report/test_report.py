@@ -12,7 +12,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Workload
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Artefact, Record
 from whichdevice.report import write_report
 from whichdevice.report.headline import _answer
 from whichdevice.tables.write import TABLES, write_tables
@@ -54,6 +54,24 @@ def test_refused_runs_are_told_apart_from_failed_ones(tmp_path: Path) -> None:
     assert "runs failed" not in alone
     assert "retry=failed" not in alone
     assert alone.count("1 refused: cannot fit this host.") == 2
+
+
+def test_a_damaged_file_beside_a_record_is_told(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+
+    def change(run: Run, record: Record) -> Record:
+        if record.epochs:
+            folder = tmp_path / "runs" / run.path
+            folder.mkdir(parents=True)
+            (folder / "predictions.npz").write_bytes(b"damaged")
+            record.artefacts["predictions"] = Artefact(file="predictions.npz", sha256="0" * 64)
+        return record
+
+    page = page_of(study, tmp_path, change=change)
+    told = r"cpu/mnist_cnn/tensorflow-float32-b\d+/r1: \S+/predictions.npz: differs from its checksum in the record"
+    assert len(re.findall(told, page.words)) == 2
+    assert "left out of these figures: cpu/mnist" in re.sub(r"\\", "", (tmp_path / "report.md").read_text("utf-8"))
+    assert "Left out" not in page_of(synthetic.small_study(), tmp_path / "sound").words
 
 
 def test_names_from_outside_stay_text(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from whichdevice.errors import StudyError
 if TYPE_CHECKING:
     from whichdevice.figures.results import StudyResults
 
-INFRASTRUCTURE = {"__init__", "pareto", "registry", "results", "saving", "series", "style", "tiles"}
+INFRASTRUCTURE = {"__init__", "artefacts", "pareto", "registry", "results", "saving", "series", "style", "tiles"}
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
@@ -51,13 +51,17 @@ def figure_facts(name: str) -> Facts:
     return Facts(constants["TITLE"], constants["CAPTION"], constants["CATEGORY"])
 
 
-def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> None:
-    """Draw these figures from a study's tables, read once, into <folder>/<name>.svg and .png."""
+def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> list[str]:
+    """Draw these figures from a study's tables, read once, into <folder>/<name>.svg and .png.
+
+    Returns a line for each run whose damaged files they pass over.
+    """
     from whichdevice.figures.results import StudyResults
 
     study = StudyResults(config_path, tables_folder)
     for name in names:
         _draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
+    return [f"left out of the figures: {why}" for why in study.left_out.values()]
 
 
 def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:

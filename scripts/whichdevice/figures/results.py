@@ -1,20 +1,18 @@
 """What a figure draws from: a study's tables, and the artefacts of its best runs."""
 
-import json
-import zipfile
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.figures.artefacts import FORMS, read_artefact
 from whichdevice.records.schema import Record
-from whichdevice.records.store import artefact_path, read_record
+from whichdevice.records.store import read_record
 from whichdevice.tables import comparison
 from whichdevice.tables.columns import CELL, read_table
 from whichdevice.tables.runs import NOT_MEASURED
@@ -34,6 +32,7 @@ class StudyResults:
     def __init__(self, config_path: Path, tables_folder: Path) -> None:
         self.config_path = Path(config_path)
         self.tables_folder = Path(tables_folder)
+        self.left_out: dict[str, str] = {}  # runs with a damaged artefact, and what is wrong with it
 
     @cached_property
     def study(self) -> Study:
@@ -184,7 +183,7 @@ class StudyResults:
         return self.runs[self.runs["status"] != NOT_MEASURED]
 
     def artefacts(self, name: str, one_per: Sequence[str] = ("workload", "device")) -> Iterator[Shown]:
-        """The artefact of the best learning run of each group, in table order; unreadable ones are passed over.
+        """The artefact of the best learning run of each group, in table order; damaged ones go to `left_out`.
 
         Best: the most training data, then the most epochs, then the best final validation metric, else the lowest loss.
         """
@@ -197,9 +196,21 @@ class StudyResults:
         order = self.runs[list(one_per)].drop_duplicates().itertuples(index=False, name=None)
         for key in order:
             for run in groups.get(key, []):
-                if (content := _load(Path(run["record"]), name)) is not None:
+                try:
+                    content = read_artefact(Path(run["record"]), name)
+                except StudyError as error:
+                    self.left_out[str(run["run"])] = str(error)
+                    continue
+                if content is not None:
                     yield Shown(run, content)
                     break
+
+    def damaged_artefacts(self) -> dict[str, str]:
+        """Every run that the figures of this study pass over for its damaged files, and what is wrong with them."""
+        for name in FORMS:
+            for _ in self.artefacts(name):
+                pass
+        return dict(sorted(self.left_out.items()))
 
     def runs_of(self, cell: pd.Series) -> list[pd.Series]:
         """The good runs of a row of `summary`, by repeat."""
@@ -215,18 +226,3 @@ class StudyResults:
             return read_record(Path(run["record"]))
         except StudyError:
             return None
-
-
-def _load(record_path: Path, name: str) -> Any:
-    """One artefact beside a record, or None where the run declared none or it cannot be read."""
-    try:
-        artefact = read_record(record_path).artefacts.get(name)
-        path = None if artefact is None else artefact_path(record_path, artefact)
-        if path is None:
-            return None
-        if path.suffix == ".json":
-            return json.loads(path.read_text(encoding="utf-8"))
-        with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files}
-    except (StudyError, OSError, ValueError, zipfile.BadZipFile):
-        return None

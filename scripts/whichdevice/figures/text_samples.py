@@ -16,16 +16,13 @@ CAPTION = (
 )
 CATEGORY = "Learning"
 WIDTH, MOST_LINES = 40, 10
+LONGEST = 5000  # characters looked at, which more than fill a panel
 MOST_SAMPLES, COLUMNS = 12, 3
 
 
 def draw(study: StudyResults) -> Figure:
     """A block per workload (its best run), in it a panel for each sampled epoch."""
-    shown = [
-        entry
-        for entry in study.artefacts("samples", one_per=["workload"])
-        if isinstance(entry.content, list) and entry.content
-    ]
+    shown = [entry for entry in study.artefacts("samples", one_per=["workload"]) if entry.content]
     if not shown:
         return style.empty(study, "No character network has learned, so there is no sample of its text.")
     panels = [(run, content[place]) for run, content in shown for place in _places(len(content))]
@@ -53,6 +50,6 @@ def _places(count: int) -> list[int]:
 
 def printable(text: str) -> str:
     """Text as lines that fit a panel, without characters that an SVG may not hold."""
-    clean = "".join(letter if letter == "\n" or letter.isprintable() else "·" for letter in text)
+    clean = "".join(letter if letter == "\n" or letter.isprintable() else "·" for letter in text[:LONGEST])
     lines = [part for line in clean.splitlines() for part in (textwrap.wrap(line, WIDTH) or [""])]
     return "\n".join(lines[:MOST_LINES] + (["…"] if len(lines) > MOST_LINES else []))

@@ -24,6 +24,7 @@ def draw(study: StudyResults) -> Figure:
     if not shown:
         return style.empty(study, "No weather network has learned, so there is no forecast.")
     first = shown[0].content
+    shown = [entry for entry in shown if entry.content["names"].tolist() == first["names"].tolist()]
     figure = style.new_figure(9, 1.9 * len(first["names"]) + 0.9)
     panels = figure.subplots(len(first["names"]), 1, sharex=True, squeeze=False)[:, 0]
     colours, places = style.device_colours(study), style.device_places(study)
