@@ -174,3 +174,11 @@ def test_anything_loads_or_is_a_study_error_of_one_line(values: dict[Any, Any]) 
         assert len(str(error).splitlines()) == 1
     else:
         assert json.loads(study.model_dump_json())
+
+
+def test_values_in_values_in_values_are_told_in_a_few_words() -> None:
+    nested: list[object] = ["x"]
+    for _ in range(12):
+        nested = [nested] * 9  # as aliases make it: small in memory, endless when it is written out
+    with pytest.raises(StudyError, match=r"^config: study is \[\[\[.*\.\.\.; it needs text$"):
+        load_study({"study": nested})

@@ -67,6 +67,14 @@ def test_renamed_records_are_of_another_device_with_its_price_and_never_measured
     assert len(counted({"from": "other", "rename": {"cpu": "laptop"}})) == 4
 
 
+@pytest.mark.parametrize("price", ["9" * 400, "-1", ".nan", ".inf", "x", "[1]"])
+def test_an_impossible_price_there_is_none_here(price, working_folder, other):
+    config = other / "config.yaml"
+    config.write_text(config.read_text("utf-8").replace("usd_per_hour: null", f"usd_per_hour: {price}"), "utf-8")
+    call, found = merged({"from": "other", "rename": {"cpu": "laptop"}})
+    assert len(found.runs) == 4 and call.devices["laptop"].usd_per_hour is None
+
+
 def test_artefacts_come_along(working_folder, other):
     _, found = merged({"from": "other", "rename": {"cpu": "laptop"}})
     learned = [each.path for each in found.runs.values() if read_record(each.path).artefacts]
