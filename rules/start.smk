@@ -1,4 +1,5 @@
 # Before the config is read: the package on the path, errors as one line, YAML checked.
+import os
 import sys
 from pathlib import Path
 
@@ -6,6 +7,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
+from whichdevice.parent import STARTER
 from whichdevice.planning.interpreter import prefer_this_python
 from whichdevice.planning.workplace import require_writable
 
@@ -19,6 +21,7 @@ def or_exit(function, *arguments):
 
 
 prefer_this_python()
+os.environ[STARTER] = str(os.getpid())  # so that a job whose Snakemake died while it was starting knows
 if workflow.is_main_process:
     or_exit(require_writable, Path.cwd())
 for file in workflow.overwrite_configfiles or ["config/config.yaml"]:

@@ -6,6 +6,7 @@ import threading
 import time
 
 POLL_SECONDS = 0.5
+STARTER = "WHICHDEVICE_STARTER"  # number of the process that starts this one, or one between: Snakemake's
 
 
 def end_with_supervisor() -> None:
@@ -19,11 +20,18 @@ def end_with_supervisor() -> None:
 
 
 def stop_with_parent() -> None:
-    """Be sent SIGTERM when the parent is gone: Snakemake may be killed without a chance to end its jobs."""
+    """Be sent SIGTERM when the parent is gone: Snakemake may be killed without a chance to end its jobs.
+
+    It may have gone before this is called: then the process that STARTER names is no longer above this one.
+    """
+    import psutil  # here: the measured process imports this file and needs none of it
+
     parent = os.getppid()
+    starter = int(os.environ.get(STARTER, parent))
+    orphan = starter != parent and starter not in [process.pid for process in psutil.Process().parents()]
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while not orphan and os.getppid() == parent:
             time.sleep(POLL_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -21,6 +21,15 @@ def put(path: Path, text: object) -> None:
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
+def test_kills_of_the_host_and_of_the_own_groups_are_counted(tmp_path: Path) -> None:
+    assert memory.memory_kills(tmp_path) == 0
+    put(tmp_path / "proc/vmstat", "nr_free_pages 9\noom_kill 3\nballoon_inflate 0")
+    put(tmp_path / "proc/self/cgroup", "4:memory:/old\n0::/job")
+    put(tmp_path / "sys/fs/cgroup/job/memory.events", "oom 5\noom_kill 2")
+    put(tmp_path / "sys/fs/cgroup/memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
+    assert memory.memory_kills(tmp_path) == 6
+
+
 def test_without_limits_the_host_decides(tmp_path: Path) -> None:
     assert memory.total_memory(tmp_path) == 8000 * MIB
     assert memory.available_memory(tmp_path) == 6000 * MIB

@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from whichdevice.measuring import supervisor
 from whichdevice.measuring.supervisor import supervise
 
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 PRELUDE = """
 import json, os, sys, time
@@ -48,9 +50,38 @@ def test_a_hung_run_is_killed_and_timed_out(run):
     assert len(messages) == 1  # what was known before is kept
 
 
-def test_a_run_killed_for_memory_is_out_of_memory(run):
+def test_a_killed_run_is_out_of_memory_where_the_kernel_counted_a_kill(run, monkeypatch):
+    kills = iter([7, 8])
+    monkeypatch.setattr(supervisor, "memory_kills", lambda: next(kills))
     finish, _ = run("os.kill(os.getpid(), 9)")
-    assert finish.status == "out_of_memory"
+    assert (finish.status, finish.killed) == ("out_of_memory", False)
+
+
+def test_a_killed_run_is_out_of_memory_where_it_held_nearly_all_of_it(run, monkeypatch):
+    monkeypatch.setattr(supervisor, "available_memory", lambda: 50e6)
+    finish, _ = run("held = b'1' * 45_000_000; os.kill(os.getpid(), 9)")
+    assert (finish.status, finish.killed) == ("out_of_memory", False)
+
+
+def test_a_run_killed_by_somebody_was_killed_from_outside(run, monkeypatch):
+    monkeypatch.setattr(supervisor, "memory_kills", lambda: 7)
+    finish, _ = run("os.kill(os.getpid(), 9)")
+    assert (finish.status, finish.killed) == ("failed", True)
+    assert "killed from outside (signal 9)" in finish.reason
+
+
+@pytest.mark.skipif(not os.access(MEMORY_GROUPS, os.W_OK), reason="making a control group of version 1 needs root")
+def test_what_the_kernel_kills_for_memory_is_out_of_memory(run):
+    group = MEMORY_GROUPS / f"whichdevice-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(2**27))
+        enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()));"
+        finish, _ = run(f"{enter} held = b'1' * 2**29; say(event='end', status='ok', reason=None)")
+    finally:
+        group.rmdir()
+    assert (finish.status, finish.killed) == ("out_of_memory", False)
+    assert "for lack of memory" in finish.reason
 
 
 def test_a_crash_names_its_signal(run):
@@ -68,7 +99,7 @@ def test_an_end_without_a_word_is_a_failure(run, tmp_path):
 def test_a_message_cut_by_a_kill_is_not_taken(run):
     finish, messages = run('stream.write(\'{"event": "par\'); stream.flush(); os.kill(os.getpid(), 9)')
     assert messages == []
-    assert finish.status == "out_of_memory"
+    assert (finish.status, finish.killed) == ("failed", True)
 
 
 def test_children_of_a_run_do_not_outlive_it(run, tmp_path):

@@ -1,5 +1,6 @@
 """Memory of the host as a process may use it, in bytes."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,24 @@ def available_memory(root: Path = ROOT) -> int:
     File cache that a group could give back counts as free, as it does for the host.
     """
     return min([psutil.virtual_memory().available, *(max(0, limit - _used(path)) for path, limit in _limits(root))])
+
+
+def memory_kills(root: Path = ROOT) -> int:
+    """How often the kernel has killed for lack of memory on this host or in the own control groups; it only grows.
+
+    0 where the system does not count (macOS).
+    """
+    files = [root / "proc/vmstat", *(path for path, _ in limits("memory", "memory.events", "memory.oom_control", root))]
+    return sum(_counted("oom_kill", path) for path in files)
+
+
+def _counted(name: str, path: Path) -> int:
+    """The number beside a name in a file of lines `name number`; 0 without it."""
+    with suppress(OSError, UnicodeDecodeError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith(f"{name} "):
+                return int(line.split()[1])
+    return 0
 
 
 def _limits(root: Path) -> list[tuple[Path, int]]:

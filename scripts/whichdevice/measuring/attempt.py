@@ -1,5 +1,6 @@
 """One attempt at a run: one measured process, watched and supervised, as a record."""
 
+import shutil
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,9 @@ from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.devices.machine import describe_machine
+from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.host.disk import is_full
 from whichdevice.host.energy import EnergyMeter
 from whichdevice.host.memory import available_memory
 from whichdevice.host.noise import NoiseWatch
@@ -37,9 +40,22 @@ def run_code_hash(module: str, backend: str, model: str | None = None) -> str:
 
 
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
-    """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`."""
-    draft = RecordDraft(study.study, run, request, datetime.now(UTC))
-    finish = _supervised(study, request, draft, folder, log, progress)
+    """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
+
+    A process killed from outside says nothing of the run: it is started once more, and a second time is a failure.
+    Raises StudyError where the disk was full: that is no fact of the run either.
+    """
+    for again in (False, True):
+        draft = RecordDraft(study.study, run, request, datetime.now(UTC))
+        finish = _supervised(study, request, draft, folder, log, progress)
+        if not finish.killed:
+            break
+        progress.phase("killed from outside (signal 9)" + (" again" if again else ": once more"))
+        finish = replace(finish, reason=f"{finish.reason}, twice")
+        shutil.rmtree(folder)
+        folder.mkdir()
+    if finish.status not in ("ok", "refused") and is_full(finish.reason, folder, log.parent):
+        raise StudyError(f"{run}: no room left on the disk ({finish.reason}): make some and run again")
     draft.merge("memory", {"peak_host": finish.peak_memory})
     return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 

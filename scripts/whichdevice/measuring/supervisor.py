@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whichdevice.host.memory import available_memory, memory_kills
+
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
 OVERRIDES = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 GRACE_SECONDS = 5.0  # between asking a process to end and killing it
+NEAR = 0.8  # of the memory that was there: a killed process that held more was killed for it, whoever did it
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Finish:
     status: str
     reason: str | None
     peak_memory: int  # bytes
+    killed: bool = False  # by somebody, and not for lack of memory
 
 
 def supervise_job(
@@ -61,6 +65,7 @@ def supervise(
     The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names.
     """
     read_end, write_end = os.pipe()
+    kills, available = memory_kills(), available_memory()
     inherited = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
     variables = {**inherited, **environment, "WHICHDEVICE_EVENTS": str(write_end)}
     with log.open("ab") as output:
@@ -83,7 +88,8 @@ def supervise(
         _kill(process)
         raise
     listener.join(GRACE_SECONDS)
-    return _finish(last[-1] if last else None, hung, code, peak, timeout)
+    short = memory_kills() > kills or peak > NEAR * available
+    return _finish(last[-1] if last else None, hung, code, peak, timeout, short)
 
 
 def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) -> None:
@@ -131,13 +137,15 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float) -> Finish:
+def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float, short: bool) -> Finish:
     if hung:
         return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed", peak)
     if last is not None:
         return Finish(last["status"], last["reason"], peak)
+    if code == -signal.SIGKILL and short:
+        return Finish("out_of_memory", "killed by the system (signal 9) for lack of memory", peak)
     if code == -signal.SIGKILL:
-        return Finish("out_of_memory", "killed by the system (signal 9), most likely for lack of memory", peak)
+        return Finish("failed", "killed from outside (signal 9), not for lack of memory", peak, killed=True)
     if code < 0:
         return Finish("failed", f"the process crashed: {signal.Signals(-code).name}", peak)
     return Finish("failed", f"the process ended without a result (exit code {code}); see its log", peak)

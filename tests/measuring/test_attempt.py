@@ -1,0 +1,68 @@
+"""What is no fact of a run leaves no record of one: a process killed from outside, a full disk."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.errors import StudyError
+from whichdevice.measuring import attempt
+from whichdevice.measuring.progress import Progress
+from whichdevice.measuring.request import build_request
+from whichdevice.measuring.supervisor import Finish
+from whichdevice.records.schema import Record
+
+OK = Finish("ok", None, 1)
+KILLED = Finish("failed", "killed from outside (signal 9), not for lack of memory", 1, killed=True)
+Measure = Callable[..., tuple[Record, list[list[str]]]]
+
+
+@pytest.fixture
+def measure(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """One attempt whose processes end as given; what lay in its folder when each began."""
+    study = synthetic.small_study()
+    run: Run = synthetic.configured_runs(study)[0]
+    request = build_request(study, run).model_copy(update={"dataset": None})
+
+    def attempted(*finishes: Finish) -> tuple[Record, list[list[str]]]:
+        found: list[list[str]] = []
+        left = iter(finishes)
+        folder = working_folder / "attempt"
+        folder.mkdir()
+
+        def supervised(*_: Any) -> Finish:
+            found.append([path.name for path in folder.iterdir()])
+            (folder / "half").write_text("half")
+            return next(left)
+
+        monkeypatch.setattr(attempt, "_supervised", supervised)
+        progress = Progress(run, 1, 1)
+        return attempt.run_attempt(study, run.path, request, folder, working_folder / "log", progress), found
+
+    return attempted
+
+
+def test_a_process_killed_from_outside_is_started_once_more_in_an_empty_folder(measure: Measure) -> None:
+    record, found = measure(KILLED, OK)
+    assert (record.status, record.reason) == ("ok", None)
+    assert found == [[], []]
+
+
+def test_killed_twice_is_a_failure_that_says_so(measure: Measure) -> None:
+    record, found = measure(KILLED, KILLED)
+    assert record.status == "failed" and len(found) == 2
+    assert record.reason == "killed from outside (signal 9), not for lack of memory, twice"
+
+
+@pytest.mark.parametrize("status", ["failed", "out_of_memory"])
+def test_a_full_disk_leaves_no_record_and_says_what_to_do(measure: Measure, status: str) -> None:
+    with pytest.raises(StudyError, match=r"no room left on the disk \(OSError.*: make some and run again"):
+        measure(Finish(status, "OSError: [Errno 28] No space left on device: 'weights.h5'", 1))
+
+
+def test_other_failures_are_records_at_once(measure: Measure) -> None:
+    record, found = measure(Finish("failed", "ValueError: no", 1))
+    assert (record.status, record.reason, len(found)) == ("failed", "ValueError: no", 1)

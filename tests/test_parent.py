@@ -1,0 +1,58 @@
+"""A job ends with the Snakemake that started it, also with one that died while the job was starting."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from whichdevice.parent import STARTER
+
+JOB = """
+import time
+from whichdevice.parent import stop_with_parent
+stop_with_parent()
+print("started", flush=True)
+time.sleep(2)
+print("went on")
+"""
+
+
+def job(starter: int | None) -> str:
+    """What a job says whose Snakemake has that number, started by this process."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop(STARTER, None)
+    if starter is not None:
+        environment[STARTER] = str(starter)
+    return subprocess.run([sys.executable, "-c", JOB], env=environment, capture_output=True, text=True).stdout
+
+
+def ended() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_a_job_whose_snakemake_died_before_it_looked_ends() -> None:
+    assert "went on" not in job(ended())
+
+
+@pytest.mark.parametrize("starter", [None, os.getpid(), os.getppid()], ids=["by hand", "Snakemake", "one between"])
+def test_a_job_whose_snakemake_lives_goes_on(starter: int | None) -> None:
+    assert "went on" in job(starter)
+
+
+def test_a_job_whose_snakemake_dies_later_ends(tmp_path) -> None:
+    script = f"{JOB}\nopen({str(tmp_path / 'outlived')!r}, 'w')"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    )
+    assert owner.stdout is not None and owner.stdout.readline() == b"started\n"
+    owner.kill()
+    owner.communicate()  # the job has the other end, and ends by itself
+    time.sleep(0.1)
+    assert not (tmp_path / "outlived").exists()
