@@ -42,7 +42,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
         record = Record.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])[:100] or "the file"
+        place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100] or "the file"
         raise StudyError(f"{where}: unreadable: {place}: {first['msg'].removeprefix('Value error, ')}") from None
     if (why := why_refused(record, run)) is not None:
         raise StudyError(f"{where}: {why}")

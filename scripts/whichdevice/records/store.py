@@ -77,8 +77,7 @@ def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
         raise StudyError(f"cannot read record {path}: {error.strerror or error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100] or "the file"
         reason = first["msg"].removeprefix("Value error, ")
-        raise StudyError(
-            f"record {path} is not readable as {schema}: {place}: {reason}; delete it to make it anew"
-        ) from error
+        hint = "" if place == "schema_version" else "; delete it to make it anew"
+        raise StudyError(f"record {path} is not readable as {schema}: {place}: {reason}{hint}") from error
