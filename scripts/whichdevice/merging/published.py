@@ -2,51 +2,58 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from whichdevice.config.faults import brief
 from whichdevice.config.load import load_study
-from whichdevice.config.model import Call
+from whichdevice.config.model import Call, Study
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import CONFIG, MOST_BYTES
-from whichdevice.records.foreign import (
-    MOST_ARTEFACT_BYTES,
-    RECORD,
-    foreign_record,
-    foreign_run,
-)
+from whichdevice.records.foreign import MOST_ARTEFACT_BYTES, RECORD, foreign_record, foreign_run
+from whichdevice.records.foreign import MOST_BYTES as MOST_RECORD_BYTES
 from whichdevice.records.store import write_atomically
 from whichdevice.storage.download import download
 from whichdevice.storage.failures import explained
-from whichdevice.storage.place import Place, open_place
+from whichdevice.storage.place import Place, open_place, safe_name
+from whichdevice.workloads import is_file_module
 
 FOLDERS = ("runs/", "merged/")
-COMPILED = re.compile(r"^compiled/[a-z0-9]+-[0-9x]+/[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json$")
+COMPILED = re.compile(r"compiled/[a-z0-9]+-[0-9x]+/[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json")
 MARK = ".published"  # this folder holds a fetched study, and of which address, as a hash
 
 
-def published_study(address: str, refresh: bool = True, may_change: Callable[[Path], bool] = lambda root: True) -> Call:
+def published_study(
+    address: str,
+    refresh: bool = True,
+    may_change: Callable[[Path], bool] = lambda root: True,
+    own_files: Collection[str] = (),
+) -> Call:
     """The study published at an address, its records and compiled programs brought to results/<study>.
 
-    Where `may_change` denies that folder, nothing is brought. Raises StudyError where there is none, where it cannot be
-    read, or where results/<study> holds records of its own.
+    Of Python files it may name `own_files` alone, for what another person's config names is never run. Where
+    `may_change` denies that folder, nothing is brought. Raises StudyError where there is none, where it cannot be read,
+    or where results/<study> holds records of its own.
     """
-    if not refresh and (fetched := _fetched(address)) is not None:
+    if not refresh and (fetched := _fetched(address, own_files)) is not None:
         return fetched
     place = open_place(address)
     listing = place.listing()
     if CONFIG not in listing:
         raise StudyError(f"results_from: no study was published at {place.address} (no {CONFIG} there)")
-    call = load_study(_values(place, listing), place.told(CONFIG))
+    call = _their_call(_values(place, listing), place.told(CONFIG), own_files)
     root = Path(call.root)
     _check(root, address)
     if not may_change(root):
         return call
     write_atomically(f"{_mark(address)}\n", root / MARK)
-    records = {name: root / name for name in listing if name.startswith(FOLDERS) and foreign_run(name) is not None}
-    compiled = {name: root / name for name in listing if COMPILED.match(name)}
+    records = {name: root / name for name in listing if _is_record(name)}
+    for name in records:
+        if (size := int(listing[name]["size"])) > MOST_RECORD_BYTES:
+            raise StudyError(f"{place.told(name)}: {size / 1e6:.0f} MB is no record")
+    compiled = {name: root / name for name in listing if COMPILED.fullmatch(name)}
     download(place, {**records, **compiled}, listing)
     download(place, _artefacts(records, root, place, listing), listing)
     for folder in FOLDERS:
@@ -55,12 +62,39 @@ def published_study(address: str, refresh: bool = True, may_change: Callable[[Pa
     return call
 
 
-def _fetched(address: str) -> Call | None:
+def workload_files(study: Study) -> dict[str, str]:
+    """The Python files that a study's workloads name, each with one of these workloads."""
+    return {
+        module: name
+        for name, workload in study.workloads.items()
+        for module in (workload.module or name, workload.model)
+        if module is not None and is_file_module(module)
+    }
+
+
+def _their_call(values: Any, where: str, own_files: Collection[str]) -> Call:
+    if isinstance(values, dict) and (more := [key for key in values if key not in Study.model_fields]):
+        raise StudyError(f"{where}: {brief(more[0])} is no key of a published study")
+    call = load_study(values, where)
+    for module, name in workload_files(call).items():
+        if module not in own_files:
+            raise StudyError(
+                f"{where}: workloads.{name}: {brief(module)} is a Python file, and of those none is run but what your "
+                f"own config names: look at it, then name it as the module of a workload there (docs/bucket.md)"
+            )
+    return call
+
+
+def _is_record(name: str) -> bool:
+    return name.startswith(FOLDERS) and safe_name(name) and foreign_run(name) is not None
+
+
+def _fetched(address: str, own_files: Collection[str]) -> Call | None:
     """The study as an earlier call fetched it from the address."""
     mark = _mark(address)
     for path in Path("results").glob(f"*/{MARK}"):
         if path.read_text(encoding="ascii", errors="replace").strip() == mark and (path.parent / CONFIG).is_file():
-            return load_study(check_yaml(path.parent / CONFIG))
+            return _their_call(check_yaml(path.parent / CONFIG), str(path.parent / CONFIG), own_files)
     return None
 
 

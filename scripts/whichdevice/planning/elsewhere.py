@@ -47,10 +47,10 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim) -> tuple[Call, Elsew
     Without `refresh` that is what an earlier call brought; what `claim` does not hold stays as it is.
     """
     if call.results_from:
-        from whichdevice.merging.published import fetched_records, published_study
+        from whichdevice.merging.published import fetched_records, published_study, workload_files
         from whichdevice.records.foreign import foreign_run
 
-        study = published_study(call.results_from, refresh, claim.holds)
+        study = published_study(call.results_from, refresh, claim.holds, workload_files(call))
         found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
         return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
     if not call.merge:

@@ -61,6 +61,7 @@ def workload_class(module: str) -> type[Workload]:
     state = path.stat()
     key = (module, state.st_mtime_ns, state.st_size)
     if key not in _classes:
+        _refuse_results(path)
         load = partial(_import_file, path) if is_file_module(module) else partial(_import_built_in, module)
         _classes[key] = model_file_class(module, path, load) if is_model_file(path) else _class_in(load(), module)
     return _classes[key]
@@ -93,6 +94,15 @@ def _path_of(module: str) -> Path:
     if path.suffix != ".py":
         raise StudyError(f"workload file {path}: not a Python file; its name must end in .py")
     return path
+
+
+def _refuse_results(path: Path) -> None:
+    """Raise StudyError of a file below results/: records and files of other people lie there."""
+    if path.resolve().is_relative_to(Path("results").resolve()):
+        raise StudyError(
+            f"workload file {path}: lies below results/, where files of other people may lie, and is never run; "
+            "look at it, and copy it elsewhere"
+        )
 
 
 def _import_built_in(name: str) -> ModuleType:
