@@ -13,6 +13,7 @@ from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.exported import read_export
+from whichdevice.records.store import read_record, write_record
 from whichdevice.serving.exported import exports, load_exported
 
 SIGNATURE = {
@@ -34,6 +35,7 @@ def exported(working_folder, monkeypatch):
 
     def run(finish: str = "ok", reason: str | None = None, **check):
         def process(part, job, log, parts) -> Finish:
+            assert job.request.module == "mnist_cnn"
             if part == "write":
                 (job.folder / "saved_model" / "1").mkdir(parents=True)
                 (job.folder / "saved_model" / "1" / "saved_model.pb").write_bytes(b"graph")
@@ -47,6 +49,16 @@ def exported(working_folder, monkeypatch):
         return read_export(export_path(study, "mnist_cnn"))
 
     return run
+
+
+def test_a_record_of_another_workload_file_is_not_exported_and_the_file_not_run(exported, working_folder):
+    for path in (working_folder / "results/small/runs").rglob("record.json"):
+        record = read_record(path)
+        asked = record.asked.model_copy(update={"module": "evil.py"})
+        write_record(record.model_copy(update={"asked": asked}), path)
+    record = exported()
+    assert (record.status, record.files) == ("failed", {})
+    assert record.reason.endswith("says that it ran workload file 'evil.py', not mnist_cnn; measure the run again")
 
 
 def test_a_good_export_says_which_run_it_is_of_and_lists_its_files(exported):

@@ -72,6 +72,10 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
     weights, dataset = learned.artefact("weights"), learned.record.asked.dataset
     if weights is None:
         raise StudyError(f"{learned.folder}: the run kept no weights; measure it again")
+    if (said := learned.record.asked.module) != draft.module:  # the processes import what it names
+        raise StudyError(
+            f"{learned.folder} says that it ran workload file {said[:80]!r}, not {draft.module}; measure the run again"
+        )
     job = Job(
         request=learned.record.asked,
         weights=weights,
