@@ -1,5 +1,7 @@
 """What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,7 +168,8 @@ class StudyPlan:
         try:
             return read_info(Path(dataset[0]).parent).checksum
         except StudyError as error:
-            raise FileNotFoundError(dataset[0]) from error  # Snakemake asks again once it is made
+            # Snakemake asks again once it is made, which it takes from the file's name.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
         """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
