@@ -41,6 +41,10 @@ def test_defaults_are_left_out_of_the_name():
         "cpu/x/tensorflow-float32-b0x/r1",
         "cpu/x/tensorflow-float32-b8/r0",
         "cpu/x/tf-float32-b8-colour=red/r1",
+        "cpu/x/tf-float32-b8-fraction=red/r1",
+        "cpu/x/tf-float32-b8-sequence_length=1.5/r1",
+        f"cpu/x/tf-float32-b{'8' * 5000}/r1",
+        f"cpu/x/tf-float32-b8/r{'1' * 5000}",
     ],
 )
 def test_anything_else_is_one_line(path):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import PurePosixPath
@@ -83,9 +84,11 @@ def parse_run(path: str) -> Run:
     if len(parts) >= 4 and (match := CELL.match(parts[-2])) and re.fullmatch(r"r[1-9]\d*", parts[-1]):
         axes = dict(axis.split("=") for axis in match["axes"].split("-") if axis)
         if axes.keys() <= AXIS_TYPES.keys():
-            typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
-            cell = Cell(parts[-4], parts[-3], match["backend"], match["precision"], int(match["batch_size"]), **typed)
-            return Run(cell, int(parts[-1][1:]))
+            with suppress(ValueError):  # a fraction that is no number, or one of thousands of digits
+                typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
+                batch_size = int(match["batch_size"])
+                cell = Cell(parts[-4], parts[-3], match["backend"], match["precision"], batch_size, **typed)
+                return Run(cell, int(parts[-1][1:]))
     raise StudyError(
         f"not a run: {path!r}; expected <device>/<workload>/<backend>-<precision>-b<batch>[-<axis>=<value>]/r<repeat>"
     )

@@ -38,6 +38,8 @@ def test_an_honest_one_is_read_and_can_be_renamed():
         "runs/cpu/mnist_cnn/tensorflow-float32-b256-fraction=x/r1/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b256/r0/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/other.json",
+        "runs/cpu\n/mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256\n/r1/record.json",
     ],
 )
 def test_a_path_that_is_not_exactly_a_runs_is_none(name):
@@ -45,7 +47,21 @@ def test_a_path_that_is_not_exactly_a_runs_is_none(name):
 
 
 @pytest.mark.parametrize(
-    "file", ["../x", "/etc/passwd", "a/../../x", ".hidden", "record.json", "a b", "a\\b", "", "a/", "x" * 400]
+    "file",
+    [
+        "../x",
+        "/etc/passwd",
+        "a/../../x",
+        ".hidden",
+        "record.json",
+        "a b",
+        "a\\b",
+        "",
+        "a/",
+        "x" * 400,
+        "a\n",
+        "a/record.json",
+    ],
 )
 def test_an_artefact_stays_beside_its_record(file):
     with pytest.raises(StudyError, match="is no file beside the record"):

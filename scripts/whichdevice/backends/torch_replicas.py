@@ -63,7 +63,7 @@ class Team:
 
     def _answer(self, rank: int) -> Any:
         try:
-            worked, answer = pickle.loads(self._ends[rank - 1].recv_bytes())  # nosec B301
+            worked, answer = pickle.loads(self._ends[rank - 1].recv_bytes())  # nosec B301  # a pipe to a child of this run
         except (EOFError, OSError) as error:
             process = self._processes[rank - 1]
             process.join(1.0)
@@ -113,7 +113,7 @@ def _follow(rank: int, member: Callable[[int], Member], end: Connection, held: i
     do = member(rank)
     while True:
         try:
-            verb, arguments = pickle.loads(end.recv_bytes())  # nosec B301
+            verb, arguments = pickle.loads(end.recv_bytes())  # nosec B301  # a pipe to this run's rank 0
         except (EOFError, OSError):
             os._exit(0)
         try:

@@ -27,7 +27,7 @@ def foreign_run(name: str) -> Run | None:
         return None
     try:
         run = parse_run("/".join(parts[-5:]))
-    except (StudyError, ValueError):
+    except StudyError:
         return None
     named = all(NAMED.fullmatch(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
     known = run.cell.loop in ("epoch", "fit") and run.path == "/".join(parts[-5:-1])

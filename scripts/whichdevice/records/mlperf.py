@@ -11,7 +11,7 @@ from typing import Any
 
 from whichdevice.records.schema import Record
 
-TOKEN = ":::MLLOG "  # nosec B105
+TOKEN = ":::MLLOG "  # nosec B105  # begins each line for its parser; no secret
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
