@@ -31,15 +31,16 @@ def test_another_message_is_about_something_else():
 class Compiler:
     """Needs a constant, so much per example, and nothing per example below what fits on the chip."""
 
-    def __init__(self, per_example: float, on_chip: int = 0, curve: float = 0.0) -> None:
+    def __init__(self, per_example: float, on_chip: int = 0, curve: float = 0.0, available: float = 8 * GIBI) -> None:
         self.asked: list[int] = []
         self._per_example, self._on_chip, self._curve = per_example, on_chip, curve
+        self._available = available
 
     def need(self, batch: int) -> float:
         self.asked.append(batch)
         needed = self.of(batch)
-        if needed > 8 * GIBI:
-            raise OutOfDeviceMemoryError(needed, 8 * GIBI)
+        if needed > self._available:
+            raise OutOfDeviceMemoryError(needed, self._available)
         return needed
 
     def of(self, batch: int) -> float:
@@ -78,3 +79,21 @@ def test_from_a_batch_that_does_not_fit():
 def test_a_need_that_does_not_grow_is_told():
     with pytest.raises(StudyError, match="does not grow"):
         search(Compiler(0.0))
+
+
+def test_a_larger_batch_that_needs_less_ends_no_search():
+    """As a decoder on v5e: 16 needs less than 15, by how the compiler pads."""
+    needed = {64: 50.05, 10: 12.0, 15: 14.9, 16: 14.8}
+    compiler = Compiler(0.0, available=15.75 * GIBI)
+    compiler.of = lambda batch: GIBI * needed.get(batch, 0.4 + 0.85 * batch)
+    found = largest_batch(compiler.need, 64, compiler.of(64), 15.75 * GIBI, 1)
+    assert compiler.asked[:3] == [10, 15, 16]
+    assert found.batch_size >= 16 and compiler.of(found.batch_size) <= 15.75 * GIBI
+    assert len(compiler.asked) == found.compiles <= 5
+
+
+def test_only_batches_that_a_compile_confirmed_count():
+    compiler = Compiler(2**26)
+    found = search(compiler, batch=8)
+    assert found.batch_size in [8, *compiler.asked]
+    assert compiler.of(found.batch_size) <= 8 * GIBI

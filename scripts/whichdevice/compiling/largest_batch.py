@@ -42,10 +42,11 @@ def largest_batch(
         points.append(_point(need, candidate))
         if points[-1].fits and points[-1].need >= FULL * available:
             break
-        candidate = _next(points, available, multiple)
-        if candidate == points[-1].batch:
+        following = _next(points, available, multiple)
+        if following is None:
             break
-    fitting = [point.batch for point in points[1:] if point.fits]
+        candidate = following
+    fitting = [point.batch for point in points if point.fits]
     if not fitting:
         raise StudyError(f"{MOST_COMPILES} compiles found no batch that fits")
     return LargestBatch(max(fitting), len(points) - 1)
@@ -58,18 +59,27 @@ def _point(need: Callable[[int], float], batch: int) -> _Point:
         return _Point(batch, error.needed, False)
 
 
-def _next(points: list[_Point], available: float, multiple: int) -> int:
-    """Where the line through the last two points meets the memory, below all that was refused."""
+def _next(points: list[_Point], available: float, multiple: int) -> int | None:
+    """Where the line through the last two points meets the memory, between what fits and what was refused.
+
+    Compilers pad, so that a larger batch may need less: then the middle. None where nothing is left between.
+    """
     first, second = points[-2:]
     slope = (second.need - first.need) / (second.batch - first.batch) if second.batch != first.batch else 0.0
-    if slope <= 0:
-        raise StudyError("the memory needed does not grow with the batch")
-    found = _multiple(second.batch + (available - second.need) / slope, multiple)
-    refused = [point.batch for point in points if not point.fits]
-    bounded = min(found, _multiple(min(refused) * MARGIN, multiple)) if refused else found
-    if bounded < multiple or bounded in refused:
+    fits = max((point.batch for point in points if point.fits), default=0)
+    refused = min((point.batch for point in points if not point.fits and point.batch > fits), default=None)
+    if refused is None:
+        if slope <= 0:
+            raise StudyError("the memory needed does not grow with the batch")
+        found = _multiple(second.batch + (available - second.need) / slope, multiple)
+        return found if found > fits else None
+    if refused <= multiple:
         raise StudyError("not even the smallest batch fits")
-    return bounded
+    found = _multiple(second.batch + (available - second.need) / slope, multiple) if slope > 0 else 0
+    found = min(found, _multiple(refused * MARGIN, multiple))
+    if found <= fits or found >= refused:
+        found = _multiple((fits + refused) / 2, multiple)
+    return found if fits < found < refused else None
 
 
 def _multiple(value: float, multiple: int) -> int:

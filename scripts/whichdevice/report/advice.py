@@ -131,8 +131,11 @@ def saturation_sentence(row: pd.Series) -> str:
     """One row of table `saturation` in words."""
     product = row["quantity"] == "tflops"
     what, unit = ("N", "TFLOP/s") if product else ("batch", f"{row['unit']}s/s")
+    fastest = f"{row['device']}: fastest at {what} {row['best_size']}"
+    if row["gain"] == 1:
+        return f"{fastest}, the smallest, {number(row['best'])} {unit}; no larger one is faster."
     gain = f"{number(row['gain'])} times the smallest {interval(row['gain_low'], row['gain_high']) or ''}".strip()
-    best = f"{row['device']}: fastest at {what} {row['best_size']}, {number(row['best'])} {unit}, {gain}"
+    best = f"{fastest}, {number(row['best'])} {unit}, {gain}"
     if row["still_rising"]:
         return f"{best}; still rising there, so a larger one may be faster still."
     if row["near_size"] == row["best_size"]:
