@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults.campaign import STUDY, Trial, kills
+from faults.campaign import kills
 from faults.planted import FAULTS
+from faults.trial import STUDY, Trial
 from workflow.conftest import copy_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="mounts and signals of Linux")]
@@ -20,7 +21,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["record_cut", "dataset_bit_flipped", "clock_set_back", "disk_full", "read_only_tree"])
 def test_a_planted_fault_loses_nothing(name: str, folder: Path) -> None:
     trial = Trial(folder, name, STUDY)
-    if (reason := FAULTS[name](trial)) is not None:
+    reason = FAULTS[name](trial)
+    trial.watch.end()
+    if reason is not None:
         pytest.skip(reason)
     assert trial.losses == []
 

@@ -29,7 +29,13 @@ SEALED = (
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def can_seal() -> bool:
+    """Whether this user may make folders read-only for one command."""
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, can_seal: bool) -> tuple[Path, str]:
     """The folder of a study that ran there, and what was said."""
     parent = tmp_path_factory.mktemp("parent")
     project = copy_project(parent / "Mein Ordner für Messungen 測定").folder
@@ -37,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     home = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path_factory.mktemp("home")
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"]
     command = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), *command]
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
+    if can_seal:
         command = ["unshare", "-m", "sh", "-c", SEALED, "sh", str(parent), str(project), *command]
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     environment = {**kept, "HOME": str(home / "whichdevice-home"), "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -61,3 +67,10 @@ def test_it_ends_with_a_report(finished: tuple[Path, str]) -> None:
 def test_the_run_took_the_one_core_it_had(finished: tuple[Path, str]) -> None:
     (path,) = (finished[0] / "results").glob("elsewhere/runs/**/record.json")
     assert read_record(path).machine.threads == 1
+
+
+def test_nothing_is_written_beside_the_clone(finished: tuple[Path, str], can_seal: bool) -> None:
+    if not can_seal:
+        pytest.skip("unshare is missing, or may mount nothing: the clone's parent was not read-only")
+    project, _ = finished
+    assert [path.name for path in project.parent.iterdir()] == [project.name]
