@@ -57,3 +57,12 @@ def test_a_sparse_file_never_fills_the_disk(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"say that they hold 1,152,921,504,606,846,976"):
         unpack(tmp_path / "bundle.tar", tmp_path / "to")
     assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_a_link_to_what_is_not_there_is_one_line(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("a")
+    member.type, member.linkname = tarfile.LNKTYPE, "gone"
+    with tarfile.open(tmp_path / "bundle.tar", "w") as archive:
+        archive.addfile(member)
+    with pytest.raises(StudyError, match=r"cannot unpack .*'gone' not found.*delete it to make it anew"):
+        unpack(tmp_path / "bundle.tar", tmp_path / "to")

@@ -41,7 +41,7 @@ def unpack(bundle: Path, folder: Path) -> None:
             if held > min(size, MOST_BYTES):
                 raise StudyError(f"cannot unpack {bundle}: its {size:,} bytes say that they hold {held:,}; delete it")
             archive.extractall(folder, filter="data")
-    except (OSError, tarfile.TarError) as error:
+    except (OSError, tarfile.TarError, KeyError) as error:  # KeyError: a link to what is not in it
         why = " ".join(str(error).split())
         raise StudyError(f"cannot unpack {bundle}: {why}; delete it to make it anew") from error
 

@@ -81,7 +81,7 @@ CHANGES: list[Callable[[bytes, random.Random], bytes]] = [_cut, _flip, _remove, 
 def _other_value(content: bytes, name: str, draw: random.Random) -> bytes:
     """One value anywhere in the tree replaced, removed or renamed."""
     tree = json.loads(content) if name.endswith(".json") else yaml.safe_load(content)
-    node, key = tree, draw.choice(list(tree))
+    node, key = tree, draw.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))
     while isinstance(node[key], dict | list) and node[key] and draw.random() < 0.8:
         node = node[key]
         key = draw.choice(list(node)) if isinstance(node, dict) else draw.randrange(len(node))

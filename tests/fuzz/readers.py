@@ -3,18 +3,21 @@
 A reader may raise StudyError, in one line; anything else is a fault.
 """
 
+import csv
 import gzip
-import io
+import hashlib
 import struct
-import tarfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import synthetic
-import yaml
+from fuzz import valid_inputs
+from synthetic_artefacts import forecast, predictions
 
 from whichdevice.bundle import unpack
 from whichdevice.cells import parse_run
@@ -26,16 +29,27 @@ from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.datasets.archives import unpacked
 from whichdevice.datasets.idx import read_idx
-from whichdevice.datasets.info import ArrayInfo, DatasetInfo
-from whichdevice.datasets.store import read_info
-from whichdevice.datasets.weather_archive import CSV, read_archive
-from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, CompileRequest, read_compiled
-from whichdevice.records.store import read_record
+from whichdevice.datasets.store import load_dataset, write_dataset
+from whichdevice.datasets.weather_archive import read_archive
+from whichdevice.errors import StudyError
+from whichdevice.figures import figure_names
+from whichdevice.figures.artefacts import read_artefact
+from whichdevice.figures.results import StudyResults
+from whichdevice.records.compiled import read_compiled
+from whichdevice.records.exported import TensorSpecification, read_export
+from whichdevice.records.foreign import foreign_record
+from whichdevice.records.schema import Artefact
+from whichdevice.records.store import read_record, write_record
+from whichdevice.report.contents import contents
+from whichdevice.serving.request_body import MalformedRequestError, parse_body
 from whichdevice.storage.place import safe_name
 from whichdevice.study_runs import study_runs
+from whichdevice.tables.columns import read_table, table, write_table
+from whichdevice.tables.epochs import epoch_rows
 from whichdevice.tables.published import published_table, read_published
 from whichdevice.tables.run_row import run_row
 from whichdevice.tables.summary import summary_table
+from whichdevice.tables.write import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 2**20  # bytes that an archive of these tests may unpack to
@@ -43,11 +57,12 @@ LIMIT = 2**20  # bytes that an archive of these tests may unpack to
 
 @dataclass(frozen=True)
 class Reader:
-    """`read(file)` on a file named `name`; `valid` is what it takes without a word."""
+    """`read(file)` on a file named `name`; `valid` is what it takes without a word, `share` its part of the inputs."""
 
     name: str
     valid: bytes
     read: Callable[[Path], object]
+    share: float = 1.0  # less for a slow one
 
 
 def _config(path: Path) -> None:
@@ -55,7 +70,61 @@ def _config(path: Path) -> None:
 
 
 def _record(path: Path) -> None:
-    run_row(read_record(path), "record.json")
+    """As far as tables on disk, read back; once as one of ours, once as one from elsewhere."""
+    with suppress(StudyError):
+        foreign_record(path.read_bytes(), study_runs(synthetic.small_study())[0], "there")
+    record = read_record(path)
+    for name, rows in {"runs": [run_row(record, path.name)], "epochs": list(epoch_rows(record))}.items():
+        written = path.with_name(f"{name}.csv")
+        write_table(table(rows, TABLES[name]), written)
+        assert len(read_table(written, TABLES[name])) == len(rows), "a row was split"
+
+
+def _study(path: Path) -> None:
+    """All tables and the values of the page, where one record of a study is this one; what is wrong is a row."""
+    study, page = synthetic.small_study(), path.with_name("report.html")
+    config, paths = synthetic.write_study(study, path.parent / "study", artefacts=False)
+    paths[0].write_bytes(path.read_bytes())
+    tables = path.parent / "tables"
+    write_tables(config, paths, ROOT / "config/published.csv", tables)
+    for name, columns in TABLES.items():
+        assert len(read_table(tables / f"{name}.csv", columns)) == _rows(tables / f"{name}.csv"), name
+    for name in figure_names():
+        (path.parent / f"{name}.svg").touch()
+    contents(StudyResults(config, tables), path.parent, page)
+
+
+def _rows(path: Path) -> int:
+    with path.open(encoding="utf-8", newline="") as file:
+        return sum(1 for _ in csv.reader(file)) - 1
+
+
+def _artefact(path: Path) -> None:
+    name, record = path.stem, valid_inputs.a_record()
+    record.artefacts[name] = Artefact(file=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    write_record(record, path.with_name("record.json"))
+    read_artefact(path.with_name("record.json"), name)
+
+
+def _dataset_folder(path: Path) -> None:
+    """A prepared dataset of which one file is this one."""
+    content = path.read_bytes()
+    if not (path.parent / "tiny").is_dir():
+        write_dataset(path.parent / "tiny", valid_inputs.arrays(), valid_inputs.TINY)
+    whole = (path.parent / "tiny" / path.name).read_bytes()
+    (path.parent / "tiny" / path.name).write_bytes(content)
+    try:
+        load_dataset(path.parent / "tiny", verify=True)
+    finally:
+        (path.parent / "tiny" / path.name).write_bytes(whole)
+
+
+def _body(path: Path) -> None:
+    wanted = TensorSpecification(name="images", dtype="uint8", shape=[None, 2, 3])
+    try:
+        parse_body(path.read_bytes(), wanted, 100)
+    except MalformedRequestError as error:
+        raise StudyError(str(error)) from error
 
 
 def _program(path: Path) -> None:
@@ -85,46 +154,6 @@ def _summary() -> pd.DataFrame:
     return summary_table(synthetic.runs_table(synthetic.small_study(), lambda run: 1000.0))
 
 
-def _valid_record() -> bytes:
-    study = synthetic.small_study()
-    return synthetic.record_of(study, study_runs(study)[0]).model_dump_json().encode()
-
-
-def _resolved() -> bytes:
-    return yaml.safe_dump(synthetic.small_study().model_dump(mode="json")).encode()
-
-
-def _tar(name: str, content: bytes, mode: str) -> bytes:
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode=mode) as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(content)
-        archive.addfile(member, io.BytesIO(content))
-    return held.getvalue()
-
-
-def _weather() -> bytes:
-    rows = "City,DateTime,Temp,Pressure,WindSpeed,WindDir\nAarhus,1980-03-01 11:00:00,5.0,1007.8,21.1,320.0\n"
-    return _tar(CSV, rows.encode(), "w:gz")
-
-
-def _dataset() -> bytes:
-    array = ArrayInfo(shape=[10, 28, 28], dtype="|u1", sha256="0" * 64)
-    texts = dict.fromkeys(("code", "description", "citation", "licence", "checksum"), "x")
-    return DatasetInfo(name="mnist", source="standin", arrays={"images": array}, **texts).model_dump_json().encode()
-
-
-def _compiled() -> bytes:
-    asked = CompileRequest(
-        topology="v5e-1x1", workload="mnist_cnn", module="mnist_cnn", precision="float32", batch_size=8
-    )
-    facts = CompileFacts(
-        devices=1, hbm=16e9, hbm_available=15e9, collectives={"all-reduce": Collective(count=1, nbytes=4)}
-    )
-    record = CompiledRecord(asked=asked, status="ok", code_hash="x", versions={"jax": "0.10.2"}, facts=facts)
-    return record.model_dump_json().encode()
-
-
 @cache
 def readers() -> tuple[Reader, ...]:
     """All of them."""
@@ -133,18 +162,29 @@ def readers() -> tuple[Reader, ...]:
     listing = b"cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json\ncpu/matmul/jax-float32-b64-loop=fit/r12\n"
     return (
         Reader("config.yaml", (ROOT / "config/config.yaml").read_bytes(), _config),
-        Reader("resolved.yaml", _resolved(), read_study),
+        Reader("resolved.yaml", valid_inputs.resolved(), read_study),
         Reader("config.json", b'{"study": "a", "measure": {"seconds": 1, "repeats": 3}}', _config),
-        Reader("record.json", _valid_record(), _record),
-        Reader("compiled.json", _compiled(), read_compiled),
-        Reader("dataset.json", _dataset(), lambda path: read_info(path.parent)),
+        Reader("record.json", valid_inputs.valid_record(), _record),
+        Reader("compiled.json", valid_inputs.compiled(), read_compiled),
+        Reader("study.json", valid_inputs.valid_record(), _study, share=0.02),
+        Reader("export.json", valid_inputs.export(), read_export),
+        Reader("samples.json", b'[{"epoch": 1, "texts": ["First Citizen", ""]}, {"epoch": 2, "texts": []}]', _artefact),
+        Reader(
+            "predictions.npz",
+            valid_inputs.packed(predictions("mnist", np.random.default_rng(1), images=200)),
+            _artefact,
+        ),
+        Reader("forecast.npz", valid_inputs.packed(forecast(np.random.default_rng(1), steps=20)), _artefact),
+        Reader("dataset.json", valid_inputs.prepared("dataset.json"), _dataset_folder),
+        Reader("images.npy", valid_inputs.prepared("images.npy"), _dataset_folder),
+        Reader("body.json", b'{"instances": [{"images": [[1, 2, 3], [4, 5, 6]]}]}', _body),
         Reader("published.csv", (ROOT / "config/published.csv").read_bytes(), _published),
         Reader("hardware.csv", HARDWARE.read_bytes(), hardware_rows),
         Reader("images-idx3-ubyte", image, lambda path: read_idx(path, (2, 4, 4))),
         Reader("images-idx3-ubyte.gz", gzip.compress(image), lambda path: read_idx(path, (2, 4, 4))),
         Reader("text.gz", gzip.compress(b"First Citizen"), lambda path: list(unpacked(path, LIMIT))),
-        Reader("weather.tar.gz", _weather(), lambda path: read_archive(path, LIMIT)),
-        Reader("bundle.tar", _tar("r1/predictions.npy", bytes(64), "w"), _bundle),
+        Reader("weather.tar.gz", valid_inputs.weather(), lambda path: read_archive(path, LIMIT)),
+        Reader("bundle.tar", valid_inputs.tar("r1/predictions.npy", bytes(64), "w"), _bundle),
         Reader("program.hlo", program, _program),
         Reader("listing.txt", listing, _bucket_listing),
     )

@@ -62,6 +62,7 @@ def test_an_open_axis_takes_any_size():
         ({}, "needs one of instances and inputs"),
         ({"instances": [GOOD], "inputs": [GOOD]}, "not both"),
         ({"instances": [GOOD], "extra": 1}, "unknown key extra"),
+        ({"instances": [GOOD], "two\x1e\nlines": 1}, "unknown key two lines"),
         ({"instances": [GOOD], "signature_name": "train"}, "no signature train"),
         ({"instances": []}, "at least one example"),
         ({"instances": GOOD[0]}, "needs shape [batch, 2, 3], not [3]"),

@@ -132,5 +132,5 @@ def _shape(sizes: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    text = value if isinstance(value, str) else str(value)
+    text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
