@@ -1,4 +1,4 @@
-"""The one exception type that a person is meant to read."""
+"""The one exception type that a person is meant to read, and the one line that they read."""
 
 
 class StudyError(Exception):
@@ -7,3 +7,11 @@ class StudyError(Exception):
     Its text is one line: what is wrong, where, and what to do. Entry points print it and exit
     non-zero; the traceback goes to a log at most.
     """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+def one_line(text: str) -> str:
+    """Text fit for a terminal: records and configs of other people may hold what moves its cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

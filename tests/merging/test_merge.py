@@ -222,3 +222,16 @@ def test_a_record_of_a_newer_schema_is_refused_by_name_and_the_others_count(work
         in bad[0]["reason"]
     )
     assert sum(row["status"] == "ok" for row in rows) == 3
+
+
+def test_what_a_record_says_of_its_machine_or_workload_is_told_without_control_characters(working_folder):
+    results(working_folder / "other", machine=Machine(cpu="Other\x1b[2J\nCPU"))
+    with pytest.raises(StudyError, match="of another machine") as caught:
+        counted("other")
+    assert str(caught.value).isprintable()
+    for path in (working_folder / "other/runs").rglob("record.json"):
+        record = read_record(path)
+        asked = record.asked.model_copy(update={"module": "x\x1b[2J\ny"})
+        write_record(record.model_copy(update={"asked": asked}), path)
+    _, found = merged({"from": "other", "rename": {"cpu": "laptop"}})
+    assert len(found.notes) == 1 and found.notes[0].isprintable()

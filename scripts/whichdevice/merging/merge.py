@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from whichdevice.cells import Run
 from whichdevice.config.model import Call, Study
 from whichdevice.config.storage import Merge
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, one_line
 from whichdevice.merging.devices import merged_device
 from whichdevice.merging.mirror import Mirrored, mirror, record_path, source_id
 from whichdevice.records.machine import same_machine, told
@@ -131,7 +131,7 @@ def _unlike(study: Study, run: Run, facts: Mirrored) -> str | None:
         return f"this study has no workload {run.cell.workload}"
     own, other = workload.module or run.cell.workload, facts.module
     if other is not None and PurePosixPath(own).name != PurePosixPath(other).name:
-        return f"workload {run.cell.workload} is {other[:80]} there and {own} here"
+        return f"workload {run.cell.workload} is {one_line(other[:80])} there and {own} here"
     return None
 
 
