@@ -25,22 +25,22 @@ def request(**changes) -> CompileRequest:
 class Process:
     """Stands in for the compiling process: says what it was told to, and counts its starts."""
 
-    def __init__(self, finish: Finish, **parts: dict) -> None:
-        self.starts, self._finish, self._parts = 0, finish, parts
+    def __init__(self, finish: Finish, then: Finish | None = None, **parts: dict) -> None:
+        self.starts, self._finishes, self._parts = 0, [finish, then or finish], parts
 
     def __call__(self, asked, dataset, log, on_message) -> Finish:
         self.starts += 1
         for place, value in self._parts.items():
             on_message({"event": "part", "place": place, "value": dict(value)})
-        return self._finish
+        return self._finishes[min(self.starts, 2) - 1]
 
 
 @pytest.fixture
 def process(working_folder, monkeypatch):
     monkeypatch.setattr(parent, "_versions", lambda: dict(VERSIONS))
 
-    def install(finish: Finish, **parts: dict) -> Process:
-        made = Process(finish, **parts)
+    def install(*finishes: Finish, **parts: dict) -> Process:
+        made = Process(*finishes, **parts)
         monkeypatch.setattr(parent, "supervised", made)
         return made
 
@@ -68,6 +68,18 @@ def test_nothing_compiles_twice_across_studies(process):
     again = compiled(request(workload="mine", timeout=5.0), study="other")
     assert made.starts == 1
     assert (again.facts, again.asked.workload) == (first.facts, "mine")
+
+
+def test_a_compiler_that_somebody_killed_starts_once_more(process):
+    made = process(Finish("failed", "killed", 0, killed=True), Finish("ok", None, 0), facts=FACTS, modelled=MODELLED)
+    assert (compiled(request()).status, made.starts) == ("ok", 2)
+
+
+def test_a_full_disk_leaves_no_record(process):
+    process(Finish("failed", "OSError: [Errno 28] No space left on device", 0))
+    with pytest.raises(OSError, match="no room left on the disk"):
+        compiled(request())
+    assert not list(Path("results").rglob("*.json"))
 
 
 @pytest.mark.parametrize("change", [{"batch_size": 128}, {"precision": "float32"}, {"largest_batch": True}])

@@ -124,3 +124,9 @@ def test_numpy_is_not_asked_to_unpickle(tmp_path):
     np.savez(path, index=np.arange(2), predictions=np.array([{"a": 1}], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle"):
         recorded_examples(path)
+
+
+def test_a_full_disk_leaves_no_record_and_no_folder(exported, working_folder):
+    with pytest.raises(OSError, match="no room left on the disk"):
+        exported("failed", "OSError: [Errno 28] No space left on device: 'model.keras'")
+    assert not list((working_folder / "results/small").glob("models/*/*"))

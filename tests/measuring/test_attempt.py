@@ -8,7 +8,6 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.errors import StudyError
 from whichdevice.measuring import attempt
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import build_request
@@ -59,7 +58,7 @@ def test_killed_twice_is_a_failure_that_says_so(measure: Measure) -> None:
 
 @pytest.mark.parametrize("status", ["failed", "out_of_memory"])
 def test_a_full_disk_leaves_no_record_and_says_what_to_do(measure: Measure, status: str) -> None:
-    with pytest.raises(StudyError, match=r"no room left on the disk \(OSError.*: make some and run again"):
+    with pytest.raises(OSError, match=r"no room left on the disk \(OSError.*: make some and run again"):
         measure(Finish(status, "OSError: [Errno 28] No space left on device: 'weights.h5'", 1))
 
 

@@ -16,6 +16,7 @@ from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.locks import measurement_lock
+from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.supervisor import Finish, supervise
 from whichdevice.records.compiled import CompiledRecord, CompileRequest, read_compiled, write_compiled
 from whichdevice.workloads import is_file_module
@@ -102,7 +103,11 @@ def _compiled(draft: CompiledRecord, dataset: Path | None, log: Path) -> Compile
         elif message["event"] == "progress":
             print(f"{draft.asked.path}: {message['phase']}", file=sys.stderr)
 
-    finish = supervised(draft.asked, dataset, log, on_message)
+    def start() -> Finish:
+        parts.clear()
+        return supervised(draft.asked, dataset, log, on_message)
+
+    finish = end_from_inside(start, log.parent)
     status, reason = _outcome(finish, draft.asked, parts)
     record = CompiledRecord.model_validate(
         {**draft.model_dump(mode="json"), "status": status, "reason": reason, **parts}

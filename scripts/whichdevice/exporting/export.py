@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ from whichdevice.exporting.folder import new_folder
 from whichdevice.exporting.trained import Job
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.locks import measurement_lock
+from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import dataset_folder
 from whichdevice.measuring.supervisor import Finish, supervise
 from whichdevice.records.exported import RECORD, ExportedFile, ExportRecord
@@ -85,9 +87,10 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
     )
     parts: dict[str, Any] = {}
     with measurement_lock(lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)):
-        finish = _run("write", job, log, parts)
-        if finish.status == "ok":
-            finish = _run("check", job, log, parts)
+        for part in ("write", "check"):
+            finish = end_from_inside(partial(_run, part, job, log, parts), folder)
+            if finish.status != "ok":
+                break
     found = {**parts.pop("signature", {}), **parts, "files": _files(folder)}
     record = ExportRecord.model_validate({**draft.model_dump(mode="json"), **found})
     if finish.status != "ok":

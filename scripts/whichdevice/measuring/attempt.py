@@ -12,14 +12,13 @@ from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.devices.machine import describe_machine
-from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.host.disk import is_full
 from whichdevice.host.energy import EnergyMeter
 from whichdevice.host.memory import available_memory
 from whichdevice.host.noise import NoiseWatch
 from whichdevice.host.software import describe_software
 from whichdevice.measuring.assemble import RecordDraft
+from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import dataset_folder
 from whichdevice.measuring.supervisor import Finish, supervise_job
@@ -43,19 +42,19 @@ def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Pat
     """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
 
     A process killed from outside says nothing of the run: it is started once more, and a second time is a failure.
-    Raises StudyError where the disk was full: that is no fact of the run either.
+    Raises OSError where the disk was full: that is no fact of the run either.
     """
-    for again in (False, True):
-        draft = RecordDraft(study.study, run, request, datetime.now(UTC))
-        finish = _supervised(study, request, draft, folder, log, progress)
-        if not finish.killed:
-            break
-        progress.phase("killed from outside (signal 9)" + (" again" if again else ": once more"))
-        finish = replace(finish, reason=f"{finish.reason}, twice")
-        shutil.rmtree(folder)
-        folder.mkdir()
-    if finish.status not in ("ok", "refused") and is_full(finish.reason, folder, log.parent):
-        raise StudyError(f"{run}: no room left on the disk ({finish.reason}): make some and run again")
+    drafts: list[RecordDraft] = []
+
+    def start() -> Finish:
+        if drafts:
+            progress.phase("killed from outside (signal 9): once more")
+            shutil.rmtree(folder)
+            folder.mkdir()
+        drafts.append(RecordDraft(study.study, run, request, datetime.now(UTC)))
+        return _supervised(study, request, drafts[-1], folder, log, progress)
+
+    finish, draft = end_from_inside(start, folder, log.parent), drafts[-1]
     draft.merge("memory", {"peak_host": finish.peak_memory})
     return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 

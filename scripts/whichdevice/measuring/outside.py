@@ -1,0 +1,24 @@
+"""What comes from outside is no fact of what ran: somebody's kill, a full disk."""
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from whichdevice.host.disk import is_full
+from whichdevice.measuring.supervisor import Finish
+
+
+def end_from_inside(start: Callable[[], Finish], *folders: Path) -> Finish:
+    """How a process ended that `start` starts: once more where somebody killed it, which twice is a failure.
+
+    Raises OSError where it failed because a disk, such as that of `folders`, is full.
+    """
+    finish = start()
+    if finish.killed:
+        finish = start()
+        if finish.killed:
+            finish = replace(finish, reason=f"{finish.reason}, twice")
+    if finish.status in ("failed", "out_of_memory") and is_full(finish.reason, *folders):
+        raise OSError(errno.ENOSPC, f"no room left on the disk ({finish.reason}): make some and run again")
+    return finish
