@@ -21,42 +21,49 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
-from faults.trial import RUN, STUDY, SUPERVISOR, WAIT, Trial  # noqa: E402
+from faults.trial import RUN, SNAKEMAKE, STUDY, SUPERVISOR, WAIT, Trial  # noqa: E402
 from workflow.conftest import copy_project  # noqa: E402
 
 
-def kill_at(trial: Trial, seconds: float, what: str) -> None:
-    """Kill Snakemake, the supervisor or the measured process (or all) at a moment; then check."""
+def kill_at(trial: Trial, seconds: float, what: str) -> bool:
+    """Kill Snakemake, the supervisor or the measured process (or all) after a moment, then check.
+
+    Waits on until there is one. False where the study ended before.
+    """
     process = trial.start()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
-    if what == "snakemake":
-        process.kill()
-    elif what == "everything":
-        trial.kill("")
-        process.kill()
-    else:
-        trial.kill(what)
+    killed = False
+    while process.poll() is None and not killed:
+        killed = trial.kill("" if what == "everything" else what) > 0
     process.communicate(timeout=WAIT)
     deadline = time.monotonic() + 60
     while trial.processes(RUN) and time.monotonic() < deadline:
         time.sleep(0.05)
     trial.expect(not trial.processes(RUN), "a measured process outlived the study")
     trial.check()
+    return killed
 
 
 def kills(folder: Path, number: int, seed: int, duration: float, say: Callable[[str], None]) -> list[str]:
-    """Kill at so many random moments of a study of that duration in seconds; the losses."""
+    """Kill at so many random moments of a study of about that duration in seconds; the losses."""
     draw = random.Random(seed)
     losses: list[str] = []
-    for turn in range(number):
-        what = ("snakemake", RUN, SUPERVISOR, "everything")[turn % 4]
-        trial = Trial(folder, f"kill{turn}", STUDY)
-        moment = draw.uniform(0.5, duration)
-        kill_at(trial, moment, what)
+    turn = tries = 0
+    while turn < number:
+        what = (SNAKEMAKE, RUN, SUPERVISOR, "everything")[turn % 4]
+        trial = Trial(folder, f"kill{tries}", STUDY)
+        moment, began = draw.uniform(0.5, duration), time.monotonic()
+        hit = kill_at(trial, moment, what)
         trial.watch.end()
-        say(f"kill {turn + 1}: {what} after {moment:.1f} s: {'; '.join(trial.losses) or 'nothing lost'}")
+        took = time.monotonic() - began
+        if hit:
+            turn += 1
+            say(f"kill {turn}: {what} after {moment:.1f} s: {'; '.join(trial.losses) or 'nothing lost'}")
+        else:  # the machine has got faster: with less to draw from, the next one hits
+            duration = max(1.0, min(duration, took) * 0.9)
         losses += trial.losses
+        tries += 1
         shutil.rmtree(trial.results)
     return losses
 

@@ -21,7 +21,7 @@ STUDY = {
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
 LEARNING = {"mnist_official": {"batch_size": [64], "backend": ["jax"], "fraction": [0.02]}}
-RUN, SUPERVISOR = "whichdevice.measuring.process", "scripts/measure.py"
+RUN, SUPERVISOR, SNAKEMAKE = "whichdevice.measuring.process", "scripts/measure.py", "snakemake"
 WAIT = 1800  # seconds; another measurement on this host may have to end first
 
 
@@ -90,8 +90,9 @@ class Trial:
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                inside = str(self.folder) in " ".join([process.cwd(), *process.cmdline()])
-                if inside and any(what in part for part in process.cmdline()):
+                words = process.cmdline()
+                inside = str(self.folder) in " ".join([process.cwd(), *words])
+                if inside and (what in words if what == SNAKEMAKE else any(what in part for part in words)):
                     found.append(process)
         return found
 
