@@ -1,5 +1,6 @@
 """Nothing comes into a study's records that is not a whole record of it."""
 
+import gzip
 import io
 import tarfile
 from pathlib import Path
@@ -51,6 +52,22 @@ def test_an_archive_writes_nowhere_else(tmp_path: Path, entry: tuple[str, bytes]
     with pytest.raises(StudyError, match="which is no file of a run"):
         home(tmp_path).bring(lambda take: take(archive(entry)))
     assert [path for path in tmp_path.rglob("*") if path.is_file() or path.is_symlink()] == []
+
+
+@pytest.mark.parametrize("place", [0, 3, 12, 60])
+def test_a_flipped_bit_on_the_way_takes_nothing(place: int, tmp_path: Path) -> None:
+    content = bytearray(archive((".checksums", bytes(range(200))), ("runs/a", bytes(range(200)))))
+    content[place] ^= 16
+    with pytest.raises(StudyError, match=r"came back cut or garbled .*; nothing of them was taken"):
+        home(tmp_path).bring(lambda take: take(bytes(content)))
+
+
+def test_a_file_that_would_fill_the_disk_is_refused(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("runs/a")
+    member.size = 2**40
+    content = gzip.compress(member.tobuf() + bytes(1024))
+    with pytest.raises(StudyError, match=r"more than 68,719,476,736 bytes"):
+        home(tmp_path).bring(lambda take: take(content))
 
 
 def test_a_run_of_another_device_or_name_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Records from the machine into results/<study>/runs: unpacked aside, verified, then put in place one by one."""
 
+import gzip
 import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,6 +17,7 @@ from whichdevice.records.store import read_record
 
 CHECKSUMS = ".checksums"
 RECORD = "record.json"
+MOST_BYTES = 2**36  # of all runs of one machine, unpacked; a run leaves some megabytes
 Read = Callable[[Callable[[bytes], None]], None]  # hands an archive over, piece by piece
 
 
@@ -77,8 +80,9 @@ class Home:
         try:
             with tarfile.open(archive, "r:gz") as packed:
                 _extract(packed, scratch)
-        except (tarfile.TarError, EOFError, ValueError) as error:
-            raise StudyError(f"the records came back cut or garbled ({error}); nothing of them was taken") from error
+        except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as error:
+            why = " ".join(str(error).split())
+            raise StudyError(f"the records came back cut or garbled ({why}); nothing of them was taken") from error
         sums = _checksums(scratch / CHECKSUMS)
         for record in sorted(scratch.glob(f"runs/**/{RECORD}")):
             path = record.parent.relative_to(scratch / "runs").as_posix()
@@ -148,7 +152,11 @@ def _spool(read: Read, archive: Path) -> None:
 
 def _extract(packed: tarfile.TarFile, into: Path) -> None:
     """Plain files alone, each below the folder; anything else is no archive of ours."""
+    total = 0
     for entry in packed:
+        total += abs(entry.size)
+        if total > MOST_BYTES:
+            raise StudyError(f"the records came back with more than {MOST_BYTES:,} bytes, which no study has")
         place = PurePosixPath(entry.name)
         ours = place.parts[:1] == ("runs",) or entry.name == CHECKSUMS
         if place.is_absolute() or ".." in place.parts or not ours or not entry.isfile():
@@ -162,7 +170,7 @@ def _extract(packed: tarfile.TarFile, into: Path) -> None:
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     return {name: value for value, _, name in (line.partition("  ") for line in lines)}
 
 
