@@ -123,7 +123,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
-    size = {"product": "N =", "gigabyte": "arrays of MiB"}.get(best["unit"], "batch") + f" {best['batch_size']}"
+    size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",

@@ -104,6 +104,9 @@ def _largest(study: StudyResults) -> Iterator[str]:
     for device, rows in pd.concat(parts).groupby("device", sort=False):
         told = []
         for _, row in rows.iterrows():
+            if row["gain"] == 1:
+                told.append(f"{row['workload']} is fastest at its smallest, b{row['best_size']}")
+                continue
             gain = f"×{number(row['gain'])} {interval(row['gain_low'], row['gain_high']) or ''}".strip()
             near = "still rising" if row["still_rising"] else f"within 5 % from b{row['near_size']}"
             told.append(f"{row['workload']} {gain} at b{row['best_size']}, {near}")
