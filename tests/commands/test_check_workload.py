@@ -18,6 +18,7 @@ BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
         (["--backend", "jax", str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
         (["decoder", "--topology", "v9-2x2"], "no TPU topology 'v9-2x2'; there are"),
         (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
+        (["decoder", "--option", "layers=["], "--option layers=[: expected the node content"),
         (["matmul", "--topology", "none"], "matmul: no training workload; only those are tried"),
     ],
 )

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
 
 
@@ -63,5 +62,5 @@ def _options(given: list[str]) -> dict[str, Any]:
         key, equals, text = each.partition("=")
         if not equals or not key:
             raise StudyError(f"--option {each}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = yaml.safe_load(text)
+        options[key] = parse_yaml(text, f"--option {each}")
     return options

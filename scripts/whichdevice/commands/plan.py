@@ -5,8 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 
 
@@ -20,7 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan."""
-    from whichdevice.config.yaml_file import check_yaml
     from whichdevice.planning.study_plan import plan_study
 
     values = merged(check_yaml(args.configfile), args.config)
@@ -33,13 +31,9 @@ def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
     """The config with KEY=VALUE overrides merged in, nested as Snakemake nests them; raises StudyError."""
     for override in overrides:
         key, equals, text = override.partition("=")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise StudyError(f"--config {override}: the value is no YAML") from None
         if not equals or not key:
             raise StudyError(f"--config {override}: needs KEY=VALUE, e.g. study=try or 'data={{source: standin}}'")
-        values = _nested(values, {key: value})
+        values = _nested(values, {key: parse_yaml(text, f"--config {override}")})
     return values
 
 

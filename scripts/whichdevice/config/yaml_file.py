@@ -89,7 +89,7 @@ def parse_yaml(text: str, where: str) -> Any:
         problem = " ".join((error.problem or "is not YAML").split())
         unclosed = "<stream end>" in problem and error.context_mark  # where it was opened says more than the end
         mark = unclosed or error.problem_mark
-        line = f", line {mark.line + 1}" if mark else ""
+        line = f", line {mark.line + 1}" if mark and "\n" in text else ""
         if isinstance(error, _ExcessError):
             raise StudyError(f"{where}{line}: {problem}") from error
         if "\\t" in problem:
