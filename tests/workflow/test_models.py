@@ -25,6 +25,14 @@ STUDY = {
     "train": {"epochs": 1},
     "workloads": {
         "mnist_cnn": {"batch_size": 256, "fraction": 0.03, "backend": "jax", "export": True},
+        "decoder": {
+            "batch_size": 2,
+            "sequence_length": 16,
+            "steps_per_epoch": 2,
+            "backend": "jax",
+            "options": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 50},
+            "export": True,
+        },
         "serve_mnist_cnn": {"module": "serve", "model": "mnist_cnn", "batch_size": 2, "clients": [1, 3]},
     },
 }
@@ -52,6 +60,13 @@ def test_a_model_trained_by_jax_predicts_the_same_as_a_saved_model_of_tensorflow
         assert (study / "models/mnist_cnn" / name).stat().st_size == file.size
 
 
+def test_a_model_with_layers_of_its_own_file_is_read_back_and_predicts_the_same(study):
+    record = read_export(study / "models/decoder/export.json")
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.input.shape == [None, 16] and record.output.shape == [None, 16, 50]
+    assert record.check.weights_equal and record.check.saved_model <= record.check.tolerance
+
+
 def test_a_service_was_measured_with_what_its_latency_is_made_of(study):
     record = read_record(study / "runs" / SERVE / "record.json")
     assert (record.status, record.reason) == ("ok", None)
@@ -70,7 +85,7 @@ def test_nothing_is_exported_or_measured_twice(study, project):
 
 def test_the_command_serves_what_was_exported_until_ctrl_c(study, project):
     process = subprocess.Popen(
-        [sys.executable, "-m", "whichdevice", "serve", "--study", "models", "--port", "0"],
+        [sys.executable, "-m", "whichdevice", "serve", "--study", "models", "--model", "mnist_cnn", "--port", "0"],
         cwd=project.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
