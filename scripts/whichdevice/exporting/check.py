@@ -33,9 +33,10 @@ def check(job: Job, emit: Emitter) -> None:
 
     trained = trained_workload(job)
     set_precision(job.request.precision)
-    built = trained.workload.model()  # first, for its file is imported by it: Keras finds layers of its own there
+    built = trained.workload.model()
     built.load_weights(job.folder / WEIGHTS)
-    loaded = keras.saving.load_model(job.folder / KERAS, compile=False, safe_mode=True)
+    own = trained.workload.own_objects()
+    loaded = keras.saving.load_model(job.folder / KERAS, own, compile=False, safe_mode=True)
     equal = _equal(loaded.get_weights(), built.get_weights())
     served = ServedModel(job.folder / SAVED_MODEL)
     examples = recorded_examples(job.examples)

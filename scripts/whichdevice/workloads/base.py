@@ -4,10 +4,12 @@ Arrays are NumPy until a backend places them on its device; after that only `ker
 so that the same lines run on TensorFlow, JAX and PyTorch.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,6 +85,11 @@ class Outcome:
     results: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     documents: dict[str, Any] = field(default_factory=dict)
+
+
+def defined_in(module: ModuleType) -> dict[str, Any]:
+    """Classes and functions that a module defines itself."""
+    return {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == module.__name__}
 
 
 class Workload(ABC):
@@ -174,6 +181,10 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
+
+    def own_objects(self) -> dict[str, Any]:
+        """Layers and functions of its own file by name, for Keras to read a saved model that has some of them."""
+        return defined_in(sys.modules[type(self).__module__])
 
     def raw_input(self, model: Any) -> RawInput:
         """What a served model takes, before `prepare`; by default what the model itself takes."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
 from whichdevice.workloads.generated_data import generate
@@ -132,6 +132,10 @@ class ModelFile(TrainingWorkload):
         if "float" not in str(target.dtype):
             target = ops.cast(target, "int32")
         return ops.take(arrays["inputs"], index, axis=0), target
+
+    def own_objects(self) -> dict[str, Any]:
+        """What the file defines."""
+        return defined_in(self._source())
 
     def raw_input(self, model: Any) -> RawInput:
         """What the model takes, its whole numbers below the file's `below`."""
