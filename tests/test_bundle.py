@@ -59,6 +59,15 @@ def test_a_sparse_file_never_fills_the_disk(tmp_path: Path) -> None:
     assert list((tmp_path / "to").iterdir()) == []
 
 
+@pytest.mark.parametrize("size", [2**33, 2**50, -1])
+def test_a_long_name_never_fills_the_memory(size: int, tmp_path: Path) -> None:
+    member = tarfile.TarInfo("a")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, size
+    (tmp_path / "bundle.tar").write_bytes(member.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with pytest.raises(StudyError, match=r"cannot unpack .*a header says that it has"):
+        unpack(tmp_path / "bundle.tar", tmp_path / "to")
+
+
 def test_a_link_to_what_is_not_there_is_one_line(tmp_path: Path) -> None:
     member = tarfile.TarInfo("a")
     member.type, member.linkname = tarfile.LNKTYPE, "gone"

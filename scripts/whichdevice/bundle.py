@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from whichdevice.errors import StudyError
+from whichdevice.tar_members import Member
 
 MOST_BYTES = 2**36  # that a bundle may hold; the arrays of the largest dataset need some hundred megabytes
 
@@ -36,7 +37,7 @@ def unpack(bundle: Path, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         size = bundle.stat().st_size
-        with tarfile.open(bundle, "r:") as archive:
+        with tarfile.open(bundle, "r:", tarinfo=Member) as archive:
             held = sum(abs(member.size) for member in archive)
             if held > min(size, MOST_BYTES):
                 raise StudyError(f"cannot unpack {bundle}: its {size:,} bytes say that they hold {held:,}; delete it")

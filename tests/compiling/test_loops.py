@@ -71,3 +71,18 @@ def test_what_the_compiler_states_is_taken():
 
 def test_what_the_body_hands_on_is_a_constant_within_it():
     assert counted(0, 10, 1)[1] == {1: 10}
+
+
+def test_a_counter_that_outgrows_every_integer_is_unknown():
+    assert counted(3, -1, 3, "multiply", "NE")[0] is None
+
+
+def test_values_made_of_each_other_twice_are_given_up():
+    doubled = "\n".join(f"  %d{n} = s32[] add(%d{n - 1}, %d{n - 1})" for n in range(1, 150))
+    text = LOOP.format(start=0, end=10, step=0, operation="add", direction="NE", stated="")
+    text = text.replace(
+        "%next = s32[]{:T(128)} add(%i, %step)", f"%d0 = s32[] constant(0)\n{doubled}\n  %next = s32[] add(%i, %d149)"
+    )
+    program = parse_program(text)
+    assert "d149" in program.computation("body").instructions
+    assert trip_count(program.entry.instructions["while"], program.entry, program, {}) is None

@@ -28,7 +28,8 @@ def main() -> None:
     asked = parser.parse_args()
     reader = known[asked.reader]
     with tempfile.TemporaryDirectory() as scratch:
-        path, corpus = Path(scratch) / reader.name, Path(scratch) / "corpus"
+        path, corpus = Path(scratch) / "read" / reader.name, Path(scratch) / "corpus"
+        path.parent.mkdir()
         corpus.mkdir()
         (corpus / "valid").write_bytes(reader.valid)
 

@@ -14,6 +14,7 @@ from whichdevice.cells import parse_run
 from whichdevice.cloud.shipping import digest
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
+from whichdevice.tar_members import Member
 
 CHECKSUMS = ".checksums"
 RECORD = "record.json"
@@ -78,7 +79,7 @@ class Home:
         if archive.stat().st_size == 0:
             return brought
         try:
-            with tarfile.open(archive, "r:gz") as packed:
+            with tarfile.open(archive, "r:gz", tarinfo=Member) as packed:
                 _extract(packed, scratch)
         except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as error:
             why = " ".join(str(error).split())

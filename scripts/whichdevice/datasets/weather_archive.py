@@ -9,6 +9,7 @@ import numpy as np
 from whichdevice.datasets.archives import DAMAGE, LIMIT, unpacked
 from whichdevice.datasets.resample import Observations
 from whichdevice.errors import StudyError
+from whichdevice.tar_members import Member
 
 CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
 CSV = "weather-denmark.csv"
@@ -25,7 +26,7 @@ def read_archive(path: Path, limit: int = LIMIT) -> dict[str, Observations]:
     for _ in unpacked(path, limit):  # to the end first: a tar reader would not notice a cut after the CSV
         pass
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with tarfile.open(path, "r:gz", tarinfo=Member) as archive:
             for member in archive:
                 tarfile.data_filter(member, ".")  # raises on absolute names, "..", links out of the folder, devices
                 if Path(member.name).name == CSV and (file := archive.extractfile(member)):
