@@ -16,7 +16,7 @@ class Member(tarfile.TarInfo):
     """For `tarfile.open(..., tarinfo=Member)`: raises tarfile.ReadError where a header would fill the memory."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> "Member":
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
         """A member of the 512 bytes of its header."""
         member = super().frombuf(buf, encoding, errors)
         if member.type in EXTENDED and not 0 <= member.size <= MOST_BYTES:

@@ -34,10 +34,11 @@ def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | No
     parts = isqrt(len(counted))
     starts = np.arange(parts) * len(counted) // parts
     steps, seconds = np.add.reduceat(counted, starts, axis=0).T
-    return {
-        "sd_within": float(np.log(counted[:, 1] / counted[:, 0]).std(ddof=1)),
-        "error_within": float(np.log(seconds / steps).std(ddof=1) / np.sqrt(parts)),
-    }
+    with np.errstate(all="ignore"):  # a record may say that a window took no time: then there is no number
+        return {
+            "sd_within": float(np.log(counted[:, 1] / counted[:, 0]).std(ddof=1)),
+            "error_within": float(np.log(seconds / steps).std(ddof=1) / np.sqrt(parts)),
+        }
 
 
 def noise_split(good: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
