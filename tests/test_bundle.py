@@ -20,6 +20,19 @@ def test_what_is_packed_comes_out_again(tmp_path: Path) -> None:
     assert (tmp_path / "to/b.npy").read_bytes() == b"3"
 
 
+def test_a_link_is_packed_as_what_it_points_to(tmp_path: Path) -> None:
+    folder = tmp_path / "from"
+    folder.mkdir()
+    (folder / "a").write_bytes(b"1")
+    (folder / "b").symlink_to("a")
+    (folder / "c").hardlink_to(folder / "a")
+    pack([folder / name for name in "abc"], folder, tmp_path / "bundle.tar")
+    unpack(tmp_path / "bundle.tar", tmp_path / "to")
+    assert all(
+        (tmp_path / "to" / name).read_bytes() == b"1" and not (tmp_path / "to" / name).is_symlink() for name in "abc"
+    )
+
+
 def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
@@ -68,10 +81,13 @@ def test_a_long_name_never_fills_the_memory(size: int, tmp_path: Path) -> None:
         unpack(tmp_path / "bundle.tar", tmp_path / "to")
 
 
-def test_a_link_to_what_is_not_there_is_one_line(tmp_path: Path) -> None:
-    member = tarfile.TarInfo("a")
-    member.type, member.linkname = tarfile.LNKTYPE, "gone"
+@pytest.mark.parametrize("name", ["a", ""])
+@pytest.mark.parametrize("kind", [tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize("target", ["gone", "a", "../a"])
+def test_a_link_or_a_device_is_refused(name: str, kind: bytes, target: str, tmp_path: Path) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
     with tarfile.open(tmp_path / "bundle.tar", "w") as archive:
         archive.addfile(member)
-    with pytest.raises(StudyError, match=r"cannot unpack .*'gone' not found.*delete it to make it anew"):
+    with pytest.raises(StudyError, match=r"cannot unpack .*'a?' in it is neither file nor folder"):
         unpack(tmp_path / "bundle.tar", tmp_path / "to")

@@ -19,7 +19,7 @@ def pack(files: Iterable[Path], folder: Path, bundle: Path) -> None:
     bundle.parent.mkdir(parents=True, exist_ok=True)
     aside = bundle.with_name(f".{bundle.name}.{os.getpid()}")
     try:
-        with tarfile.open(aside, "w", format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(aside, "w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
             for path in sorted(files):
                 archive.add(path, path.relative_to(folder).as_posix(), filter=_anonymous)
         os.replace(aside, bundle)
@@ -38,11 +38,16 @@ def unpack(bundle: Path, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         size = bundle.stat().st_size
         with tarfile.open(bundle, "r:", tarinfo=Member) as archive:
-            held = sum(abs(member.size) for member in archive)
+            members = archive.getmembers()
+            for member in members:
+                if not (member.isfile() or member.isdir()):
+                    odd = f"{member.name[:100]!r} in it is neither file nor folder"
+                    raise StudyError(f"cannot unpack {bundle}: {odd}; delete it")
+            held = sum(abs(member.size) for member in members)
             if held > min(size, MOST_BYTES):
                 raise StudyError(f"cannot unpack {bundle}: its {size:,} bytes say that they hold {held:,}; delete it")
             archive.extractall(folder, filter="data")
-    except (OSError, tarfile.TarError, KeyError) as error:  # KeyError: a link to what is not in it
+    except (OSError, tarfile.TarError) as error:
         why = " ".join(str(error).split())
         raise StudyError(f"cannot unpack {bundle}: {why}; delete it to make it anew") from error
 
