@@ -18,6 +18,8 @@ def or_exit(function, *arguments):
         return function(*arguments)
     except StudyError as error:
         sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
 
 
 prefer_this_python()

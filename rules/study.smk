@@ -1,6 +1,7 @@
 # The study that this call is about: config checked, devices found, data sources decided, folder locked.
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
+from whichdevice.measuring.cut import tell_cut
 from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.claim import Claim
 from whichdevice.planning.clock import from_the_future, set_to_now
@@ -41,6 +42,17 @@ wildcard_constraints:
 onstart:
     or_exit(CLAIM.require, Path(ROOT))
     or_exit(write_study, PLAN.study, Path(CONFIG))
+    # Killed between a record's writing and Snakemake's note of it, a job is repeated; unless forced, its record is kept.
+    FORCED = workflow.dag_settings.forceall or workflow.dag_settings.forcerun or workflow.dag_settings.forcetargets
+    tell_cut(
+        [
+            job.output.record
+            for job in workflow.dag.needrun_jobs()
+            if job.rule.name == "measure"
+            and not FORCED
+            and workflow.async_run(workflow.persistence.incomplete(job))
+        ]
+    )
 
 
 onsuccess:

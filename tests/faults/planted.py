@@ -61,6 +61,19 @@ def clock_set_back(trial: Trial) -> str | None:
     return None
 
 
+def killed_as_a_record_lands(trial: Trial) -> str | None:
+    """Killed when a record lies there and Snakemake has not noted it yet: it stays, nothing is measured again."""
+    process = trial.start()
+    while not trial.watch.seen and process.poll() is None:
+        time.sleep(0.001)
+    process.kill()
+    trial.kill("")
+    process.communicate(timeout=WAIT)
+    trial.expect(len(trial.watch.seen) == 1, "killed too late")
+    trial.check()
+    return None
+
+
 def run_hangs(trial: Trial) -> str | None:
     """A run that never ends is ended at the time limit of the config."""
     own_workload(trial, "time.sleep(600)", timeout=15)
@@ -110,6 +123,7 @@ FAULTS: dict[str, Callable[[Trial], str | None]] = {
         disk_full_for_datasets,
         killed_for_memory,
         allocation_refused,
+        killed_as_a_record_lands,
         run_hangs,
         two_at_once,
         read_only_tree,

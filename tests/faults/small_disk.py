@@ -7,7 +7,7 @@ from pathlib import Path
 
 from faults.trial import LEARNING, STUDY, Trial
 
-WORDS = ("No space left", "no room left")
+WORDS = ("No space left", "no room left", "no room on disk")
 SIZE = 2**27
 # Bytes left, from nothing at all to what holds the records and not the figures.
 ROOM = (0, 2**14, 2**17, 2**20, 2**22)
@@ -15,6 +15,7 @@ ROOM = (0, 2**14, 2**17, 2**20, 2**22)
 
 def full_below(trial: Trial, folder: Path, room: tuple[int, ...]) -> str | None:
     """Each call with so much room on the disk of `folder` ends in one line or whole; with enough the last is whole."""
+    trial.watch.only_with_benchmark = True
     with small_disk(folder) as mounted:
         if not mounted:
             return "mounting a small file system needs root"

@@ -18,7 +18,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The others have tests of their own in tests/workflow; the campaign plants all of them.
-@pytest.mark.parametrize("name", ["record_cut", "dataset_bit_flipped", "clock_set_back", "disk_full", "read_only_tree"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "record_cut",
+        "dataset_bit_flipped",
+        "clock_set_back",
+        "disk_full",
+        "killed_as_a_record_lands",
+        "killed_for_memory",
+        "read_only_tree",
+    ],
+)
 def test_a_planted_fault_loses_nothing(name: str, folder: Path) -> None:
     trial = Trial(folder, name, STUDY)
     reason = FAULTS[name](trial)

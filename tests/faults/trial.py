@@ -75,8 +75,8 @@ class Trial:
         self.expect(not left, f"half-written: {left}")
         if code == 0:
             runs = pd.read_csv(self.results / "tables/runs.csv")
-            wrong = set(runs["status"]) - (statuses or {"ok"})
-            self.expect(not wrong, f"statuses {wrong}")
+            wrong = runs[~runs["status"].isin(statuses or {"ok"})]
+            self.expect(wrong.empty, f"statuses: {wrong[['run', 'status', 'reason']].to_dict('records')}")
             self.expect(told in (self.results / "report.html").read_text(encoding="utf-8"), f"report hides {told!r}")
         return said
 

@@ -12,6 +12,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.locks import measurement_lock
 from whichdevice.measuring.attempt import run_attempt
+from whichdevice.measuring.cut import whole_record
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.repetition import chosen, repetition, with_note
 from whichdevice.measuring.request import build_request
@@ -33,6 +34,9 @@ def measure(config: Path, record_path: Path, log: Path) -> Record:
     if run not in of_device:
         raise StudyError(f"{run.path}: not a run of {config}; see `python -m whichdevice plan`")
     progress = Progress(run, of_device.index(run) + 1, len(of_device))
+    if (whole := whole_record(study, request, record_path)) is not None:
+        progress.done(whole)
+        return whole
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     with measurement_lock(lambda: progress.phase("waiting for another measurement on this host")):

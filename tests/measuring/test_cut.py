@@ -1,0 +1,64 @@
+"""A record whose job was cut after it lay there whole is kept, if the same would be measured again."""
+
+import os
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from whichdevice.cells import Run
+from whichdevice.config.model import Study
+from whichdevice.measuring.attempt import run_code_hash
+from whichdevice.measuring.cut import CUT, tell_cut, whole_record
+from whichdevice.measuring.request import build_request
+from whichdevice.records.schema import Record, Request
+from whichdevice.records.store import read_record, write_record
+
+Cut = tuple[Study, Request, Path]
+
+
+@pytest.fixture
+def cut(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Cut:
+    """A study, what is asked of one of its runs, and where the record of just that lies, whose job was cut."""
+    study = synthetic.small_study()
+    run: Run = synthetic.configured_runs(study)[0]
+    request = build_request(study, run).model_copy(update={"dataset": None})
+    path = Path(run.record(study))
+    record: Record = synthetic.record_of(study, run)
+    software = record.software.model_copy(update={"code_hash": run_code_hash(request.module, request.backend)})
+    write_record(record.model_copy(update={"asked": request, "software": software, "data": None}), path)
+    monkeypatch.setenv(CUT, "")  # and taken back afterwards
+    tell_cut(["results/other/record.json", str(path)])
+    return study, request, path
+
+
+def test_the_record_is_kept(cut: Cut) -> None:
+    assert whole_record(*cut) == read_record(cut[2])
+
+
+def test_a_job_that_was_not_cut_measures(cut: Cut) -> None:
+    tell_cut([])
+    assert whole_record(*cut) is None
+    os.environ.pop(CUT)
+    assert whole_record(*cut) is None
+
+
+def test_another_request_measures(cut: Cut) -> None:
+    study, request, path = cut
+    assert whole_record(study, request.model_copy(update={"seed": request.seed + 1}), path) is None
+
+
+def test_other_code_measures(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whichdevice.measuring.cut.run_code_hash", lambda *_: "other")
+    assert whole_record(*cut) is None
+
+
+def test_data_that_are_not_there_measure(cut: Cut) -> None:
+    study, request, path = cut
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
+    assert whole_record(study, request.model_copy(update={"dataset": "mnist"}), path) is None
+
+
+def test_half_a_record_measures(cut: Cut) -> None:
+    cut[2].write_bytes(cut[2].read_bytes()[:100])
+    assert whole_record(*cut) is None
