@@ -39,7 +39,7 @@ class RecordWatch:
                     facts = path.stat()
                     if self._versions.get(name) == (facts.st_ino, facts.st_mtime_ns):
                         continue
-                    if self.only_with_benchmark and not self._benchmark(path).is_file():
+                    if self.only_with_benchmark and not self._has_benchmark(path):
                         continue
                     content = path.read_bytes()
                     self._versions[name] = facts.st_ino, facts.st_mtime_ns
@@ -52,10 +52,11 @@ class RecordWatch:
                 if self.seen.setdefault(name, content) != content and (fault := f"{name} changed") not in self.faults:
                     self.faults.append(fault)
 
-    def _benchmark(self, path: Path) -> Path:
-        return (
+    def _has_benchmark(self, path: Path) -> bool:
+        benchmark = (
             self._results / "benchmarks" / path.parent.relative_to(self._results).with_name(f"{path.parent.name}.tsv")
         )
+        return benchmark.is_file() and benchmark.stat().st_size > 0
 
     def lost(self) -> list[str]:
         """What is wrong by now: records that were seen whole and are gone, changed, or were ever half there."""

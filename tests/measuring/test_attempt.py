@@ -62,6 +62,12 @@ def test_a_full_disk_leaves_no_record_and_says_what_to_do(measure: Measure, stat
         measure(Finish(status, "OSError: [Errno 28] No space left on device: 'weights.h5'", 1))
 
 
+def test_a_crash_whose_log_tells_of_a_full_disk_leaves_no_record(measure: Measure) -> None:
+    Path("log").write_text("RuntimeError: (file write failed: errno = 28, error message = 'No space left on device')\n")
+    with pytest.raises(OSError, match=r"no room left on the disk \(the process crashed: SIGSEGV\)"):
+        measure(Finish("failed", "the process crashed: SIGSEGV", 1))
+
+
 def test_other_failures_are_records_at_once(measure: Measure) -> None:
     record, found = measure(Finish("failed", "ValueError: no", 1))
     assert (record.status, record.reason, len(found)) == ("failed", "ValueError: no", 1)

@@ -107,7 +107,7 @@ def _compiled(draft: CompiledRecord, dataset: Path | None, log: Path) -> Compile
         parts.clear()
         return supervised(draft.asked, dataset, log, on_message)
 
-    finish = end_from_inside(start, log.parent)
+    finish = end_from_inside(start, log, log.parent)
     status, reason = _outcome(finish, draft.asked, parts)
     record = CompiledRecord.model_validate(
         {**draft.model_dump(mode="json"), "status": status, "reason": reason, **parts}

@@ -88,7 +88,7 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
     parts: dict[str, Any] = {}
     with measurement_lock(lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)):
         for part in ("write", "check"):
-            finish = end_from_inside(partial(_run, part, job, log, parts), folder)
+            finish = end_from_inside(partial(_run, part, job, log, parts), log, folder)
             if finish.status != "ok":
                 break
     found = {**parts.pop("signature", {}), **parts, "files": _files(folder)}

@@ -54,7 +54,7 @@ def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Pat
         drafts.append(RecordDraft(study.study, run, request, datetime.now(UTC)))
         return _supervised(study, request, drafts[-1], folder, log, progress)
 
-    finish, draft = end_from_inside(start, folder, log.parent), drafts[-1]
+    finish, draft = end_from_inside(start, log, folder, log.parent), drafts[-1]
     draft.merge("memory", {"peak_host": finish.peak_memory})
     return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 
