@@ -53,6 +53,7 @@ def kills(folder: Path, number: int, seed: int, duration: float, say: Callable[[
     while turn < number:
         what = (SNAKEMAKE, RUN, SUPERVISOR, "everything")[turn % 4]
         trial = Trial(folder, f"kill{tries}", STUDY)
+        trial.watch.only_with_benchmark = what == SUPERVISOR
         moment, began = draw.uniform(0.5, duration), time.monotonic()
         hit = kill_at(trial, moment, what)
         trial.watch.end()

@@ -15,8 +15,8 @@ class RecordWatch:
 
     def __init__(self, results: Path) -> None:
         self._results = results
-        # Of a job that fails after its record is written, for lack of room for Snakemake's own files, Snakemake removes
-        # the record; where that is to be expected, a record counts once its job has left its benchmark.
+        # Of a job that fails after its record is written (no room for Snakemake's own files, or killed in that instant)
+        # Snakemake removes the record; where that may happen, a record counts once its job has left its benchmark.
         self.only_with_benchmark = False
         self._versions: dict[str, tuple[int, int]] = {}
         self._at_work = threading.Lock()
