@@ -121,7 +121,9 @@ def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:
     (text,) = models.here  # by work per example: mnist_cnn 42, mnist_official 56, fashion_cnn 510 million operations
     assert text.index("mnist_cnn") < text.index("mnist_official") < text.index("fashion_cnn")
     assert "does not rise with the work throughout" in text
-    assert any("mnist_official is fastest at its smallest, b64" in text and text.startswith("cpu") for text in largest.here)
+    assert any(
+        "mnist_official is fastest at its smallest, b64" in text and text.startswith("cpu") for text in largest.here
+    )
 
 
 def test_what_was_not_measured_is_no_rule() -> None:
