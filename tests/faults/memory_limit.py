@@ -32,7 +32,7 @@ class Own(Matmul):
 """
 
 
-def own_workload(trial: Trial, act: str, timeout: float = 60) -> None:
+def own_workload(trial: Trial, act: str, timeout: float = 600) -> None:
     """Give the study one more workload, which does `act` when its run has started."""
     (trial.folder / f"{trial.study}.py").write_text(OWN.format(act=act), encoding="utf-8")
     workloads = {**STUDY["workloads"], "own": {"module": f"{trial.study}.py", "backend": ["jax"]}}

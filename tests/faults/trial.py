@@ -14,7 +14,7 @@ from faults.watching import RecordWatch
 
 STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
-    "measure": {"seconds": 0.2, "min_steps": 1, "repeats": 3, "timeout": 60, "retry_disturbed": False},
+    "measure": {"seconds": 0.2, "min_steps": 1, "repeats": 3, "timeout": 600, "retry_disturbed": False},
     "train": {"epochs": 0},
     "compile": {"topologies": []},
     "data": {"source": "standin"},
