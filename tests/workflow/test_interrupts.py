@@ -82,8 +82,8 @@ def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Po
 
 
 def records(project: Any, name: str) -> dict[Path, bytes]:
-    """The study's records as they lie there."""
-    return {path: path.read_bytes() for path in (project.folder / "results" / name).glob("runs/**/record.json")}
+    """The study's records as they lie there; an attempt's folder may go away beside them."""
+    return {path: path.read_bytes() for path in (project.folder / "results" / name).glob("runs/*/*/*/r*/record.json")}
 
 
 def half(project: Any, name: str) -> list[Path]:
