@@ -31,9 +31,10 @@ VIEWS = {
 
 
 def change(run: Run, record: Record) -> Record:
-    """A device and a workload whose names are programs; no path may hold such names, records may."""
+    """A device and a package whose names are programs; names that are a path cannot be, others of a record may."""
     if run.cell.workload == "fashion_cnn":
-        record.asked.workload = NASTY
+        record.software.versions[NASTY] = NASTY
+        record.machine.cpu = NASTY
         record.machine.device_name = f"<img src=x onerror=alert(2)>{NASTY}"
     return metered(record)
 
