@@ -57,7 +57,7 @@ check: lint
 
 test: lint
 	@$(RUN) snakemake --lint
-	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder  # a file at a time, in their order
+	$(RUN) python -m pytest
 
 lock: environment
 	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"
