@@ -32,6 +32,15 @@ from whichdevice.tables.run_row import run_row
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.write import TABLES
 
+# The config of a study like `small_study`, on a CPU alone.
+SMALL: dict[str, Any] = {
+    "study": "small",
+    "devices": {"cpu": {"kind": "cpu"}},
+    "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
+    "measure": {"repeats": 2},
+    "compile": {"topologies": []},
+}
+
 
 def small_study(**changes: Any) -> Study:
     """Two devices, one workload with two batch sizes, two repeats."""

@@ -19,13 +19,7 @@ from whichdevice.records.store import read_record, write_record
 
 HERE = Machine(cpu="Own CPU", memory=2**34, operating_system="Linux", identity="aaaa")
 OTHER = Machine(cpu="Other CPU", memory=2**34, operating_system="Linux", identity="bbbb")
-CONFIG = {
-    "study": "small",
-    "devices": {"cpu": {"kind": "cpu"}},
-    "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
-    "measure": {"repeats": 2},
-    "compile": {"topologies": []},
-}
+CONFIG = synthetic.SMALL
 
 
 def results(folder: Path, machine: Machine = OTHER, devices: tuple[str, ...] = ("cpu",), **more) -> Path:

@@ -19,13 +19,7 @@ from whichdevice.tables.runs import COLUMNS
 from whichdevice.tables.write import collect
 
 SECRET = "id_rsa"
-CONFIG = {
-    "study": "small",
-    "devices": {"cpu": {"kind": "cpu"}},
-    "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
-    "measure": {"repeats": 2},
-    "compile": {"topologies": []},
-}
+CONFIG = synthetic.SMALL
 RENAMED = {"from": "other", "rename": {"cpu": "laptop"}}
 
 

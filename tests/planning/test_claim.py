@@ -15,14 +15,7 @@ from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.storage.place import open_place
 from whichdevice.storage.publish import publish
 
-CONFIG = {
-    "study": "small",
-    "devices": {"cpu": {"kind": "cpu"}},
-    "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
-    "measure": {"repeats": 2},
-    "data": {"source": "standin"},
-    "compile": {"topologies": []},
-}
+CONFIG = {**synthetic.SMALL, "data": {"source": "standin"}}
 LOCKED = """
 import sys, pathlib
 from whichdevice.locks import study_lock

@@ -15,14 +15,7 @@ from whichdevice.planning.elsewhere import in_bucket, require_bucket, with_elsew
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.storage.dataset_copy import DATASETS
 
-CONFIG = {
-    "study": "small",
-    "devices": {"cpu": {"kind": "cpu"}},
-    "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
-    "measure": {"repeats": 2},
-    "data": {"source": "standin"},
-    "compile": {"topologies": []},
-}
+CONFIG = {**synthetic.SMALL, "data": {"source": "standin"}}
 UNUSED = """
 import sys
 from whichdevice.planning.study_plan import plan_study
