@@ -17,6 +17,7 @@ if not workflow.overwrite_configfiles:
     configfile: "config/config.yaml"
 
 
+include: "rules/outputs.smk"
 include: "rules/study.smk"
 include: "rules/default_storage.smk"
 include: "rules/datasets.smk"

@@ -1,5 +1,4 @@
 # Kubernetes and Google Batch share no file system: a bucket carries the files, as Snakemake's default storage.
-from snakemake.persistence import FileBackupMixin
 from whichdevice.planning.bucket_files import arrays_of, artefacts_of, bind_study, bring, files_to_send, share_results
 
 DEFAULT_STORAGE = workflow.storage_settings.default_storage_provider is not None
@@ -25,9 +24,6 @@ def bring_home(paths):
 
 if DEFAULT_STORAGE:
     or_exit(share_results, Path(workflow.inputfile("results")))
-
-    # Of an update() output Snakemake backs up the local file, which need not be here, and fails. The bucket keeps its own.
-    FileBackupMixin.backup_output = lambda self, path: None
 
     # Short, and at home where Snakemake was started: data come from its disk or network, the report is wanted there.
     localrules:

@@ -46,27 +46,39 @@ def kill_at(trial: Trial, seconds: float, what: str) -> bool:
 
 
 def kills(folder: Path, number: int, seed: int, duration: float, say: Callable[[str], None]) -> list[str]:
-    """Kill at so many random moments of a study of about that duration in seconds; the losses."""
+    """Kill at so many random moments of a study of about that duration in seconds; the losses.
+
+    By turns of a new study, and of one whose config has changed, so that its records are being replaced.
+    """
     draw = random.Random(seed)
     losses: list[str] = []
     turn = tries = 0
     while turn < number:
-        what = (SNAKEMAKE, RUN, SUPERVISOR, "everything")[turn % 4]
-        trial = Trial(folder, f"kill{tries}", STUDY)
-        trial.watch.only_with_benchmark = what == SUPERVISOR
+        what = (SNAKEMAKE, RUN, SUPERVISOR, "everything")[turn // 2 % 4]
+        replacing = turn % 2 == 1
+        trial = replaced(folder, tries) if replacing else Trial(folder, f"kill{tries}", STUDY)
         moment, began = draw.uniform(0.5, duration), time.monotonic()
         hit = kill_at(trial, moment, what)
         trial.watch.end()
         took = time.monotonic() - began
         if hit:
             turn += 1
-            say(f"kill {turn}: {what} after {moment:.1f} s: {'; '.join(trial.losses) or 'nothing lost'}")
+            study = "records being replaced" if replacing else "a new study"
+            say(f"kill {turn}, {study}: {what} after {moment:.1f} s: {'; '.join(trial.losses) or 'nothing lost'}")
         else:  # the machine has got faster: with less to draw from, the next one hits
             duration = max(1.0, min(duration, took) * 0.9)
         losses += trial.losses
         tries += 1
-        shutil.rmtree(trial.results)
+        if not replacing:
+            shutil.rmtree(trial.results)
     return losses
+
+
+def replaced(folder: Path, turn: int) -> Trial:
+    """The study `replaced` with a config that it never had."""
+    seconds = STUDY["measure"]["seconds"] + turn / 1000
+    config = {**STUDY, "measure": {**STUDY["measure"], "seconds": seconds}}
+    return Trial(folder, "replaced", config, wanted=lambda record: record.asked.seconds == seconds)
 
 
 def planted(folder: Path, chosen: list[str], say: Callable[[str], None]) -> tuple[int, list[str]]:

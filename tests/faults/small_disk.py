@@ -15,7 +15,6 @@ ROOM = (0, 2**14, 2**17, 2**20, 2**22)
 
 def full_below(trial: Trial, folder: Path, room: tuple[int, ...]) -> str | None:
     """Each call with so much room on the disk of `folder` ends in one line or whole; with enough the last is whole."""
-    trial.watch.only_with_benchmark = True
     with small_disk(folder) as mounted:
         if not mounted:
             return "mounting a small file system needs root"

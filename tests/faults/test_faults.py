@@ -41,4 +41,4 @@ def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pyt
 
 
 def test_kills_at_random_moments_lose_nothing(folder: Path) -> None:
-    assert kills(folder, number=2, seed=3, duration=12, say=print) == []
+    assert kills(folder, number=3, seed=3, duration=12, say=print) == []

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pandas as pd
 import psutil
 import yaml
 from faults.watching import RecordWatch
+
+from whichdevice.records.schema import Record
 
 STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
@@ -33,9 +36,10 @@ class Trial:
     study: str
     config: dict
     losses: list[str] = field(default_factory=list)
+    wanted: Callable[[Record], bool] = lambda record: True
 
     def __post_init__(self) -> None:
-        self.watch = RecordWatch(self.results)
+        self.watch = RecordWatch(self.results, self.wanted)
 
     @property
     def results(self) -> Path:

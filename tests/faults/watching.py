@@ -2,9 +2,11 @@
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from whichdevice.errors import StudyError
+from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
 POLL_SECONDS = 0.01
@@ -13,11 +15,10 @@ POLL_SECONDS = 0.01
 class RecordWatch:
     """Looks at a study's records all the time and keeps each as it was when it first lay there whole."""
 
-    def __init__(self, results: Path) -> None:
-        self._results = results
-        # Of a job that fails after its record is written (no room for Snakemake's own files, or killed in that instant)
-        # Snakemake removes the record; where that may happen, a record counts once its job has left its benchmark.
-        self.only_with_benchmark = False
+    def __init__(self, results: Path, wanted: Callable[[Record], bool]) -> None:
+        """Of a study's folder; records that are not wanted are those of an earlier config, to be replaced."""
+        self._results, self._wanted = results, wanted
+        self._earlier: set[str] = set()
         self._versions: dict[str, tuple[int, int]] = {}
         self._at_work = threading.Lock()
         self._stop = threading.Event()
@@ -39,11 +40,11 @@ class RecordWatch:
                     facts = path.stat()
                     if self._versions.get(name) == (facts.st_ino, facts.st_mtime_ns):
                         continue
-                    if self.only_with_benchmark and not self._has_benchmark(path):
-                        continue
                     content = path.read_bytes()
                     self._versions[name] = facts.st_ino, facts.st_mtime_ns
-                    read_record(path)
+                    if not self._wanted(read_record(path)) and name not in self.seen:
+                        self._earlier.add(name)
+                        continue
                 except FileNotFoundError:
                     continue  # `lost` tells, if it was seen before
                 except (StudyError, OSError) as error:
@@ -52,17 +53,12 @@ class RecordWatch:
                 if self.seen.setdefault(name, content) != content and (fault := f"{name} changed") not in self.faults:
                     self.faults.append(fault)
 
-    def _has_benchmark(self, path: Path) -> bool:
-        benchmark = (
-            self._results / "benchmarks" / path.parent.relative_to(self._results).with_name(f"{path.parent.name}.tsv")
-        )
-        return benchmark.is_file() and benchmark.stat().st_size > 0
-
     def lost(self) -> list[str]:
         """What is wrong by now: records that were seen whole and are gone, changed, or were ever half there."""
         self.look()
         gone = [f"{name} is gone" for name in self.seen if not (self._results / name).is_file()]
-        return [*self.faults, *gone]
+        kept = [f"{name} is still that of the earlier config" for name in self._earlier - self.seen.keys()]
+        return [*self.faults, *gone, *kept]
 
     def damaged(self, path: Path, content: bytes) -> None:
         """Damage a record on purpose: neither that nor its next version is a fault."""
