@@ -28,6 +28,11 @@ def play(folder: Path, steps: int = 10, fault: str | None = None, **request) -> 
     return _in_process(folder, {"steps": steps, "fault": fault}, request)
 
 
+def play_each(folder: Path, workloads: dict[str, dict], steps: int, **request) -> dict[str, dict]:
+    """Likewise several workloads, one after the other in one process: most of a process is its imports."""
+    return _in_process(folder, {"steps": steps, "fault": None, "workloads": workloads}, request)
+
+
 def accuracies(
     folder: Path, dataset: Path, initial: Path, seeds: int, epochs: int, fault: str | None = None, **request
 ) -> list[float]:
@@ -69,14 +74,21 @@ def main() -> None:
     backend = backend_class(request.backend)(request, threads=2)
     backend.start()
     backend.initialise()
-    options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
-    workload = workload_class(request.module)(options)
-    if job["fault"]:
-        from backends.planted_faults import plant
 
-        plant(job["fault"], workload)
-    result = learned(backend, workload, job) if "seeds" in job else stepped(backend, workload, request, job["steps"])
-    Path(sys.argv[2]).write_text(json.dumps(result))
+    def result(request: Request) -> dict:
+        options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
+        workload = workload_class(request.module)(options)
+        if job["fault"]:
+            from backends.planted_faults import plant
+
+            plant(job["fault"], workload)
+        if "seeds" in job:
+            return learned(backend, workload, job)
+        return stepped(backend, workload, request, job["steps"])
+
+    each = {name: {"workload": name, "module": name, **asked} for name, asked in job.get("workloads", {}).items()}
+    results = {name: result(request.model_copy(update=asked)) for name, asked in each.items()} or result(request)
+    Path(sys.argv[2]).write_text(json.dumps(results))
 
 
 def learned(backend, workload, job: dict) -> dict:
