@@ -2,16 +2,17 @@
 
 import csv
 import json
+import re
 import shutil
-from pathlib import Path
 
 import pytest
+from workloads.test_broken import EXPECTED, FOLDER, NO_PYTHON
 
 from whichdevice.records.exported import read_export
 
 pytestmark = pytest.mark.slow
 
-BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
+BROKEN = {name: f"broken/{name}.py" for name in EXPECTED}
 STUDY = {
     "study": "own",
     "measure": {"seconds": 0.2, "min_steps": 2, "repeats": 1, "retry_disturbed": False, "breakdown": False},
@@ -19,17 +20,20 @@ STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
     "compile": {"topologies": ["v5e-1x1"], "workload": ["mine"]},
     "workloads": {
-        "error_at_import": {"module": "broken/error_at_import.py", "backend": "jax"},
-        "nan_loss": {"module": "broken/nan_loss.py", "backend": "jax"},
+        **{
+            name: {"module": file, "backend": "tensorflow" if name == "lacks_a_backend" else "jax"}
+            for name, file in BROKEN.items()
+        },
         "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}, "export": True},
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
 def rows(project) -> dict[str, dict[str, str]]:
     """One row of table `runs` for each workload."""
-    shutil.copytree(BROKEN, project.folder / "broken")
+    shutil.copytree(FOLDER, project.folder / "broken")
+    (project.folder / BROKEN["no_python"]).write_text(NO_PYTHON, encoding="utf-8")
     outcome = project.snakemake("all", config=STUDY, timeout=900)
     assert outcome.code == 0, outcome.out
     with (project.folder / "results/own/tables/runs.csv").open(encoding="utf-8") as file:
@@ -53,10 +57,10 @@ def test_what_the_file_is_told_by_the_config_reaches_it(project, rows):
     assert record["workload"]["parameters"] == 4 * (27 + 1) + 15 * 15 * 4 * 10 + 10
 
 
-def test_broken_files_are_records_and_the_others_finish(rows):
-    for name, words in (("error_at_import", "ZeroDivisionError"), ("nan_loss", "the loss is nan at the first step")):
-        assert rows[name]["status"] == "failed"
-        assert words in rows[name]["reason"]
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_a_record_with_one_clear_line_and_the_others_finish(rows, name):
+    assert rows[name]["status"] == ("refused" if name == "too_large" else "failed")
+    assert re.search(EXPECTED[name], rows[name]["reason"])
 
 
 def test_it_gets_a_tpu_column(project, rows):
