@@ -45,6 +45,26 @@ def test_a_traceback_in_the_log_names_no_home_folder(tmp_path: Path, monkeypatch
     assert "~/data/x.npy" in text and "vqzuser" not in text
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_where_the_log_has_no_room_the_line_comes_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.log").symlink_to("/dev/full")
+    code = (
+        f"from whichdevice.job import job\nwith job({str(tmp_path / 'a.log')!r}) as log:\n"
+        "    log.info('begun')\n    open('/dev/full', 'w').write('x' * 10**6)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(SCRIPTS)}
+    )
+    assert done.returncode == 1
+    assert done.stderr == "begun\nno room left on the disk (while writing): make some and run again\n"
+
+
+def test_a_log_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    with pytest.raises(SystemExit, match=r"^cannot write the log .*logs/a\.log: "), job(tmp_path / "logs/a.log"):
+        pass
+
+
 def test_an_interrupt_passes_through(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), job(tmp_path / "a.log"):
         raise KeyboardInterrupt

@@ -5,10 +5,22 @@ import logging
 import os
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from whichdevice.errors import StudyError
+
+
+class LogFile(logging.FileHandler):
+    """A log that a full disk cuts short: what the script has to say on stderr counts."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Of a line that cannot be written nothing is said."""
+
+    def close(self) -> None:
+        """Likewise of the last ones."""
+        with suppress(OSError):
+            super().close()
 
 
 @contextmanager
@@ -19,12 +31,15 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
     log and one line that says so.
     """
     path = Path(log_path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        to_file = LogFile(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        raise SystemExit(f"cannot write the log {path}: {error.strerror}; make room or mend its folder") from None
     logger = logging.getLogger(f"whichdevice.job.{path}")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    logger.handlers = [logging.FileHandler(path, mode="w", encoding="utf-8"), logging.StreamHandler()]
-    to_file = logger.handlers[0]
+    logger.handlers = [to_file, logging.StreamHandler()]
     try:
         yield logger
     except StudyError as error:
