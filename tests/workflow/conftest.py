@@ -54,7 +54,7 @@ class Project:
     folder: Path
     prefix: tuple[str, ...] = ()  # of its commands, e.g. to run them elsewhere
 
-    def snakemake(self, *arguments: str, config: dict | None = None, timeout: float = 300) -> Outcome:
+    def snakemake(self, *arguments: str, config: dict | None = None, timeout: float = 900) -> Outcome:
         """Run Snakemake, by default on the study written by `write`."""
         command = [*self.prefix, sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
         if config is not None:
