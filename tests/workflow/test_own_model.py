@@ -34,7 +34,7 @@ def rows(project) -> dict[str, dict[str, str]]:
     """One row of table `runs` for each workload."""
     shutil.copytree(FOLDER, project.folder / "broken")
     (project.folder / BROKEN["no_python"]).write_text(NO_PYTHON, encoding="utf-8")
-    outcome = project.snakemake("all", config=STUDY, timeout=900)
+    outcome = project.snakemake("all", config=STUDY)
     assert outcome.code == 0, outcome.out
     with (project.folder / "results/own/tables/runs.csv").open(encoding="utf-8") as file:
         return {row["workload"]: row for row in csv.DictReader(file)}

@@ -1,4 +1,4 @@
-"""A record that was whole when its call was ended, a moment before Snakemake took note: it counts and stays."""
+"""A record that was whole when its job failed or was killed, before Snakemake took note: it counts and stays."""
 
 import os
 from pathlib import Path
