@@ -1,5 +1,5 @@
 # make study   the environment, then the whole study to a finished report
-# make test    linters, types, layering and every test
+# make test    linters, types, layering and the tests
 # make help    the rest
 
 ENV ?= cpu
@@ -8,10 +8,13 @@ CONFIG ?=
 ARGS ?=
 SHELL := /bin/sh
 PY := .venv/bin/python
+# A process takes up to 3 GB; a file's tests stay together, for they share what they measured.
+PROCESSES ?= 2
+IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help study environment test check lint lock config clean test-environment torch-cpu
+.PHONY: help study environment test test-long check lint lock config clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -23,7 +26,8 @@ help:
 	@echo "make environment        only make the environment (.venv)"
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
 	@echo "make check              linters, types and fast tests, under a minute"
-	@echo "make test               everything"
+	@echo "make test               everything but the longest tests, PROCESSES=2 files at a time"
+	@echo "make test-long          the longest: equal accuracy over ten seeds, rarer faults in whole studies"
 	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
 	@echo "make clean              remove the environment and caches; results stay"
@@ -53,11 +57,14 @@ lint: test-environment
 	.venv/bin/snakefmt --check --compact-diff Snakefile rules
 
 check: lint
-	$(PY) -m pytest -m "not slow"
+	$(PY) -m pytest -m "not slow" $(IN_PARALLEL)
 
 test: lint
 	@$(RUN) snakemake --lint
-	$(RUN) python -m pytest
+	$(RUN) python -m pytest $(IN_PARALLEL)
+
+test-long: test-environment
+	$(RUN) python -m pytest -m long
 
 lock: environment
 	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"

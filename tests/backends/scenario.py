@@ -148,12 +148,23 @@ def stepped(backend, workload, request, steps: int) -> dict:
     loop.publish()
     return {
         "losses": losses,
+        "dropped": first_loss_with_dropout(backend, workload, request) if request.module == "mnist_cnn" else None,
         "evaluated": list(loop.evaluate()),
         "weights": [float(np.abs(weight).sum()) for weight in model.get_weights()],
         "modules": sorted(name for name in sys.modules if "." not in name),
         "types": backend.types().model_dump(),
         "flags": dict(backend.flags()),
     }
+
+
+def first_loss_with_dropout(backend, workload, request) -> float:
+    """The first step's loss of the whole model, from the same weights on the same batch."""
+    with backend.scope():
+        model = workload.model()
+    give_weights(model)
+    train, validation = workload.splits(arrays_for(request.module))
+    loop = backend.training_loop(workload, model, train, validation)
+    return loop.run(workload.order(train.examples, request.seed).take(1)).loss
 
 
 def without_dropout(model):

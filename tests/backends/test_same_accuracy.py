@@ -14,7 +14,7 @@ from scipy import stats
 
 from whichdevice.datasets.prepare import prepare_dataset
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 MARGIN = 0.3  # points
 RECIPE = {"workload": "mnist_cnn", "batch_size": 128, "fraction": 0.1, "seeds": 10, "epochs": 3}

@@ -77,6 +77,17 @@ def test_a_planted_fault_is_seen_in_the_losses(reference, tmp_path, fault, workl
     assert np.abs(running(losses) - running(reference[workload]["losses"])).max() > 10 * TOLERANCE
 
 
+@pytest.mark.parametrize(("backend", "loop"), WAYS)
+def test_dropout_changes_the_loss(learned, backend, loop):
+    result = learned(backend, loop)["mnist_cnn"]
+    assert abs(result["dropped"] - result["losses"][0]) > 10 * TOLERANCE
+
+
+def test_a_loop_that_forgets_dropout_is_seen(tmp_path):
+    result = play(tmp_path, 1, fault="no_dropout", workload="mnist_cnn")
+    assert result["dropped"] == pytest.approx(result["losses"][0], abs=TOLERANCE)
+
+
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 @pytest.mark.parametrize("loop", ["epoch", "fit"])
 def test_a_run_imports_no_tensorflow(learned, backend, loop):

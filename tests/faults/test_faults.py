@@ -23,11 +23,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "name",
     [
         "record_cut",
-        "dataset_bit_flipped",
-        "clock_set_back",
         "disk_full",
         "killed_as_a_record_lands",
-        "read_only_tree",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("dataset_bit_flipped", "clock_set_back", "read_only_tree")
+        ),
     ],
 )
 def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from whichdevice.cloud.api_errors import NoCapacityError, UnreachableError
+from whichdevice.cloud.api_errors import NoCapacityError
 from whichdevice.cloud.keys import Keys
 from whichdevice.cloud.order import Order
 from whichdevice.cloud.ssh import ConnectionLostError, Ssh
 from whichdevice.cloud.stopping import Stopping
 from whichdevice.cloud.tpu_api import Place, TpuApi
 from whichdevice.errors import StudyError
+from whichdevice.google_api_errors import UnreachableError
 
 SETTLE_SECONDS = 30.0  # for which a machine may still appear after a request without an answer
 DELETE_SECONDS = 1200.0  # for which deleting is tried

@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.cloud.api_errors import RefusedError, UnreachableError, one_line, refusal
+from whichdevice.cloud.api_errors import one_line, refusal
 from whichdevice.errors import StudyError
+from whichdevice.google_api_errors import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from google.cloud.tpu_v2 import Node, QueuedResource, TpuClient

@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from whichdevice.deploying.api_errors import UnreachableError
 from whichdevice.deploying.vertex_api import LABEL, Found, VertexApi
 from whichdevice.errors import StudyError
+from whichdevice.google_api_errors import UnreachableError
 
 Say = Callable[[str], None]
 POLL_SECONDS = 10.0

@@ -120,7 +120,7 @@ class VertexApi:
                 return None
             error = operation.exception(timeout=PATIENCE)
         if error is not None:
-            raise StudyError(refusal(what, error))
+            raise StudyError(str(refusal(what, error)))  # an answer, however bad: not one to wait on
         return operation.result(timeout=PATIENCE)
 
     def endpoints(self, deployment: str | None = None) -> list[Found]:
