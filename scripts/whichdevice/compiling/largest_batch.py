@@ -9,6 +9,7 @@ from whichdevice.errors import StudyError
 MOST_COMPILES = 5
 FULL = 0.95  # share of the memory from which a batch counts as the largest
 MARGIN = 0.98  # step back after a batch that was refused
+STRIDE = 1.5  # step forward where a larger batch needed no more, as a compiler recomputes rather than store
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class LargestBatch:
 
     batch_size: int
     compiles: int
+    reason: str | None = None  # why a much larger one may fit
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,16 @@ def largest_batch(
         if following is None:
             break
         candidate = following
-    fitting = [point.batch for point in points if point.fits]
+    fitting = [point for point in points if point.fits]
     if not fitting:
         raise StudyError(f"{MOST_COMPILES} compiles found no batch that fits")
-    return LargestBatch(max(fitting), len(points) - 1)
+    largest, compiles = max(fitting, key=lambda point: point.batch), len(points) - 1
+    if len(fitting) < len(points) or largest.need >= FULL * available:
+        return LargestBatch(largest.batch, compiles)
+    share = f"{100 * largest.need / available:.0f} %"
+    return LargestBatch(
+        largest.batch, compiles, f"a larger batch may fit: after {compiles} compiles it takes {share} of the memory"
+    )
 
 
 def _point(need: Callable[[int], float], batch: int) -> _Point:
@@ -70,7 +78,7 @@ def _next(points: list[_Point], available: float, multiple: int) -> int | None:
     refused = min((point.batch for point in points if not point.fits and point.batch > fits), default=None)
     if refused is None:
         if slope <= 0:
-            raise StudyError("the memory needed does not grow with the batch")
+            return _multiple(max(second.batch, fits) * STRIDE, multiple) + multiple
         found = _multiple(second.batch + (available - second.need) / slope, multiple)
         return found if found > fits else None
     if refused <= multiple:

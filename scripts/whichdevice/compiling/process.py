@@ -116,7 +116,8 @@ def _search(request: CompileRequest, dataset: Path | None, facts: CompileFacts, 
     except StudyError as error:
         emit.part("facts", {"largest_batch_reason": str(error)})
         return
-    emit.part("facts", {"largest_batch": found.batch_size, "largest_batch_compiles": found.compiles})
+    told = {"largest_batch": found.batch_size, "largest_batch_compiles": found.compiles}
+    emit.part("facts", {**told, "largest_batch_reason": found.reason})
 
 
 if __name__ == "__main__":

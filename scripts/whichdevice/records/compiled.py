@@ -67,7 +67,7 @@ class CompileFacts(Part):
     flops_ratio: float | None = None  # program / analytic
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
     largest_batch_compiles: Integer | None = None
-    largest_batch_reason: str | None = None  # why none was found, where one was sought
+    largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
 
 
 class ModelledTime(Part):

@@ -26,7 +26,7 @@ def _row(row: pd.Series) -> dict[str, str]:
         "step": f"{row['workload']} {row['precision']} {letter}{row['batch_size']}{length}",
         "fits": _fits(row),
         "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
-        "largest": "" if pd.isna(row["largest_batch"]) else f"{row['largest_batch']:,}",
+        "largest": _largest(row),
         "reduced": "none"
         if not row["all_reduces"]
         else f"{row['all_reduces']} × all-reduce, {_gib(row['all_reduce_bytes'])}",
@@ -35,6 +35,12 @@ def _row(row: pd.Series) -> dict[str, str]:
         "flops": "" if pd.isna(row["flops_ratio"]) else f"×{number(row['flops_ratio'])}",
         "compiled": "" if pd.isna(row["compile_seconds"]) else seconds(row["compile_seconds"]),
     }
+
+
+def _largest(row: pd.Series) -> str:
+    if pd.isna(row["largest_batch"]):
+        return ""
+    return f"{row['largest_batch']:,}{'' if pd.isna(row['largest_batch_reason']) else ' or more'}"
 
 
 def _fits(row: pd.Series) -> str:

@@ -24,6 +24,7 @@ COLUMNS: dict[str, Column] = {
     "memory_available": Column("float", "bytes that the compiler leaves to a program on one device"),
     "memory_missing": Column("float", "bytes by which it does not fit"),
     "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
+    "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
     "all_reduces": Column("int", "all-reduces in a step"),
     "all_reduce_bytes": Column("float", "bytes that they reduce, on one device"),
     "program_flops": Column("float", "operations of the products in the program, all devices"),
@@ -72,7 +73,7 @@ def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
                 name: getattr(facts, name)
                 for name in (
                     "devices", "compile_seconds", "memory_needed", "memory_missing", "largest_batch",
-                    "program_flops", "flops_ratio",
+                    "largest_batch_reason", "program_flops", "flops_ratio",
                 )
             },
         }  # fmt: skip
