@@ -8,6 +8,16 @@ import pytest
 PROJECT = Path(__file__).resolve().parent.parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each of the processes that share the tests its own cores: frameworks then start no threads to fight over."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None or not hasattr(os, "sched_setaffinity"):
+        return
+    cores, processes = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    if processes <= len(cores):
+        os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
+
+
 @pytest.fixture(scope="session")
 def project_root() -> Path:
     """The project's top folder."""

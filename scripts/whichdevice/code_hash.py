@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whichdevice.errors import StudyError
+from whichdevice.python_source import parsed
 
 PACKAGE = Path(__file__).parent
 LENGTH = 16
@@ -80,7 +81,7 @@ def _find(module: str, package: Path) -> Path | None:
 def _source(path: Path, module: str, package: Path) -> Source:
     content = path.read_bytes()
     try:
-        tree = ast.parse(content) if path.suffix == ".py" else None
+        tree = parsed(content) if path.suffix == ".py" else None
     except (SyntaxError, ValueError):
         tree = None  # whoever imports it says so better
     if tree is None:

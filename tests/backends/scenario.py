@@ -148,12 +148,12 @@ def stepped(backend, workload, request, steps: int) -> dict:
     loop.publish()
     return {
         "losses": losses,
-        "dropped": first_loss_with_dropout(backend, workload, request) if request.module == "mnist_cnn" else None,
         "evaluated": list(loop.evaluate()),
         "weights": [float(np.abs(weight).sum()) for weight in model.get_weights()],
         "modules": sorted(name for name in sys.modules if "." not in name),
         "types": backend.types().model_dump(),
         "flags": dict(backend.flags()),
+        "dropped": first_loss_with_dropout(backend, workload, request) if request.module == "mnist_cnn" else None,
     }
 
 

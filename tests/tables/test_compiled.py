@@ -3,6 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 import synthetic
 
@@ -16,7 +17,7 @@ from whichdevice.records.compiled import (
     ModelledTime,
     write_compiled,
 )
-from whichdevice.report.compiled import compiled_section
+from whichdevice.report.compiled import _largest, compiled_section
 from whichdevice.tables.write import write_tables
 
 ROOT = Path(__file__).parents[2]
@@ -84,3 +85,8 @@ def test_the_figure_draws_ranges_and_marks_low_ends(study, tmp_path):
     text = " ".join(ElementTree.parse(tmp_path / "f.svg").getroot().itertext())
     assert "2 – 5" in text and "≥ 1" in text and "nobody ran it" in text
     assert "69.5 measured" in text, "what was measured at the same batch size stands apart, and says so"
+
+
+@pytest.mark.parametrize(("reason", "told"), [(None, "1,000"), ("a larger batch may fit", "1,000 or more")])
+def test_the_report_says_whether_a_larger_batch_may_fit(reason, told):
+    assert _largest(pd.Series({"largest_batch": 1000, "largest_batch_reason": reason})) == told

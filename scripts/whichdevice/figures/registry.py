@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from whichdevice.errors import StudyError
+from whichdevice.python_source import parsed
 
 if TYPE_CHECKING:
     from whichdevice.figures.results import StudyResults
@@ -44,7 +45,7 @@ def figure_facts(name: str) -> Facts:
     source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
     constants = {
         node.targets[0].id: ast.literal_eval(node.value)
-        for node in ast.parse(source).body
+        for node in parsed(source).body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
         if node.targets[0].id in ("TITLE", "CAPTION", "CATEGORY")
     }

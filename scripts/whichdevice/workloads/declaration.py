@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from whichdevice.python_source import parsed
 from whichdevice.workloads.constants import FaultError, constants
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
@@ -96,7 +97,7 @@ def read_declaration(path: Path) -> Declaration:
 
 def _parsed(path: Path) -> ast.Module | str:
     try:
-        return ast.parse(path.read_bytes())
+        return parsed(path.read_bytes())
     except SyntaxError as error:
         return f"it is no Python: {error.msg} (line {error.lineno})"
     except ValueError as error:
