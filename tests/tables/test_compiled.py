@@ -89,4 +89,5 @@ def test_the_figure_draws_ranges_and_marks_low_ends(study, tmp_path):
 
 @pytest.mark.parametrize(("reason", "told"), [(None, "1,000"), ("a larger batch may fit", "1,000 or more")])
 def test_the_report_says_whether_a_larger_batch_may_fit(reason, told):
-    assert _largest(pd.Series({"largest_batch": 1000, "largest_batch_reason": reason})) == told
+    row = pd.Series({"status": "ok", "largest_batch": 1000, "largest_batch_reason": reason})
+    assert _largest(row) == told
