@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from whichdevice.compiling.memory import OutOfDeviceMemoryError
 from whichdevice.errors import StudyError
 
-MOST_COMPILES = 5
-FULL = 0.95  # share of the memory from which a batch counts as the largest
+MOST_COMPILES = 8
+NEAR = 0.95  # of the memory, or of a batch that was refused: from there a batch counts as the largest
 MARGIN = 0.98  # step back after a batch that was refused
-STRIDE = 1.5  # step forward where a larger batch needed no more, as a compiler recomputes rather than store
+STRIDE = 1.5  # most beyond a need in proportion: where a larger batch takes hardly more, a line leads anywhere
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _Point:
 def largest_batch(
     need: Callable[[int], float], batch_size: int, first_need: float, available: float, multiple: int
 ) -> LargestBatch:
-    """Find it to within 5 % of the memory; bytes on one device, batches are multiples of `multiple`.
+    """Find it to within 5 % of the memory or of a refused batch, in bytes on one device, as a multiple of `multiple`.
 
     `need` compiles a batch and gives the bytes it takes, or raises OutOfDeviceMemoryError, which states them too. The
     second analysis is made at about half the memory, as a small step may lie in on-chip memory altogether. Raises
@@ -39,25 +39,18 @@ def largest_batch(
     """
     points = [_Point(batch_size, first_need, first_need <= available)]
     second = _multiple(batch_size * available / 2 / max(first_need, 1.0), multiple)
-    candidate = second if second != batch_size else 2 * batch_size
-    for _ in range(MOST_COMPILES):
+    candidate: int | None = second if second != batch_size else 2 * batch_size
+    while candidate is not None and not _found(points, available) and len(points) <= MOST_COMPILES:
         points.append(_point(need, candidate))
-        if points[-1].fits and points[-1].need >= FULL * available:
-            break
-        following = _next(points, available, multiple)
-        if following is None:
-            break
-        candidate = following
-    fitting = [point for point in points if point.fits]
-    if not fitting:
+        candidate = _next(points, available, multiple)
+    largest, compiles = _largest(points), len(points) - 1
+    if largest is None:
         raise StudyError(f"{MOST_COMPILES} compiles found no batch that fits")
-    largest, compiles = max(fitting, key=lambda point: point.batch), len(points) - 1
-    if len(fitting) < len(points) or largest.need >= FULL * available:
+    if candidate is None or _found(points, available):
         return LargestBatch(largest.batch, compiles)
-    share = f"{100 * largest.need / available:.0f} %"
-    return LargestBatch(
-        largest.batch, compiles, f"a larger batch may fit: after {compiles} compiles it takes {share} of the memory"
-    )
+    refused = _refused(points, largest.batch)
+    end = f"{100 * largest.need / available:.0f} % of the memory taken" if refused is None else f"{refused:,} refused"
+    return LargestBatch(largest.batch, compiles, f"a larger batch may fit: {end} after {compiles} compiles")
 
 
 def _point(need: Callable[[int], float], batch: int) -> _Point:
@@ -65,6 +58,19 @@ def _point(need: Callable[[int], float], batch: int) -> _Point:
         return _Point(batch, need(batch), True)
     except OutOfDeviceMemoryError as error:
         return _Point(batch, error.needed, False)
+
+
+def _largest(points: list[_Point]) -> _Point | None:
+    return max((point for point in points if point.fits), key=lambda point: point.batch, default=None)
+
+
+def _found(points: list[_Point], available: float) -> bool:
+    """Whether the largest batch that fits nearly fills the memory, or nearly equals one that was refused."""
+    largest = _largest(points)
+    if largest is None:
+        return False
+    refused = _refused(points, largest.batch)
+    return largest.need >= NEAR * available or (refused is not None and largest.batch >= NEAR * refused)
 
 
 def _next(points: list[_Point], available: float, multiple: int) -> int | None:
@@ -75,12 +81,12 @@ def _next(points: list[_Point], available: float, multiple: int) -> int | None:
     first, second = points[-2:]
     slope = (second.need - first.need) / (second.batch - first.batch) if second.batch != first.batch else 0.0
     fits = max((point.batch for point in points if point.fits), default=0)
-    refused = min((point.batch for point in points if not point.fits and point.batch > fits), default=None)
+    refused = _refused(points, fits)
     if refused is None:
         if slope <= 0:
             return _multiple(max(second.batch, fits) * STRIDE, multiple) + multiple
-        found = _multiple(second.batch + (available - second.need) / slope, multiple)
-        return found if found > fits else None
+        found = min(second.batch + (available - second.need) / slope, STRIDE * fits * available / second.need)
+        return _multiple(found, multiple) if _multiple(found, multiple) > fits else None
     if refused <= multiple:
         raise StudyError("not even the smallest batch fits")
     found = _multiple(second.batch + (available - second.need) / slope, multiple) if slope > 0 else 0
@@ -88,6 +94,11 @@ def _next(points: list[_Point], available: float, multiple: int) -> int | None:
     if found <= fits or found >= refused:
         found = _multiple((fits + refused) / 2, multiple)
     return found if fits < found < refused else None
+
+
+def _refused(points: list[_Point], fits: int) -> int | None:
+    """The smallest batch above `fits` that a compile refused."""
+    return min((point.batch for point in points if not point.fits and point.batch > fits), default=None)
 
 
 def _multiple(value: float, multiple: int) -> int:

@@ -147,7 +147,7 @@ class Compile(Section):
         ["mixed_bfloat16"], description="number formats; a TPU multiplies bfloat16, and float32 in several passes"
     )
     batch_size: Values[PositiveInt] | None = Field(None, description="global batch sizes; empty takes each workload's")
-    largest_batch: Bool = Field(False, description="also find the largest batch that fits, by 2 to 5 more compiles")
+    largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
 
