@@ -84,7 +84,7 @@ def one_process(backend_name: str, workload_name: str, batch: int, pairs: int, s
 
     from whichdevice.backends import backend_class
     from whichdevice.measuring.steady_state import Budget, find_steady_state
-    from whichdevice.records.schema import Request
+    from whichdevice.records.request import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
@@ -154,7 +154,7 @@ def main() -> None:
 
     from whichdevice.backends import backend_class
     from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.records.schema import Request
+    from whichdevice.records.request import Request
 
     for name in asked.backends:
         threads = usable_cores()

@@ -24,9 +24,11 @@ from synthetic_parts import (
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records import schema
+from whichdevice.records.conditions import Memory
+from whichdevice.records.facts import DataFacts
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
+from whichdevice.records.timings import Cold, Steady
 from whichdevice.tables.columns import table
 from whichdevice.tables.run_row import run_row
 from whichdevice.tables.runs import configured_runs
@@ -82,15 +84,15 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         asked=asked_of(study, run, module, learn, source),
         workload=facts,
         **surroundings_of(device.kind, cell.precision),
-        data=schema.DataFacts(dataset=FACTS[module][5] or "", source=source, checksum="0" * 64)
+        data=DataFacts(dataset=FACTS[module][5] or "", source=source, checksum="0" * 64)
         if module in FACTS
         else None,
-        cold=schema.Cold(
+        cold=Cold(
             start=float(random.uniform(4, 6)), initialise=INITIALISE[device.kind],
             load=float(random.uniform(0.1, 0.4)), build=float(random.uniform(0.2, 0.5)),
             first_step=float(random.uniform(1, 3)) + step_time, warm_up=[(5, 6 * step_time)],
         ),
-        steady=schema.Steady(
+        steady=Steady(
             windows=windows, steps=20, seconds=20 * step_time, step_time=step_time,
             throughput=units_of(cell, facts, device.replicas) / step_time,
             flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
@@ -98,7 +100,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         breakdown=breakdown_of(step_time) if module in FACTS and run.repeat == 1 else None,
         epochs=epochs,
         results=results_of(module, epochs),
-        memory=schema.Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
+        memory=Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
     )  # fmt: skip
 
 
@@ -152,6 +154,6 @@ def runs_table(study: Study, throughput: Callable[[Run], float | None]) -> pd.Da
         if (value := throughput(run)) is not None:
             record = record_of(study, run)
             units = units_of(run.cell, record.workload, record.asked.replicas)
-            record.steady = schema.Steady(steps=1, seconds=units / value, throughput=value)
+            record.steady = Steady(steps=1, seconds=units / value, throughput=value)
             rows.append(runs_row(record))
     return table(rows, TABLES["runs"])

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.records import schema
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Artefact, Record
 
 CLASSES = {
     "mnist": list("0123456789"),
@@ -89,4 +88,4 @@ def forecast(random: np.random.Generator, steps: int = 900) -> dict[str, Any]:
 
 def _declare(record: Record, folder: Path, name: str, file: str) -> None:
     digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
-    record.artefacts[name] = schema.Artefact(file=file, sha256=digest)
+    record.artefacts[name] = Artefact(file=file, sha256=digest)

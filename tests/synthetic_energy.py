@@ -1,6 +1,7 @@
 """Records with energy readings, for tests of what is made of them."""
 
-from whichdevice.records.schema import Energy, MeteredPart, Record
+from whichdevice.records.conditions import Energy, MeteredPart
+from whichdevice.records.schema import Record
 
 WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 200.0}
 HOST_WATTS = 60.0

@@ -7,7 +7,10 @@ import numpy as np
 
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
-from whichdevice.records import schema
+from whichdevice.records.conditions import Energy, Noise
+from whichdevice.records.facts import Machine, Software, Types, WorkloadFacts
+from whichdevice.records.request import Request
+from whichdevice.records.timings import Breakdown, Epoch
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor
@@ -24,7 +27,7 @@ FACTS: dict[str, tuple[str, float, int, int, int, str | None, str | None]] = {
 }
 
 
-def step_time_of(cell: Cell, device: Device, facts: schema.WorkloadFacts) -> float:
+def step_time_of(cell: Cell, device: Device, facts: WorkloadFacts) -> float:
     """Seconds of a step without noise: operations at the device's rate, and what each step costs besides."""
     if facts.unit == "gigabyte":
         return facts.bytes_per_step / (2e10 * SPEED[device.kind])
@@ -34,7 +37,7 @@ def step_time_of(cell: Cell, device: Device, facts: schema.WorkloadFacts) -> flo
     return facts.flops_per_step / (rate * (0.85 if cell.loop == "fit" else 1.0)) + each
 
 
-def units_of(cell: Cell, facts: schema.WorkloadFacts, replicas: int) -> float:
+def units_of(cell: Cell, facts: WorkloadFacts, replicas: int) -> float:
     """What throughput counts, of one step."""
     return {"product": replicas, "gigabyte": facts.bytes_per_step / 1e9}.get(facts.unit, cell.batch_size)
 
@@ -42,55 +45,55 @@ def units_of(cell: Cell, facts: schema.WorkloadFacts, replicas: int) -> float:
 def surroundings_of(kind: str, precision: str) -> dict[str, Any]:
     """What all runs on a kind of device share: machine, software, energy, noise and times."""
     return {
-        "machine": schema.Machine(
+        "machine": Machine(
             device_name=DEVICE_NAMES[kind], cpu=DEVICE_NAMES["cpu"], cores=8, threads=8, memory=32 * 2**30,
             architecture="x86_64", operating_system="Linux 6.1",
         ),
-        "software": schema.Software(
+        "software": Software(
             python="3.11.9", versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
             git_commit="0123456789abcdef", code_hash="abc123", flags={"jit_compile": "off"},
             types=types_of(kind, precision),
         ),
-        "energy": schema.Energy(reason="no meter"),
-        "noise": schema.Noise(calibration_before=0.1, calibration_after=0.101, load_before=0.4, steal=0.0),
+        "energy": Energy(reason="no meter"),
+        "noise": Noise(calibration_before=0.1, calibration_after=0.101, load_before=0.4, steal=0.0),
         "started": STARTED,
         "ended": STARTED + timedelta(seconds=30),
     }  # fmt: skip
 
 
-def breakdown_of(step_time: float) -> schema.Breakdown:
+def breakdown_of(step_time: float) -> Breakdown:
     """A step of which nine tenths compute."""
     shares = {"input": 0.04, "host": 0.05, "compute": 0.9, "other": 0.01}
     parts = {name: share * step_time for name, share in shares.items()}
-    return schema.Breakdown(method="made up", step_time=step_time, **parts)
+    return Breakdown(method="made up", step_time=step_time, **parts)
 
 
-def types_of(kind: str, precision: str) -> schema.Types:
+def types_of(kind: str, precision: str) -> Types:
     """Number formats as asked for; a CPU without bfloat16 makes such products of others."""
     product = precision.removeprefix("mixed_")
     emulated = f"this CPU has no {product} products" if kind == "cpu" and "16" in product else None
     storage = "float32" if precision.startswith("mixed_") or precision == "tf32" else precision
-    return schema.Types(storage=storage, product=product, sum="float32", emulated=emulated)
+    return Types(storage=storage, product=product, sum="float32", emulated=emulated)
 
 
-def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> schema.WorkloadFacts:
+def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> WorkloadFacts:
     """What a workload turns out to be."""
     if module == "memory_stream":
         moved = 3.0 * cell.batch_size * 2**20 * replicas
-        return schema.WorkloadFacts(
+        return WorkloadFacts(
             unit="gigabyte", input_shape=[cell.batch_size, 2**18], flops_per_step=moved / 12, bytes_per_step=moved
         )
     if module not in FACTS:  # matmul, or a user's own operation
         flops = 2.0 * cell.batch_size**3 * replicas  # every replica runs it
         moved = 12.0 * cell.batch_size**2 * replicas
-        return schema.WorkloadFacts(
+        return WorkloadFacts(
             unit="product", input_shape=[cell.batch_size] * 2, flops_per_step=flops, bytes_per_step=moved
         )
     unit, flops, weights, examples, validation, _, metric = FACTS[module]
     length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
     example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
     examples = int(examples * cell.fraction)
-    return schema.WorkloadFacts(
+    return WorkloadFacts(
         unit=unit, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
         training_examples=examples, validation_examples=validation,
         steps_per_epoch=workload.steps_per_epoch or max(1, examples // cell.batch_size),
@@ -100,10 +103,10 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> sche
     )  # fmt: skip
 
 
-def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> schema.Request:
+def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> Request:
     """What was asked of the run."""
     cell, device, workload = run.cell, study.devices[run.cell.device], study.workloads[run.cell.workload]
-    return schema.Request(
+    return Request(
         device=cell.device, kind=device.kind, replicas=device.replicas, workload=cell.workload, module=module,
         backend=cell.backend, precision=cell.precision, batch_size=cell.batch_size, fraction=cell.fraction,
         loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
@@ -115,8 +118,8 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> s
 
 
 def epochs_of(
-    study: Study, module: str, facts: schema.WorkloadFacts, step_time: float, random: np.random.Generator
-) -> list[schema.Epoch]:
+    study: Study, module: str, facts: WorkloadFacts, step_time: float, random: np.random.Generator
+) -> list[Epoch]:
     """As many epochs as the study learns, their loss falling and their quality rising."""
     steps = facts.steps_per_epoch
     found = []
@@ -124,7 +127,7 @@ def epochs_of(
         loss = 0.9 * float(np.exp(-0.5 * epoch)) + 0.08 + float(random.normal(0, 0.004))
         quality = None if facts.metric is None else 0.985 - 0.35 * float(np.exp(-0.6 * epoch))
         found.append(
-            schema.Epoch(
+            Epoch(
                 epoch=epoch,
                 seconds=steps * step_time * float(np.exp(random.normal(0, 0.02))) + (2 if epoch == 1 else 0),
                 validation_seconds=0.1 * steps * step_time, loss=loss, metric=quality, validation_loss=loss * 1.1,
@@ -134,7 +137,7 @@ def epochs_of(
     return found
 
 
-def results_of(module: str, epochs: list[schema.Epoch]) -> dict[str, Any]:
+def results_of(module: str, epochs: list[Epoch]) -> dict[str, Any]:
     """Final numbers of a run that learned."""
     if not epochs:
         return {}

@@ -4,7 +4,9 @@ import numpy as np
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.records.schema import Latencies, Record, Serving, Steady, WorkloadFacts
+from whichdevice.records.facts import WorkloadFacts
+from whichdevice.records.schema import Record
+from whichdevice.records.timings import Latencies, Serving, Steady
 
 CLIENTS = [1, 4, 16]
 

@@ -37,7 +37,7 @@ def leave_keras_its_kernels(backend: str) -> None:
 def one_process(way: str, batch: int, steps: int) -> float:
     """Seconds a step of one way of training, in this process."""
     from whichdevice.backends import backend_class
-    from whichdevice.records.schema import Request
+    from whichdevice.records.request import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
@@ -70,7 +70,7 @@ def in_process(way: str, batch: int, steps: int) -> float:
     """The same in a process of its own, with the environment that a run of this project has."""
     from whichdevice.backends import backend_class
     from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.records.schema import Request
+    from whichdevice.records.request import Request
 
     request, threads = Request(**request_of(way, batch)), usable_cores()
     ours = backend_class(request.backend).environment(request, threads) if way.startswith("epoch") else {}

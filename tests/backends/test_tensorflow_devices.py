@@ -8,7 +8,7 @@ from whichdevice.backends import backend_class, tensorflow_devices
 from whichdevice.backends.tensorflow_devices import take_devices
 from whichdevice.devices import DeviceFacts
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 
 NO_KERNEL = (
     "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "

@@ -12,7 +12,7 @@ from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 
 torch = pytest.importorskip("torch")
 
@@ -170,7 +170,7 @@ def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):
     script.write_text(
         "import json\n"
         "from whichdevice.backends import backend_class\n"
-        "from whichdevice.records.schema import Request\n"
+        "from whichdevice.records.request import Request\n"
         f"backend = backend_class('torch')(Request(**json.loads({request!r})), threads=2)\n"
         "backend.start()\nbackend.initialise()\n"
         "ranks = [process.pid for process in backend._team._processes]\n"

@@ -19,7 +19,7 @@ from whichdevice.backends import backend_class, torch_graph
 from whichdevice.backends.torch_graph import CapturedStep, WithoutHost, scale_without_branch
 from whichdevice.backends.torch_loops import build_loop
 from whichdevice.backends.torch_recurrent import native_recurrence
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 

@@ -8,7 +8,8 @@ import synthetic
 from benchmarks import noise_floor
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
-from whichdevice.records.schema import Noise, Record
+from whichdevice.records.conditions import Noise
+from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
 
 OPTIONS = Namespace(

@@ -8,7 +8,7 @@ import pytest
 
 from whichdevice.host import clocks
 from whichdevice.host.clocks import ClockWatch, processor_throttles
-from whichdevice.records.schema import Clocks
+from whichdevice.records.conditions import Clocks
 
 
 def watched(watch: ClockWatch, samples: int = 2) -> Clocks:

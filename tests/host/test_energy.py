@@ -8,7 +8,7 @@ import pytest
 
 from whichdevice.host import energy
 from whichdevice.host.energy_counters import Counters, MeterError
-from whichdevice.records.schema import Energy
+from whichdevice.records.conditions import Energy
 
 
 class Counter:

@@ -7,7 +7,7 @@ import pytest
 from whichdevice.host.calibration import Calibration
 from whichdevice.host.noise import NoiseWatch
 from whichdevice.host.processor_time import ProcessorTime
-from whichdevice.records.schema import Clocks, Noise
+from whichdevice.records.conditions import Clocks, Noise
 
 
 def at(wall: float, busy: float = 0.0, own: float = 0.0, steal: float | None = 0.0, cores: int = 4) -> ProcessorTime:

@@ -11,7 +11,8 @@ from whichdevice.config.model import Study
 from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.cut import CUT, tell_cut, whole_record
 from whichdevice.measuring.request import build_request
-from whichdevice.records.schema import Record, Request
+from whichdevice.records.request import Request
+from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record, write_record
 
 Cut = tuple[Study, Request, Path]

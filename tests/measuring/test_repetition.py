@@ -12,7 +12,8 @@ from whichdevice.config.load import write_study
 from whichdevice.measuring import measure as measuring
 from whichdevice.measuring.measure import measure
 from whichdevice.measuring.repetition import chosen, repetition, with_note
-from whichdevice.records.schema import Artefact, Energy, MeteredPart, Noise, Record
+from whichdevice.records.conditions import Energy, MeteredPart, Noise
+from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs
 

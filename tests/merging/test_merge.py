@@ -14,7 +14,7 @@ from whichdevice.config.model import Device
 from whichdevice.devices import absent_devices
 from whichdevice.errors import StudyError
 from whichdevice.merging.merge import merge_records, with_devices, without_measured_here
-from whichdevice.records.schema import Machine
+from whichdevice.records.facts import Machine
 from whichdevice.records.store import read_record, write_record
 
 HERE = Machine(cpu="Own CPU", memory=2**34, operating_system="Linux", identity="aaaa")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
-from whichdevice.records.schema import Machine
 
 ONE = Machine(cpu="CPU", memory=16 * 2**30, operating_system="Linux 6.1", identity="aabbccddeeff")
 

@@ -4,8 +4,9 @@ import pytest
 import synthetic
 
 from whichdevice.records.compiled import CompiledRecord, CompileRequest
+from whichdevice.records.facts import Software
 from whichdevice.records.redaction import without_paths
-from whichdevice.records.schema import Record, Software
+from whichdevice.records.schema import Record
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from synthetic_parts import breakdown_of
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.records.schema import Record, Steady
+from whichdevice.records.schema import Record
+from whichdevice.records.timings import Steady
 from whichdevice.tables.columns import read_table
 from whichdevice.tables.sheet_peaks import sheet_peak, sheet_row
 from whichdevice.tables.write import TABLES, write_tables

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.records.schema import Steady
+from whichdevice.records.timings import Steady
 from whichdevice.tables.columns import read_table, table
 from whichdevice.tables.published import published_table
 from whichdevice.tables.runs import configured_runs

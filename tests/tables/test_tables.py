@@ -10,7 +10,8 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Study, Workload
-from whichdevice.records.schema import Record, Steady
+from whichdevice.records.schema import Record
+from whichdevice.records.timings import Steady
 from whichdevice.tables.columns import Column, read_table, table, write_table
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.speedups import speedup_table

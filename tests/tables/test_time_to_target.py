@@ -10,7 +10,8 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Cold, Epoch, Record
+from whichdevice.records.schema import Record
+from whichdevice.records.timings import Cold, Epoch
 from whichdevice.tables.columns import table
 from whichdevice.tables.epochs import epoch_rows
 from whichdevice.tables.runs import configured_runs

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.records.schema import Request, Types
+from whichdevice.records.facts import Types
+from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device

@@ -8,7 +8,7 @@ from whichdevice.backends.base import ENVIRONMENT
 from whichdevice.devices import gpu, tpu
 from whichdevice.errors import StudyError
 from whichdevice.host.nvml import cuda_variables
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 
 # Replicas that share few cores meet late on a busy host; XLA would abort the process after 40 s.
 MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"

@@ -22,7 +22,8 @@ from whichdevice.backends.tensorflow_operation import TensorFlowOperation
 from whichdevice.backends.tensorflow_training import TensorFlowTraining
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
-from whichdevice.records.schema import Request, Types
+from whichdevice.records.facts import Types
+from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 # As CUDA, cuBLAS and cuDNN say it when another process holds the memory.

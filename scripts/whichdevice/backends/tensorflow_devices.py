@@ -8,7 +8,7 @@ import numpy as np
 from whichdevice.backends.base import ENVIRONMENT
 from whichdevice.devices import gpu
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 
 
 def take_devices(tf: Any, request: Request) -> tuple[Any, list[str]]:

@@ -18,7 +18,8 @@ from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.backends.torch_replicas import ReplicatedOperation, ReplicatedTraining, Team
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
-from whichdevice.records.schema import Request, Types
+from whichdevice.records.facts import Types
+from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 # glibc otherwise gives large arrays back to the system after each step and takes them anew, page by page.

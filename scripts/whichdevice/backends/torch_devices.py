@@ -5,7 +5,7 @@ from torch import distributed
 
 from whichdevice.devices import gpu
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 
 
 def require_devices(request: Request) -> None:

@@ -18,7 +18,7 @@ from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.memory import available_memory
 from whichdevice.measuring.supervisor import Finish, supervise
 from whichdevice.records.compiled import CompileRequest
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
 

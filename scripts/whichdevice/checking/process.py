@@ -26,7 +26,7 @@ from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.parent import end_with_supervisor
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
 

@@ -7,7 +7,7 @@ from whichdevice.host.affinity import usable_cores
 from whichdevice.host.cpu import cpu_model, instruction_sets, last_level_cache
 from whichdevice.host.identity import machine_identity
 from whichdevice.host.memory import total_memory
-from whichdevice.records.schema import Machine
+from whichdevice.records.facts import Machine
 
 
 def describe_machine(kind: str, threads: int | None = None) -> Machine:

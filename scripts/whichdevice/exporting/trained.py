@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split, TrainingWorkload
 

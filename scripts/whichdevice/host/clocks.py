@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from whichdevice.host.nvml import NvmlError, handle, open_nvml, visible_gpus
-from whichdevice.records.schema import Clocks
+from whichdevice.records.conditions import Clocks
 
 INTERVAL = 1.0  # seconds
 PROCESSORS = Path("/sys/devices/system/cpu")

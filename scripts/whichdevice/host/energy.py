@@ -11,7 +11,7 @@ from typing import Any
 
 from whichdevice.host.energy_counters import Counters, MeterError, no_tpu_counters, nvml_counters
 from whichdevice.host.rapl import memory_counters, package_counters
-from whichdevice.records.schema import Energy, MeteredPart
+from whichdevice.records.conditions import Energy, MeteredPart
 
 DEVICE = "device"  # the counter that a run counts with; others stand beside it
 Finders = Mapping[str, Callable[[], Counters]]

@@ -8,7 +8,7 @@ from whichdevice.host.affinity import usable_cores
 from whichdevice.host.calibration import Calibration, calibrate
 from whichdevice.host.clocks import ClockWatch
 from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
-from whichdevice.records.schema import Clocks, Noise
+from whichdevice.records.conditions import Clocks, Noise
 
 SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
 STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run

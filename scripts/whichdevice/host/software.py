@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import whichdevice
-from whichdevice.records.schema import Software
+from whichdevice.records.facts import Software
 
 SCRIPTS = Path(whichdevice.__file__).parents[1]
 GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.measuring.failure_reason import with_what_was_asked
-from whichdevice.records.schema import Artefact, Record, Request
+from whichdevice.records.request import Request
+from whichdevice.records.schema import Artefact, Record
 
 
 class RecordDraft:

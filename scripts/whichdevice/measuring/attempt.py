@@ -22,7 +22,9 @@ from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import dataset_folder
 from whichdevice.measuring.supervisor import Finish, supervise_job
-from whichdevice.records.schema import DataFacts, Record, Request
+from whichdevice.records.facts import DataFacts
+from whichdevice.records.request import Request
+from whichdevice.records.schema import Record
 from whichdevice.workloads import is_file_module
 
 

@@ -8,7 +8,8 @@ from whichdevice.datasets.store import read_info
 from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.request import dataset_folder
-from whichdevice.records.schema import Record, Request
+from whichdevice.records.request import Request
+from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
 CUT = "WHICHDEVICE_CUT"  # records that lie there although Snakemake takes their jobs for unfinished

@@ -4,7 +4,7 @@ A GPU or TPU keeps weights and activations in memory of its own: there the host 
 for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
 """
 
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras

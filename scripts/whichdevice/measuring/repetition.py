@@ -5,7 +5,9 @@ is repeated without learning, which can take hours: its timing then comes from t
 from the first.
 """
 
-from whichdevice.records.schema import Attempt, Energy, Record, Request
+from whichdevice.records.conditions import Energy
+from whichdevice.records.request import Request
+from whichdevice.records.schema import Attempt, Record
 
 TIMED_PARTS = ("warm_up", "steady")
 

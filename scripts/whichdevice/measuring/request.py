@@ -6,7 +6,7 @@ from typing import Any
 from whichdevice.cells import Run
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
 

@@ -22,7 +22,9 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
-from whichdevice.records.schema import Latencies, Request, Serving, WorkloadFacts
+from whichdevice.records.facts import WorkloadFacts
+from whichdevice.records.request import Request
+from whichdevice.records.timings import Latencies, Serving
 from whichdevice.workloads.base import ServedWorkload, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs
 

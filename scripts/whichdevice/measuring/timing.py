@@ -15,7 +15,8 @@ from whichdevice.measuring.steady_state import (
     find_steady_state,
     timed,
 )
-from whichdevice.records.schema import Request, Steady
+from whichdevice.records.request import Request
+from whichdevice.records.timings import Steady
 
 
 def time_steps(

@@ -20,7 +20,8 @@ from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.measuring.workload_facts import workload_facts
-from whichdevice.records.schema import Epoch, Request
+from whichdevice.records.request import Request
+from whichdevice.records.timings import Epoch
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 PROFILED_STEPS = 5

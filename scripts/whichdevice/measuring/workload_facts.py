@@ -5,7 +5,8 @@ from typing import Any
 
 from whichdevice.backends.base import Backend
 from whichdevice.measuring.memory_need import estimated_memory
-from whichdevice.records.schema import Request, WorkloadFacts
+from whichdevice.records.facts import WorkloadFacts
+from whichdevice.records.request import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs
 

@@ -11,8 +11,8 @@ from whichdevice.config.storage import Merge
 from whichdevice.errors import StudyError, one_line
 from whichdevice.merging.devices import merged_device
 from whichdevice.merging.mirror import Mirrored, mirror, record_path, source_id
+from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
-from whichdevice.records.schema import Machine
 from whichdevice.records.store import read_record
 
 FOLDER = "merged"

@@ -17,6 +17,7 @@ from whichdevice.config.faults import did_you_mean
 from whichdevice.config.storage import Merge
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import device_settings
+from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import (
     MOST_ARTEFACT_BYTES,
     MOST_BYTES,
@@ -25,7 +26,7 @@ from whichdevice.records.foreign import (
     foreign_run,
     on_device,
 )
-from whichdevice.records.schema import Machine, Record
+from whichdevice.records.schema import Record
 from whichdevice.records.store import Refused, write_atomically, write_record
 from whichdevice.storage.download import download
 from whichdevice.storage.failures import explained

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from whichdevice.records.part import Evidence, Integer, Part, no_newer_than
 from whichdevice.records.redaction import Told
-from whichdevice.records.schema import Evidence, Integer, Part, no_newer_than
 from whichdevice.records.store import read_as, write_atomically
 
 COMPILED_SCHEMA_VERSION = 1

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from whichdevice.records.part import Integer, Part, no_newer_than
 from whichdevice.records.redaction import Told
-from whichdevice.records.schema import Integer, Part, no_newer_than
 from whichdevice.records.store import read_as
 
 SCHEMA_VERSION = 1

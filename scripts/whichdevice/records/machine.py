@@ -1,6 +1,6 @@
 """Which machine a record is of, without a name: enough to tell two apart."""
 
-from whichdevice.records.schema import Machine
+from whichdevice.records.facts import Machine
 
 
 def same_machine(one: Machine, other: Machine) -> bool:

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ValidationError
 
 from whichdevice.errors import StudyError
 from whichdevice.records.foreign import foreign_run, why_refused
-from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Part, Record
+from whichdevice.records.part import Part
+from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Record
 
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Latencies, Serving
 from whichdevice.records.store import read_record
+from whichdevice.records.timings import Latencies, Serving
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, one_line, table
 from whichdevice.tables.intervals import geometric
 

@@ -1,0 +1,63 @@
+"""What a run took, and what the machine did meanwhile: memory, energy, clocks, noise."""
+
+from pydantic import Field
+
+from whichdevice.records.part import Integer, Part
+
+
+class Memory(Part):
+    """Peak memory of the measured process and of the device, in bytes."""
+
+    peak_host: Integer | None = None
+    peak_device: Integer | None = None
+
+
+class MeteredPart(Part):
+    """Energy of one part of a run, and the time between the meter's readings around it."""
+
+    joules: float
+    seconds: float
+
+
+class Energy(Part):
+    """Joules of a whole run, process start to end, and by which meter; without a meter, the reason."""
+
+    joules: float | None = None
+    meter: str | None = None
+    reason: str | None = None
+    update: float | None = None  # seconds between two new values of the meter
+    parts: dict[str, MeteredPart] = Field(default_factory=dict)  # `steady`, and `epoch 1` ... with validation
+    beside: dict[str, "Energy"] = Field(default_factory=dict)  # `host`: its processors; `memory`: the host's
+
+
+class Clocks(Part):
+    """Clocks in Hz and throttling, sampled each second of a run; empty where the machine does not say."""
+
+    samples: Integer = 0
+    cpu_low: float | None = None
+    cpu_high: float | None = None
+    cpu_throttles: Integer = 0  # for heat, as the kernel counts them
+    gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
+    gpu_high: float | None = None
+    gpu_throttling: list[str] = Field(default_factory=list)  # reasons beyond the ordinary power limit
+
+
+class Noise(Part):
+    """A fixed kernel before and after the run, and what else the machine did meanwhile."""
+
+    calibration_before: float | None = None  # seconds of a fixed product on all cores, fastest
+    calibration_after: float | None = None
+    calibration_change: float | None = None  # after / before, on all cores
+    bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core
+    bursts_after: list[list[float]] = Field(default_factory=list)
+    load_before: float | None = None  # one-minute load average
+    others: float | None = None  # share of the usable cores kept busy by other processes
+    steal: float | None = None  # share of processor time stolen by the hypervisor during the run
+    load_after: float | None = None
+    others_timed: float | None = None  # over the timed windows alone
+    steal_timed: float | None = None
+    clocks: Clocks | None = None
+    severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
+    not_repeated: str | None = None  # why a disturbed run was not repeated
+    disturbed: bool = False
+    reasons: list[str] = Field(default_factory=list)
