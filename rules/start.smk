@@ -3,7 +3,10 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, f"{workflow.basedir}/scripts")
+PACKAGE = f"{workflow.basedir}/scripts"
+sys.path.insert(0, PACKAGE)
+# Jobs too take this checkout's package, whichever checkout the environment was made in.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))
 
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
