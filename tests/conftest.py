@@ -1,21 +1,30 @@
 """What tests share: the project's folder, a place to work in, and real data where it is at hand."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from whichdevice.locks import LOCK_FOLDER
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each of the processes that share the tests its own cores: frameworks then start no threads to fight over."""
+    """Give each process that shares the tests its own cores, and leave to measure while another does."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None or not hasattr(os, "sched_setaffinity"):
+    if worker is None:
         return
-    cores, processes = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    if processes <= len(cores):
-        os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
+    folder = Path(tempfile.gettempdir(), f"whichdevice-tests-{os.environ['PYTEST_XDIST_TESTRUNUID']}-{worker}")
+    folder.mkdir()
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+    os.environ[LOCK_FOLDER] = str(folder)
+    if hasattr(os, "sched_setaffinity"):
+        cores, processes = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        if processes <= len(cores):
+            os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,12 @@ def test_a_measurement_waits_for_another_and_says_so_once(tmp_path: Path, owner:
     assert messages == ["waits"]
 
 
+def test_a_variable_names_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
+    with locks.measurement_lock(print):
+        assert (tmp_path / locks.MEASUREMENT_LOCK).is_file()
+
+
 def test_a_free_host_is_taken_without_a_word(tmp_path: Path) -> None:
     messages: list[str] = []
     for _ in range(2):

@@ -14,6 +14,7 @@ from whichdevice.errors import StudyError
 
 STUDY_LOCK = ".lock"
 MEASUREMENT_LOCK = "whichdevice-measurement.lock"
+LOCK_FOLDER = "WHICHDEVICE_LOCK_FOLDER"  # variable: another place for it, e.g. for tests that need no quiet host
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 OPEN_PATIENCE = 1.0  # seconds for another user to finish making the file
 
@@ -75,7 +76,7 @@ def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) 
     """Wait until no other measurement runs on this host, whoever started it, and hold the place.
 
     `on_wait` is called once if there is something to wait for. The file lies in /tmp rather than in
-    TMPDIR, which differs between users and jobs.
+    TMPDIR, which differs between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place.
     """
     path = (folder or _shared_folder()) / MEASUREMENT_LOCK
     told = False
@@ -96,6 +97,8 @@ def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) 
 
 
 def _shared_folder() -> Path:
+    if asked := os.environ.get(LOCK_FOLDER):
+        return Path(asked)
     tmp = Path("/tmp")  # nosec B108  # one lock for all users of the host, made without following links
     return tmp if os.access(tmp, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 
