@@ -45,7 +45,7 @@ def built(backend, workload: str, arrays=None, prepare=without_dropout):
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
-    made = workload_class(workload)(Options(BATCH, backend.request.precision, sequence_length=12))
+    made = workload_class(workload)(Options(backend.request.batch_size, backend.request.precision, sequence_length=12))
     with backend.scope():
         model = prepare(made.model())
     give_weights(model)
@@ -116,10 +116,11 @@ def float16(loop: str) -> dict:
     """Loss scaling on one replica: learn, overflow once, learn on."""
     from keras import ops
 
-    backend = started("mnist_official", precision="mixed_float16", replicas=1, loop=loop)
+    few = 4  # a CPU has no such products: each takes its time
+    backend = started("mnist_official", precision="mixed_float16", replicas=1, loop=loop, batch_size=few)
     workload, model, train, validation = built(backend, "mnist_official")
     loop = backend.training_loop(workload, model, train, validation)
-    batch = np.arange(BATCH, dtype=np.int32)[None]
+    batch = np.arange(few, dtype=np.int32)[None]
     scale = model.optimizer.dynamic_scale
     losses, scales = [loop.run(batch).loss for _ in range(8)], [float(ops.convert_to_numpy(scale))]
     before = model.get_weights()
