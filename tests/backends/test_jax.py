@@ -196,7 +196,12 @@ class TestDevices:
         assert [part["CUDA_VISIBLE_DEVICES"] for part in (cpu, gpu, tpu)] == ["-1", "0,1", "-1"]
         assert cpu["JAX_NUM_CPU_DEVICES"] == "2" and "JAX_NUM_CPU_DEVICES" not in gpu
         assert gpu["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-        assert cpu["PJRT_NPROC"] == "3"
+        assert gpu["PJRT_NPROC"] == tpu["PJRT_NPROC"] == "3"
+
+    def test_replicas_that_share_cores_have_threads_enough_to_wait_for_one_another(self):
+        """On one core 8 replicas with 2 threads hung in two runs of `jax_behaviour` of three."""
+        counted = [int(Jax.environment(request(replicas=replicas), 3)["PJRT_NPROC"]) for replicas in (1, 2, 8)]
+        assert counted == [3, 8, 32]
 
     def test_replicas_of_a_busy_host_may_meet_late_beside_the_users_own_flags(self, monkeypatch):
         monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=dumps")

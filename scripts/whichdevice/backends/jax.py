@@ -51,7 +51,7 @@ class Jax(Backend):
             "TF_CPP_MIN_LOG_LEVEL": "2",
             "JAX_ENABLE_COMPILATION_CACHE": "false",
             "PJRT_NPROC": str(threads),
-            **device_variables(request),
+            **device_variables(request, threads),
             **huge_pages(request),
         }
 

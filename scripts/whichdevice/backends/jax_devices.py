@@ -12,10 +12,13 @@ from whichdevice.records.request import Request
 
 # Replicas that share few cores meet late on a busy host; XLA would abort the process after 40 s.
 MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"
+# XLA's threads for virtual CPU devices, by replica: one waits in every collective operation, and where all wait none is
+# left to bring the last replica there. 8 replicas on one core or two: 2 and 10 threads hung, 32 did not.
+THREADS_A_REPLICA = 4
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu", "tpu": "tpu,cpu"}  # `fit` is fed from the CPU
 
 
-def device_variables(request: Request) -> dict[str, str]:
+def device_variables(request: Request, threads: int) -> dict[str, str]:
     """Only the devices asked for; memory is taken as it is needed, so that its peak tells something."""
     variables = {"JAX_PLATFORMS": PLATFORMS[request.kind], "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if request.kind == "gpu":
@@ -25,6 +28,7 @@ def device_variables(request: Request) -> dict[str, str]:
         variables["JAX_NUM_CPU_DEVICES"] = str(request.replicas)
     if request.kind == "cpu" and request.replicas > 1:
         variables["XLA_FLAGS"] = " ".join([*os.environ.get("XLA_FLAGS", "").split(), MEETING])
+        variables["PJRT_NPROC"] = str(max(threads, THREADS_A_REPLICA * request.replicas))
     return variables
 
 
