@@ -3,15 +3,12 @@ import os
 import sys
 from pathlib import Path
 
-PACKAGE = f"{workflow.basedir}/scripts"
-sys.path.insert(0, PACKAGE)
-# Jobs too take this checkout's package, whichever checkout the environment was made in.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))
+sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
 from whichdevice.parent import STARTER
-from whichdevice.planning.interpreter import prefer_this_python
+from whichdevice.planning.interpreter import prefer_this_package, prefer_this_python
 from whichdevice.planning.workplace import require_writable
 
 
@@ -26,6 +23,7 @@ def or_exit(function, *arguments):
 
 
 prefer_this_python()
+prefer_this_package()
 os.environ[STARTER] = str(os.getpid())  # so that a job whose Snakemake died while it was starting knows
 if workflow.is_main_process:
     or_exit(require_writable, Path.cwd())

@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 def pytest_configure(config: pytest.Config) -> None:
     """Give each process that shares the tests its own cores, and leave to measure while another does."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None:
+    if worker is None or LOCK_FOLDER in os.environ:  # a test may run pytest
         return
     folder = Path(tempfile.gettempdir(), f"whichdevice-tests-{os.environ['PYTEST_XDIST_TESTRUNUID']}-{worker}")
     folder.mkdir()

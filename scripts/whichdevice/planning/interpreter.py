@@ -1,4 +1,4 @@
-"""Which Python the workflow's shell commands call."""
+"""Which Python, and which checkout's package, the workflow's jobs take."""
 
 import os
 import sys
@@ -11,3 +11,9 @@ def prefer_this_python() -> None:
     An environment that `--sdm conda` activates comes in front of it later.
     """
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def prefer_this_package() -> None:
+    """Put the folder of this package first on PYTHONPATH: an environment may have been made in another checkout."""
+    scripts = str(Path(__file__).parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [scripts, os.environ.get("PYTHONPATH")]))
