@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import product
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
@@ -28,6 +28,7 @@ KIND_BACKENDS = {
     "tpu": ("tensorflow", "jax"),
 }
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
+REPEAT = re.compile(r"r[1-9]\d*")
 
 
 @dataclass(frozen=True, order=True)
@@ -78,20 +79,24 @@ class Run:
 
 def parse_run(path: str) -> Run:
     """Read a run back from its path; raises StudyError on anything else."""
-    parts = PurePosixPath(path).parts
-    if parts and parts[-1] == "record.json":
-        parts = parts[:-1]
-    if len(parts) >= 4 and (match := CELL.match(parts[-2])) and re.fullmatch(r"r[1-9]\d*", parts[-1]):
+    parts = path.removesuffix("/record.json").split("/")
+    if len(parts) >= 4 and REPEAT.fullmatch(parts[-1]) and (cell := _parse_cell(*parts[-4:-1])):
+        with suppress(ValueError):  # a number of thousands of digits
+            return Run(cell, int(parts[-1][1:]))
+    raise StudyError(
+        f"not a run: {path!r}; expected <device>/<workload>/<backend>-<precision>-b<batch>[-<axis>=<value>]/r<repeat>"
+    )
+
+
+@lru_cache(2**16)  # the repeats of a cell share it
+def _parse_cell(device: str, workload: str, name: str) -> Cell | None:
+    if match := CELL.match(name):
         axes = dict(axis.split("=") for axis in match["axes"].split("-") if axis)
         if axes.keys() <= AXIS_TYPES.keys():
             with suppress(ValueError):  # a fraction that is no number, or one of thousands of digits
                 typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
-                batch_size = int(match["batch_size"])
-                cell = Cell(parts[-4], parts[-3], match["backend"], match["precision"], batch_size, **typed)
-                return Run(cell, int(parts[-1][1:]))
-    raise StudyError(
-        f"not a run: {path!r}; expected <device>/<workload>/<backend>-<precision>-b<batch>[-<axis>=<value>]/r<repeat>"
-    )
+                return Cell(device, workload, match["backend"], match["precision"], int(match["batch_size"]), **typed)
+    return None
 
 
 def workload_cells(device: str, kind: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:

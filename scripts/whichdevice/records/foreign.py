@@ -1,8 +1,6 @@
 """Records that may have come from elsewhere: taken for nothing until every name in them has been checked."""
 
 import re
-from dataclasses import asdict
-from pathlib import PurePosixPath
 from typing import get_args
 
 from pydantic import ValidationError
@@ -22,7 +20,7 @@ FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
 
 def foreign_run(name: str) -> Run | None:
     """The run that a path's last five parts name, or None where they are not exactly what a run of ours is called."""
-    parts = PurePosixPath(name).parts
+    parts = name.split("/")
     if len(parts) < 5 or parts[-1] != RECORD:
         return None
     try:
@@ -58,8 +56,9 @@ def why_refused(record: Record, run: Run | None) -> str | None:
             return f"artefact {name[:40]!r} is no file beside the record"
     if run is None:
         return None
-    said = {axis: getattr(record.asked, axis) for axis in asdict(run.cell)}
-    if record.run != run.path or said != asdict(run.cell) or record.asked.repeat != run.repeat:
+    named = vars(run.cell)
+    said = {axis: getattr(record.asked, axis) for axis in named}
+    if record.run != run.path or said != named or record.asked.repeat != run.repeat:
         return "says that it is of another run than its path"
     return None
 

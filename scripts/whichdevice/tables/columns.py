@@ -56,7 +56,9 @@ def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) ->
 
 def _values(rows: list[Mapping[str, Any]], name: str, kind: Kind) -> list[Any]:
     found = [row.get(name) for row in rows]
-    return [one_line(value) for value in found] if kind == "text" else found
+    if kind != "text" or "".join([value for value in found if isinstance(value, str)]).isprintable():
+        return found
+    return [one_line(value) for value in found]
 
 
 def one_line(value: Any) -> Any:
@@ -69,10 +71,17 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        frame.to_csv(aside, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
+        _as_text(frame).to_csv(aside, index=False, lineterminator="\n", encoding="utf-8")
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its numbers as text, which pandas by itself takes four times as long to write."""
+    numbers = frame.select_dtypes("float64")
+    text = {name: [f"{value:.6g}" if value == value else None for value in numbers[name].tolist()] for name in numbers}
+    return frame.assign(**{str(name): pd.Series(text[name], frame.index, dtype="object") for name in text})
 
 
 def read_table(path: Path, columns: Columns) -> pd.DataFrame:

@@ -8,7 +8,8 @@ processes' luck. See G. S. Fishman, "Grouping observations in digital simulation
 """
 
 from collections.abc import Sequence
-from math import isqrt
+from itertools import chain
+from math import isqrt, sqrt
 
 import numpy as np
 import pandas as pd
@@ -30,15 +31,21 @@ def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | No
     """`RUN_COLUMNS` of windows as (steps, seconds) in order; None below four of them."""
     if len(windows) < LEAST_WINDOWS:
         return dict.fromkeys(RUN_COLUMNS)
-    counted = np.asarray(windows, float)
+    counted = np.fromiter(chain.from_iterable(windows), float, 2 * len(windows)).reshape(-1, 2)
     parts = isqrt(len(counted))
     starts = np.arange(parts) * len(counted) // parts
     steps, seconds = np.add.reduceat(counted, starts, axis=0).T
     with np.errstate(all="ignore"):  # a record may say that a window took no time: then there is no number
         return {
-            "sd_within": float(np.log(counted[:, 1] / counted[:, 0]).std(ddof=1)),
-            "error_within": float(np.log(seconds / steps).std(ddof=1) / np.sqrt(parts)),
+            "sd_within": _deviation(np.log(counted[:, 1] / counted[:, 0])),
+            "error_within": _deviation(np.log(seconds / steps)) / sqrt(parts),
         }
+
+
+def _deviation(values: np.ndarray) -> float:
+    """Sample standard deviation of a few values, in a third of the time that ndarray.std takes."""
+    apart = values - values.sum() / len(values)
+    return sqrt(apart.dot(apart) / (len(values) - 1))
 
 
 def noise_split(good: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Table `saturation`: how much a larger batch brings on each device, and from which size on it brings little more."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,9 @@ from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import joined_sources, measured_values, quantity, without_rehearsals
 
 NEAR = 0.95  # of the highest
+SETTINGS = [name for name in CELL if name != "batch_size"]
+READ = [*SETTINGS, "batch_size", "repeat", "value", "unit", "source"]
+BOUNDS = {"": "mean", "_low": "low", "_high": "high"}
 
 COLUMNS: dict[str, Column] = {
     **{name: column for name, column in CELL_COLUMNS.items() if name != "batch_size"},
@@ -35,38 +37,39 @@ COLUMNS: dict[str, Column] = {
 
 def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
     """A row for every device and settings that ran at two batch sizes or more, virtual replicas on one CPU left out."""
-    good = without_rehearsals(measured_values(runs))
-    settings = [name for name in CELL if name != "batch_size"]
-    groups = good.groupby(settings, dropna=False, sort=False)
-    return table([row for _, rows in groups for row in _rows(rows, settings)], COLUMNS)
+    good = without_rehearsals(measured_values(runs))[READ]
+    sized = [_sized(rows) for _, rows in good.groupby(SETTINGS, dropna=False, sort=False)]
+    found = [each for each in sized if each is not None]
+    if not found:
+        return table([], COLUMNS)
+    frame = pd.DataFrame([row for row, _ in found])
+    for name in ("near_ratio", "gain"):
+        ratios = [ratio[name] for _, ratio in found]
+        group = pd.Series(np.repeat(np.arange(len(found)), [len(each) for each in ratios]))
+        bounds = geometric(pd.Series(np.concatenate(ratios)), group).reindex(frame.index)
+        frame[[f"{name}{end}" for end in BOUNDS]] = bounds[list(BOUNDS.values())]
+    return table(frame, COLUMNS)
 
 
-def _rows(rows: pd.DataFrame, settings: list[str]) -> Iterator[dict[str, Any]]:
+def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """A row but for its ratios, and these, one for each pair of repeats; None below two sizes."""
     values = rows.pivot(index="repeat", columns="batch_size", values="value").astype(float).sort_index(axis="columns")
     if values.shape[1] < 2:
-        return
+        return None
     means = np.exp(np.log(values).mean())
     best, near = means.idxmax(), means.index[means >= NEAR * means.max()][0]
-    gain, nearness = _ratio(values[best], values.iloc[:, 0]), _ratio(values[near], values[best])
-    yield {
-        **{name: rows[name].iloc[0] for name in [*settings, "unit"]},
-        "quantity": quantity(str(rows["unit"].iloc[0])),
+    first = rows.iloc[0]
+    row = {
+        **{name: first[name] for name in [*SETTINGS, "unit"]},
+        "quantity": quantity(str(first["unit"])),
         "sizes": " ".join(str(int(size)) for size in values.columns),
         "best_size": best,
         "best": means.max(),
         "near_size": near,
-        **{f"near_ratio{bound}": nearness[name] for bound, name in BOUNDS.items()},
-        **{f"gain{bound}": gain[name] for bound, name in BOUNDS.items()},
         "still_rising": bool(near == values.columns[-1]),
         "n": int(values.count().min()),
         "source": joined_sources(rows["source"]),
         "evidence": "measured",
     }
-
-
-BOUNDS = {"": "mean", "_low": "low", "_high": "high"}
-
-
-def _ratio(values: pd.Series, base: pd.Series) -> pd.Series:
-    ratio = (values / base).dropna()
-    return geometric(ratio, pd.Series(0, ratio.index)).reindex([0]).iloc[0]
+    ratios = {"near_ratio": values[near] / values[best], "gain": values[best] / values.iloc[:, 0]}
+    return row, {name: ratio.dropna().to_numpy() for name, ratio in ratios.items()}

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from whichdevice.cells import Run, parse_run
 from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import read_study
@@ -35,6 +37,7 @@ from whichdevice.tables import (
 )
 from whichdevice.tables.columns import Columns, table, write_table
 from whichdevice.tables.measured_values import without_self_checks
+from whichdevice.tables.prices import Sheet
 from whichdevice.tables.run_row import run_row
 
 TABLES: dict[str, Columns] = {
@@ -69,19 +72,30 @@ def write_tables(
     hardware_csv: Path = HARDWARE,
 ) -> None:
     """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
-    study = read_study(config_path)
+    study, sheet = read_study(config_path), hardware_rows(hardware_csv)
+    with _no_garbage():
+        frames = _frames(study, record_paths, published.read_published(published_csv), compiled_paths, sheet)
+        for name, frame in frames.items():
+            write_table(frame, out_folder / f"{name}.csv")
+
+
+def _frames(
+    study: Study,
+    record_paths: Iterable[Path],
+    claimed: list[dict[str, str]],
+    compiled_paths: Iterable[Path],
+    sheet: Sheet,
+) -> dict[str, pd.DataFrame]:
     run_rows, epoch_rows = collect(study, record_paths)
     run_table, epoch_table = table(run_rows, runs.COLUMNS), table(epoch_rows, epochs.COLUMNS)
-    sheet = hardware_rows(hardware_csv)
     studied = without_self_checks(run_table)
     summary_frame = summary.summary_table(studied)
     limits_frame = limits.limits_table(summary_frame, studied, study, sheet)
     roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
     summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
-    claimed = published.read_published(published_csv)
     published_frame = published.published_table(claimed, summary_frame)
     compiled_frame = table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS)
-    frames = {
+    return {
         "runs": run_table,
         "epochs": epoch_table,
         "summary": summary_frame,
@@ -102,25 +116,22 @@ def write_tables(
         "cost_choices": cost_choices.cost_choice_table(studied, study, sheet),
         "time_to_target": time_to_target.time_to_target_table(studied, epoch_table, study, sheet),
     }
-    for name, frame in frames.items():
-        write_table(frame, out_folder / f"{name}.csv")
 
 
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, list[dict[str, Any]]] = {}
-    with _no_garbage():
-        for path in sorted({Path(path) for path in record_paths}):
-            try:
-                record = read_record(path)
-            except StudyError as error:
-                run = _run_of(path)
-                row = runs.unreadable_row(study, run, path.as_posix(), str(error))
-            else:
-                row = run_row(record, path.as_posix())
-                epoch_rows[record.run] = list(epochs.epoch_rows(record))
-            run_rows[row["run"]] = row
+    for path in sorted({Path(path) for path in record_paths}, key=str):
+        try:
+            record = read_record(path)
+        except StudyError as error:
+            run = _run_of(path)
+            row = runs.unreadable_row(study, run, path.as_posix(), str(error))
+        else:
+            row = run_row(record, path.as_posix())
+            epoch_rows[record.run] = list(epochs.epoch_rows(record))
+        run_rows[row["run"]] = row
     measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
     ordered = {}
     for run in runs.configured_runs(study):
@@ -131,7 +142,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, 
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Records hold no cycles, and looking for some again and again is half the time that 100,000 of them take."""
+    """Records and tables hold no cycles, and looking for some again and again is half the time that 100,000 take."""
     was_on = gc.isenabled()
     gc.disable()
     try:
