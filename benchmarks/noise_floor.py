@@ -1,6 +1,6 @@
 """How honest the harness is on this machine: false alarms, planted slowdowns, disturbed runs.
 
-    python benchmarks/noise_floor.py [--blocks 24] [--seconds 1] [--folder FOLDER]
+    python benchmarks/noise_floor.py [--blocks 24] [--seconds 1] [--batch-size 128] [--fraction 0.1] [--folder FOLDER]
 
 Each block measures, as the workflow does and in random order, one cell twice, once slowed by 10 %, and once beside a
 load on one core: four processes of 7 seconds or so. Families of comparisons are then resampled from the blocks: a
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="steady state of each process")
     parser.add_argument("--workload", default="mnist_official")
     parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--fraction", type=float, default=0.1, help="share of the training data")
     parser.add_argument("--slowdown", type=float, default=0.10)
     parser.add_argument("--folder", type=Path, help="where the records stay; default: nowhere")
     options = parser.parse_args()
@@ -65,7 +66,7 @@ def main() -> None:
 
 def study_of(options: argparse.Namespace) -> Study:
     """A study of one cell: twice, slowed, and beside a load; no run is repeated, so that flags can be counted."""
-    cell = {"module": options.workload, "batch_size": options.batch_size, "fraction": 0.1, "epochs": 0}
+    cell = {"module": options.workload, "batch_size": options.batch_size, "fraction": options.fraction, "epochs": 0}
     return resolved(
         load_study(
             {
@@ -76,8 +77,8 @@ def study_of(options: argparse.Namespace) -> Study:
                             "breakdown": False},
                 "train": {"epochs": 0},
                 "compile": {"topologies": []},
-                "self_check": {"workload": options.workload, "batch_size": options.batch_size, "fraction": 0.1,
-                               "slowdown": options.slowdown},
+                "self_check": {"workload": options.workload, "batch_size": options.batch_size,
+                               "fraction": options.fraction, "slowdown": options.slowdown},
                 "workloads": {LOADED: {**cell, "validation": False}},
             }
         )
@@ -122,8 +123,8 @@ def report(records: Sequence[Record], options: argparse.Namespace) -> None:
     random = np.random.default_rng(1)
     alike, slowed = speeds[[FIRST, SECOND]].to_numpy(), speeds[[FIRST, SLOWED]].to_numpy()
     n, family = options.repeats, options.family
-    same = [pairs_of(alike, n, random) for _ in range(FAMILIES * family)]
-    alarms = (judged(same, family) != "").any(axis=1).mean()
+    alarms = alarm_rate(alike, n, family, random)
+    halves = [half for half in np.array_split(alike, 2) if len(half) >= n]
     widths = [half_width(random.permutation(alike.ravel())[:n]) for _ in range(FAMILIES)]
     spread = float(np.log(alike).std(axis=0, ddof=1).mean())
     planted = [
@@ -135,6 +136,9 @@ def report(records: Sequence[Record], options: argparse.Namespace) -> None:
     found, elsewhere = (verdicts[:, 0] == SLOWER).sum(), (verdicts[:, 1:] != "").any(axis=1).sum()
     print(f"{len(records)} processes, {len(speeds)} whole blocks of {options.workload}, batch {options.batch_size}")
     print(f"The same cell twice: {alarms:.1%} of {FAMILIES} families of {family}, n = {n}, have a false alarm (≤ 5 %)")
+    if len(halves) == 2:
+        each = ", ".join(f"{alarm_rate(half, n, family, random):.1%}" for half in halves)
+        print(f"    from the first and the second half of the blocks alone: {each}")
     print(f"Half-width of intervals, n = {n}: median {np.median(widths):.1%} (≤ 5 %)")
     print(f"Standard deviation between processes {spread:.1%}: ±5 % takes n = {processes_for(0.05, spread)}")
     print(f"Planted {options.slowdown:.0%}: found in {found} of {PLANTINGS} (≥ 80 %), elsewhere in {elsewhere} (0)")
@@ -179,6 +183,12 @@ def judged(comparisons: Sequence[np.ndarray], family: int) -> np.ndarray:
     found = paired(pd.Series(np.concatenate(comparisons)), pd.Series(groups))
     verdicts = decided(found, pd.Series(found.index // family, found.index))["verdict"].to_numpy(str)
     return np.where(np.isin(verdicts, [FASTER, SLOWER]), verdicts, "").reshape(-1, family)
+
+
+def alarm_rate(speeds: np.ndarray, n: int, family: int, random: np.random.Generator) -> float:
+    """Share of families with an alarm though nothing differs; it is as unsure as the blocks are few."""
+    same = [pairs_of(speeds, n, random) for _ in range(FAMILIES * family)]
+    return float((judged(same, family) != "").any(axis=1).mean())
 
 
 def half_width(speeds: np.ndarray) -> float:

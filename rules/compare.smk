@@ -1,4 +1,4 @@
-# This study against other records, cell by cell. Asked for by name (--config against=...), never a part of `all`.
+# This study against other records, cell by cell. Asked for by --config against=..., else no part of `all`.
 from whichdevice.planning.against import against_records, record_times
 
 COMPARE_FILES = [

@@ -31,7 +31,7 @@ if DEFAULT_STORAGE:
         upload_dataset,
         export,
         tables,
-        figure,
+        figures,
         page,
         compare,
         publish,

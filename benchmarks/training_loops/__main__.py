@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-WAYS = ["fit", "tuned fit", "tuned fit, mixed_bfloat16", "epoch", "epoch, mixed_bfloat16"]
+WAYS = ["fit", "fit, mixed_bfloat16", "tuned fit", "tuned fit, mixed_bfloat16", "epoch", "epoch, mixed_bfloat16"]
 
 
 def interval(logs: np.ndarray) -> tuple[float, float, float]:

@@ -1,4 +1,5 @@
-"""The PyTorch backend: its start, its devices and its ranks. What Keras does on it is in torch_cases.py."""
+"""The PyTorch backend: its start, its devices and its ranks. What Keras does on it is in torch_cases.py and
+torch_graph_cases.py."""
 
 import json
 import os
@@ -36,7 +37,7 @@ def test_cases_in_a_process_with_keras_on_pytorch():
         "-q",
         "-p",
         "no:cacheprovider",
-        str(Path(__file__).parent / "torch_cases.py"),
+        *(str(Path(__file__).parent / name) for name in ("torch_cases.py", "torch_graph_cases.py")),
     ]
     done = subprocess.run(command, cwd=ROOT, env=variables_for(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]

@@ -13,7 +13,7 @@ from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
 
 OPTIONS = Namespace(
-    blocks=12, repeats=8, family=4, seconds=1.0, workload="mnist_official", batch_size=128, slowdown=0.10
+    blocks=12, repeats=8, family=4, seconds=1.0, workload="mnist_official", batch_size=128, slowdown=0.10, fraction=0.1
 )
 
 

@@ -12,7 +12,7 @@ from whichdevice.records.schema import Record
 
 pytestmark = pytest.mark.slow
 SETTINGS = {
-    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1},
+    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
 

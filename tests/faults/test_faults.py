@@ -41,5 +41,6 @@ def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pyt
     assert trial.losses == []
 
 
+@pytest.mark.long  # kills at chosen moments: tests/workflow/test_interrupts.py
 def test_kills_at_random_moments_lose_nothing(folder: Path) -> None:
     assert kills(folder, number=3, seed=3, duration=12, say=print) == []

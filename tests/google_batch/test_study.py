@@ -38,7 +38,7 @@ STUDY = {
         },
     },
     "data": {"source": "standin"},
-    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [64], "backend": ["jax"]}},
 }
 CELL = "matmul/jax-float32-b64/r1"

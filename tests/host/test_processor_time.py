@@ -1,9 +1,11 @@
 """Who used the processors between two moments."""
 
+import os
 import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
@@ -29,6 +31,19 @@ def test_snapshots_of_this_host_grow() -> None:
     sum(range(2_000_000))
     after = processor_time()
     assert after.wall > before.wall and after.own > before.own and after.total >= before.total
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells which processors are ours")
+def test_only_the_processors_that_this_process_may_use_count(monkeypatch) -> None:
+    times = psutil.cpu_times(percpu=True)
+    idle, busy = (times[0]._replace(user=user, nice=0, system=0, irq=0, softirq=0, idle=9.0) for user in (1.0, 50.0))
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [busy, idle, busy])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1})
+    assert processor_time().busy == 1.0
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2})
+    assert processor_time().busy == 100.0
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {5})  # the third that is not offline
+    assert processor_time().busy == 101.0
 
 
 def test_a_child_that_still_runs_is_ones_own() -> None:

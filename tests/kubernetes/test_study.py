@@ -60,7 +60,7 @@ STUDY = {
         },
     },
     "data": {"source": "standin"},
-    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1, "breakdown": False},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
     "train": {"epochs": 1},
     "workloads": {"mnist_cnn": {"batch_size": [64], "backend": ["jax"], "fraction": [0.01]}},
 }

@@ -1,52 +1,15 @@
-"""What a call of the workflow brings about, without Snakemake: its runs, what is left out, how it ended."""
+"""What a call of the workflow brings about, without Snakemake: its runs, and what is left out."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
-import yaml
+from planning.planned import RUNS, end
 
-from whichdevice.config.load import write_study
 from whichdevice.errors import StudyError
-from whichdevice.planning import study_plan
 from whichdevice.planning.closing import closing_line
-from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.records.store import write_record
-
-CONFIG: dict[str, Any] = {
-    "study": "planned",
-    "seed": 5,
-    "data": {"source": "standin"},
-    "measure": {"repeats": 2},
-    "train": {"epochs": 1},
-    "workloads": {"matmul": {"batch_size": [64]}, "mnist_cnn": {"batch_size": [256, 512]}},
-}
-RUNS = 2 * 3  # repeats, cells; of each of three devices
-Plan = Callable[..., StudyPlan]
-
-
-@pytest.fixture
-def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Plan a call on a host that has a CPU and a GPU, whatever this one has."""
-    absent = {"tpu": "no TPU found on this host"}
-    monkeypatch.setattr("sys.prefix", str(working_folder))  # an environment that nothing is known of
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
-    monkeypatch.setattr("whichdevice.devices.absent_devices", lambda study: absent)
-    return lambda **changes: plan_study({**CONFIG, **changes})
-
-
-def end(plan: StudyPlan, *statuses: str) -> list[str]:
-    """Write records that end in these statuses, run by run in the order of measuring; their paths."""
-    runs = plan.wanted()[: len(statuses)]
-    for run, status in zip(runs, statuses, strict=True):
-        good = status == "ok"
-        record = (
-            synthetic.record_of(plan.study, run) if good else synthetic.failed_record(plan.study, run, status, "why")
-        )
-        write_record(record, Path(run.record(plan.study)))
-    return plan.records(runs)
 
 
 def test_wanted_are_the_runs_of_devices_at_hand(plan):
@@ -156,38 +119,6 @@ def test_a_repeat_that_mends_everything_says_so(plan):
     assert "ok" in closing_line(again)
 
 
-def test_the_closing_line_counts_and_says_how_to_go_on(plan):
-    planned = plan(only={"device": "cpu"})
-    end(planned, "failed", "ok", "refused", "timed_out", "ok", "ok")
-    line = closing_line(planned)
-    assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
-    assert "1 of 6 runs refused" in line
-    assert line.endswith("snakemake --cores 1 all --forcerun measure --config retry=failed")
-    assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    ("statuses", "line"),
-    [
-        ([], ""),
-        (["ok"] * 6, "All 6 runs are ok."),
-        (["ok"] * 5 + ["refused"], "No run failed. 1 of 6 runs refused: they cannot fit this host."),
-    ],
-)
-def test_a_study_without_failures_ends_without_advice(plan, statuses, line):
-    planned = plan(only={"device": "cpu"})
-    end(planned, *statuses)
-    assert closing_line(planned) == line
-
-
-def test_the_closing_line_is_about_this_call_alone(plan):
-    end(plan(), "failed")  # matmul on the CPU
-    planned = plan(only={"device": "gpu"})
-    assert closing_line(planned) == ""
-    end(planned, "ok")
-    assert closing_line(planned) == "All 1 runs are ok."
-
-
 def test_a_request_holds_what_the_run_is_asked(plan):
     planned = plan()
     request = planned.request("gpu/mnist_cnn/tensorflow-float32-b512/r2")
@@ -202,70 +133,6 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
     assert plan().datasets() == ["mnist"]
     assert plan(only={"workload": "matmul"}).datasets() == []
     assert plan().dataset_json("mnist") == "results/datasets/mnist/standin/dataset.json"
-
-
-@pytest.fixture
-def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The names that sources were decided for, call by call; the network comes and goes with `decided.found`."""
-
-    class Calls(list):
-        found = "standin"
-
-    calls = Calls()
-
-    def decide(names: Any, data: Any, root: Path, in_bucket: Any) -> dict[str, str]:
-        calls.append(list(names))
-        return {name: data.source if data.source != "auto" else calls.found for name in names}
-
-    monkeypatch.setattr(study_plan, "decide_sources", decide)
-    return calls
-
-
-def test_sources_are_decided_once_and_kept(plan, decided):
-    first = plan(data={"source": "auto"})
-    assert first.study.data.sources == {"mnist": "standin"}
-    write_study(first.study, Path(first.study.root, "config.yaml"))
-    kept = yaml.safe_load(Path("results/planned/config.yaml").read_text(encoding="utf-8"))
-    assert kept["data"]["sources"] == {"mnist": "standin"}
-    decided.found = "tfds"  # the network is back
-    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
-    assert decided == [["mnist"]]
-
-
-def test_a_new_dataset_alone_is_decided_later(plan, decided):
-    first = plan(data={"source": "auto"})
-    write_study(first.study, Path(first.study.root, "config.yaml"))
-    decided.found = "tfds"
-    more = plan(data={"source": "auto"}, workloads={**CONFIG["workloads"], "fashion_cnn": {}})
-    assert more.study.data.sources == {"mnist": "standin", "fashion_mnist": "tfds"}
-    assert decided == [["mnist"], ["fashion_mnist"]]
-
-
-@pytest.mark.parametrize(
-    "data", [{"source": "files", "dir": "archives"}, {"source": "auto", "sources": {"mnist": "files"}}]
-)
-def test_a_source_that_the_user_names_replaces_the_kept_one(plan, decided, data):
-    first = plan(data={"source": "auto"})
-    write_study(first.study, Path(first.study.root, "config.yaml"))
-    assert plan(data=data).study.data.sources == {"mnist": "files"}
-
-
-def test_a_folder_of_archives_named_later_is_looked_into(plan, decided):
-    first = plan(data={"source": "auto"})
-    write_study(first.study, Path(first.study.root, "config.yaml"))
-    decided.found = "files"
-    assert plan(data={"source": "auto", "dir": "archives"}).study.data.sources == {"mnist": "files"}
-
-
-def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):
-    Path("results/planned").mkdir(parents=True)
-    Path("results/planned/config.yaml").write_text("study: [", encoding="utf-8")
-    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
-
-
-def test_a_study_that_needs_no_data_decides_nothing(plan, decided):
-    assert plan(data={"source": "auto"}, workloads={"matmul": {}}).study.data.sources == {}
-    assert decided == []
 
 
 @pytest.fixture

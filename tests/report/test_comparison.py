@@ -43,12 +43,18 @@ def test_the_comparison_in_words_table_figure_and_page(tmp_path: Path) -> None:
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256, 512])}, measure=Measure(repeats=4))
     _, there = synthetic.write_study(study, tmp_path / "there", artefacts=False, change=slower)
     lines, page = compared(tmp_path, there)
+    control = [
+        f"the fixed NumPy product on the host of {device}: 1 [1 – 1] times as fast here, n = 8, 8."
+        for device in ("cpu", "gpu")
+    ]
     assert lines == [
         "small against results/<there>: 2 cells measured on both sides: 2 faster; 2 only here; 2 only there.",
+        *(f"  control: {line}" for line in control),
         "  tensorflow: 2.21.0 here, 2.20.0 there",
     ]
     assert "2 cells measured on both sides: 2 faster; 2 only here" in page
     assert "tensorflow: 2.21.0 here, 2.20.0 there" in page and "results/&lt;there&gt;" in page
+    assert all(f"Control: {line}" in page for line in control)
     assert page.count("<b>faster</b>") == 2
     assert 'src="data:' in page and "https:" not in page
     for file in ("figures/comparison.svg", "figures/comparison.png", "tables/compare.csv"):

@@ -64,7 +64,7 @@ def write(project: Project, name: str, **workload: Any) -> None:
         {
             "study": name,
             "devices": DEVICES,
-            "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1},
+            "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
             "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"], **workload}},
         }
     )

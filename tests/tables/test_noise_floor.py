@@ -51,6 +51,15 @@ def test_a_false_alarm_and_a_missed_slowdown_are_told():
     assert not floor["passed"].any()
 
 
+def test_what_is_too_wide_to_show_a_false_alarm_is_told_so_and_not_passed():
+    random = np.random.default_rng(0)
+    for repeats in (1, 3):
+        study = checked_study(repeats)
+        runs = synthetic.runs_table(study, lambda run: 1000 * np.exp(random.normal(0, 0.1)))
+        same = floor_of(runs).loc[SAME_TWICE]
+        assert same["verdict"] == "undecided" and pd.isna(same["passed"])
+
+
 def test_a_study_without_check_has_an_empty_table():
     runs = runs_of(synthetic.small_study(devices={"cpu": Device(kind="cpu")}), {})
     assert noise_floor_table(runs, summary_table(runs)).empty

@@ -19,7 +19,7 @@ from whichdevice.records.store import read_record
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")]
 WAIT = 120  # seconds: another measurement on this host may have to end first
 STUDY = {
-    "measure": {"seconds": 2, "min_steps": 2, "timeout": 60},
+    "measure": {"seconds": 2, "min_steps": 2, "timeout": 60, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [64]}},
 }
 

@@ -1,8 +1,6 @@
 """Tries workload files: one process for each backend, and the TPU compiler, all at once and with a time limit."""
 
 import json
-import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from whichdevice.compiling.compile import NEEDED, supervised
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.memory import available_memory
-from whichdevice.measuring.supervisor import Finish, supervise
+from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.compiled import CompileRequest
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
@@ -153,21 +151,14 @@ def request_for(module: str, backend: str, precision: str, options: Mapping[str,
 
 def _supervised(requests: Sequence[Request], seconds: float, log: Path, on_message: Any) -> Finish:
     threads = usable_cores()
-    package_root = str(Path(__file__).parents[2])
     variables = {**thread_environment(threads), **backend_class(requests[0].backend).environment(requests[0], threads)}
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     job = {
         "requests": [request.model_dump(mode="json") for request in requests],
         "batch_sizes": [workload_class(request.module).recipe.batch_size for request in requests],
         "threads": threads,
         "memory_limit": available_memory(),
     }
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "job.json"
-        file.write_text(json.dumps(job), encoding="utf-8")
-        return supervise(
-            [sys.executable, "-m", "whichdevice.checking.process", str(file)], variables, log, seconds, on_message
-        )
+    return supervise_module("whichdevice.checking.process", json.dumps(job), variables, log, seconds, on_message)
 
 
 def _why(finish: Finish, phase: str, seconds: float) -> str:

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import sys
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.locks import measurement_lock
 from whichdevice.measuring.outside import end_from_inside
-from whichdevice.measuring.supervisor import Finish, supervise
+from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.compiled import CompiledRecord, CompileRequest, read_compiled, write_compiled
 from whichdevice.workloads import is_file_module
 
@@ -136,11 +134,5 @@ def _outcome(finish: Finish, request: CompileRequest, parts: dict[str, dict[str,
 def supervised(request: CompileRequest, dataset: Path | None, log: Path, on_message: Any) -> Finish:
     """Compile in a process of its own; facts and progress go to `on_message`."""
     variables = {**thread_environment(usable_cores()), **environment(topology_named(request.topology))}
-    package_root = str(Path(__file__).parents[2])
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    with tempfile.TemporaryDirectory() as scratch:
-        job = Path(scratch) / "job.json"
-        content = {"request": request.model_dump(mode="json"), "dataset": str(dataset) if dataset else None}
-        job.write_text(json.dumps(content), encoding="utf-8")
-        command = [sys.executable, "-m", "whichdevice.compiling.process", str(job)]
-        return supervise(command, variables, log, request.timeout, on_message)
+    job = json.dumps({"request": request.model_dump(mode="json"), "dataset": str(dataset) if dataset else None})
+    return supervise_module("whichdevice.compiling.process", job, variables, log, request.timeout, on_message)

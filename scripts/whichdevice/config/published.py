@@ -16,6 +16,7 @@ NOTES = {
     "workloads.memory_stream": "no publication's: the bandwidth that rooflines need; batch_size is MiB an array",
     "workloads.mnist_official": "RSE blog, 2020: 58 steps an epoch",
     "workloads.mnist_cnn": 'Kizrak, 2019, and the notebook "Why TPUs?", 2018',
+    "workloads.mnist_cnn_loops": "no publication's: each backend's quickest loop against plain model.fit",
     "workloads.fashion_cnn_2018": "tensorflow/tpu notebook, 2018",
     "workloads.fashion_cnn_lee": "Lee, 2018: the origin of the published 102, 196 and 11164 s",
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
@@ -38,6 +39,14 @@ def published() -> Study:
             "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
             "mnist_official": Workload(batch_size=[1024], epochs=10),
             "mnist_cnn": Workload(batch_size=[256, 512, 1024], epochs=10, export=True),
+            "mnist_cnn_loops": Workload(
+                module="mnist_cnn",
+                batch_size=[1024],
+                backend=["tensorflow", "jax"],
+                precision=["float32", "mixed_bfloat16"],
+                loop=["epoch", "fit"],
+                epochs=0,
+            ),
             "fashion_cnn_2018": Workload(module="fashion_cnn", batch_size=[1024], epochs=10, steps_per_epoch=100),
             "fashion_cnn_lee": Workload(module="fashion_cnn", batch_size=[512], epochs=20),
             "shakespeare_lstm": Workload(

@@ -4,9 +4,7 @@ The folder is written aside and takes the old one's place whole; a failed export
 """
 
 import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from functools import partial
 from importlib.metadata import version
@@ -24,7 +22,7 @@ from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.locks import measurement_lock
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import dataset_folder
-from whichdevice.measuring.supervisor import Finish, supervise
+from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.exported import RECORD, ExportedFile, ExportRecord
 from whichdevice.workloads import is_file_module
 
@@ -121,14 +119,9 @@ def _run(part: str, job: Job, log: Path, parts: dict[str, Any]) -> Finish:
         if message["event"] == "part":
             parts.setdefault(message["place"], {}).update(message["value"])
 
-    package_root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    variables = {**thread_environment(usable_cores()), **ENVIRONMENT, "PYTHONPATH": path}
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "job.json"
-        file.write_text(job.model_dump_json(), encoding="utf-8")
-        command = [sys.executable, "-m", f"whichdevice.exporting.{part}", str(file)]
-        finish = supervise(command, variables, log, TIMEOUT, on_message)
+    variables = {**thread_environment(usable_cores()), **ENVIRONMENT}
+    module = f"whichdevice.exporting.{part}"
+    finish = supervise_module(module, job.model_dump_json(), variables, log, TIMEOUT, on_message)
     if finish.status == "timed_out":
         return Finish("timed_out", f"still exporting after {TIMEOUT:g} s; killed", finish.peak_memory)
     return finish

@@ -18,7 +18,7 @@ CAPTION = (
     "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory stream of "
     "the device, over all backends; dashed ones are a sheet's. Points are each workload's fastest cell in each number "
     "format (of the matrix product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; "
-    "the bytes are the fewest that a step must move, so that real points lie at the same height but further left."
+    "the bytes are an estimate, mostly too low: real points lie at the same height and mostly further left."
 )
 CATEGORY = "Limits"
 MOST_PANELS = 4
@@ -50,7 +50,7 @@ def draw(study: StudyResults) -> Figure:
     for panel, device in zip(panels, shown, strict=True):
         _panel(panel, limits[limits["device"] == device], best[best["device"] == device], looks)
         panel.set_title(device, parse_math=False)
-        panel.set_xlabel("FLOP / byte, analytic (an upper bound)", fontsize=8)
+        panel.set_xlabel("FLOP / byte, analytic (an estimate)", fontsize=8)
         panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
     formats = set(best["product"]) | set(limits["product"])
     figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)

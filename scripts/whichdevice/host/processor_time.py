@@ -4,13 +4,14 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
 
 @dataclass(frozen=True)
 class ProcessorTime:
-    """Seconds of processor time since boot, all processors together; `own` is this process and its children."""
+    """Seconds of processor time since boot of the processors that this process may use; `own`: it and its children."""
 
     wall: float
     total: float
@@ -21,11 +22,20 @@ class ProcessorTime:
 
 def processor_time() -> ProcessorTime:
     """A snapshot; children that still run are looked up, which takes milliseconds."""
-    host = psutil.cpu_times()
-    busy = sum(getattr(host, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
-    steal = getattr(host, "steal", None)
-    total = busy + host.idle + getattr(host, "iowait", 0.0) + (steal or 0.0)
+    processors = _own_processors()
+    busy = sum(getattr(each, name, 0.0) for each in processors for name in ("user", "nice", "system", "irq", "softirq"))
+    steal = sum(each.steal for each in processors) if hasattr(processors[0], "steal") else None
+    total = busy + sum(each.idle + getattr(each, "iowait", 0.0) for each in processors) + (steal or 0.0)
     return ProcessorTime(time.monotonic(), total, busy, sum(os.times()[:4]) + _running_children(), steal)
+
+
+def _own_processors() -> list[Any]:
+    """Times of the processors that this process may run on; of all where the system does not say which."""
+    times = psutil.cpu_times(percpu=True)
+    if not hasattr(os, "sched_getaffinity"):
+        return times
+    own = os.sched_getaffinity(0)
+    return [times[each] for each in own] if max(own) < len(times) else times  # offline ones are not listed
 
 
 def _running_children() -> float:
@@ -46,7 +56,7 @@ def steal_share(before: ProcessorTime, after: ProcessorTime) -> float | None:
 def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:
     """Processor time that other processes must have taken from our `cores`, as a share of them.
 
-    On a host with more processors than ours, others may fill the rest without touching us.
+    Where we use fewer than we may (a limit of processor time), others may fill the rest without touching us.
     """
     wall = after.wall - before.wall
     if wall <= 0:

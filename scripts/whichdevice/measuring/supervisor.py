@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.host.memory import available_memory, memory_kills
+from whichdevice.package_path import package_first
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
@@ -45,11 +47,20 @@ def supervise_job(
     on_minute: Callable[[], None],
 ) -> Finish:
     """Run `whichdevice.measuring.process` on a job, written to `job_file` with the clock at its start."""
-    package_root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
     command = [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)]
-    return supervise(command, {**environment, "PYTHONPATH": path}, log, timeout, on_message, on_minute)
+    return supervise(command, {**environment, **package_first()}, log, timeout, on_message, on_minute)
+
+
+def supervise_module(
+    module: str, job: str, variables: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+) -> Finish:
+    """Run `python -m module` of this package on a job, the text of a file that lasts as long as the process."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "job.json"
+        file.write_text(job, encoding="utf-8")
+        command = [sys.executable, "-m", module, str(file)]
+        return supervise(command, {**variables, **package_first()}, log, timeout, on_message)
 
 
 def supervise(

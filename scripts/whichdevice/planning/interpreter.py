@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from whichdevice.package_path import package_first
+
 
 def prefer_this_python() -> None:
     """Put this interpreter's folder first on PATH, so that `python` is the one that runs Snakemake.
@@ -14,6 +16,5 @@ def prefer_this_python() -> None:
 
 
 def prefer_this_package() -> None:
-    """Put the folder of this package first on PYTHONPATH: an environment may have been made in another checkout."""
-    scripts = str(Path(__file__).parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [scripts, os.environ.get("PYTHONPATH")]))
+    """Put the folder of this package first on PYTHONPATH, for the scripts of the rules."""
+    os.environ.update(package_first())

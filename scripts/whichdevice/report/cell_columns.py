@@ -27,7 +27,7 @@ VALUES = [
     Heading("throughput", "Throughput", "absolute"),
     Heading("step_time", "Step", "absolute"),
     Heading("tflops", "TFLOP/s", "absolute"),
-    Heading("mfu", "Of peak", "absolute", meaning="of the measured peak of this device in this format"),
+    Heading("mfu", "Of peak", "absolute", meaning="of the best product that a framework reached here in this format"),
     Heading("epoch_time", "Epoch, computed", "absolute", meaning="steps per epoch x step time"),
     Heading("learned_epoch_time", "Epoch, in full", "absolute", meaning="learned epochs without the first"),
     Heading("quality", "Quality", "absolute", meaning="validation, at the end of learning"),

@@ -6,9 +6,10 @@ from pathlib import Path
 from whichdevice.errors import StudyError
 from whichdevice.figures.registry import draw
 from whichdevice.figures.results import StudyResults
-from whichdevice.report.comparison import summary_line, write_comparison
+from whichdevice.report.comparison import control_lines, summary_line, write_comparison
 from whichdevice.tables.columns import write_table
 from whichdevice.tables.comparison import comparison_table, read_runs
+from whichdevice.tables.control import controls
 from whichdevice.tables.differences import differences
 
 MOST_DIFFERENCES = 12
@@ -26,12 +27,14 @@ def compare(
     if there.empty:
         raise StudyError(f"against: no record below {against} can be read: {faults[0]}")
     compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
+    alike = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")
     draw("comparison", tables_folder, config_path, out_figure, out_figure.with_suffix(".png"))
-    write_comparison(study.study.study, against, compared, differing, faults, out_figure, out_html)
+    write_comparison(study.study.study, against, compared, alike, differing, faults, out_figure, out_html)
     more = len(differing) - MOST_DIFFERENCES
     return [
         f"{study.study.study} against {against}: {summary_line(compared)}",
+        *(f"  control: {line}" for line in control_lines(alike)),
         *(f"  {line}" for line in differing[:MOST_DIFFERENCES]),
         *([f"  and {more} more differences"] if more > 0 else []),
         *(f"  left out: {fault}" for fault in faults),

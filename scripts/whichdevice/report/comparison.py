@@ -17,9 +17,16 @@ VERDICTS = [FASTER, SLOWER, SAME, UNDECIDED]
 
 
 def write_comparison(
-    study: str, against: str, compared: pd.DataFrame, differing: list[str], faults: list[str], figure: Path, out: Path
+    study: str,
+    against: str,
+    compared: pd.DataFrame,
+    alike: pd.DataFrame,
+    differing: list[str],
+    faults: list[str],
+    figure: Path,
+    out: Path,
 ) -> None:
-    """Write the page, one file that needs nothing else."""
+    """Write the page, one file that needs nothing else; `alike` is what `controls` found."""
     both = compared[compared["measured"] == BOTH]
     picture = base64.b64encode(figure.read_bytes()).decode("ascii")
     render(
@@ -31,6 +38,7 @@ def write_comparison(
         rule=RULE,
         settings=sorted(both["setting"].dropna().unique()),
         differences=differing,
+        controls=control_lines(alike),
         faults=faults,
         figure={**figure_facts("comparison")._asdict(), "address": f"data:image/svg+xml;base64,{picture}"},
         rows=[_row(row) for _, row in both.iterrows()],
@@ -52,6 +60,15 @@ def summary_line(compared: pd.DataFrame) -> str:
     parts += [f"{unlike} not of the same work"] if unlike else []
     parts += [f"{count} {side}" for side in ALONE if (count := int((compared["measured"] == side).sum()))]
     return "; ".join(parts) + "."
+
+
+def control_lines(alike: pd.DataFrame) -> list[str]:
+    """Rows of `tables.control` in words."""
+    return [
+        f"{row['name']}: {number(row['ratio'])} {interval(row['ratio_low'], row['ratio_high']) or '(no interval)'} "
+        f"times as fast here, n = {row['n']}, {row['n_there']}."
+        for _, row in alike.iterrows()
+    ]
 
 
 def _row(row: pd.Series) -> dict[str, Any]:

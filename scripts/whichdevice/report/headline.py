@@ -65,6 +65,12 @@ def _floor(study: StudyResults) -> Iterator[Statement]:
         yield Statement(
             f"{trending} {told} still getting slower or faster when time was up; they are counted.", None, True
         )
+    untested = int(study.measured["n_untested"].fillna(0).sum())
+    if untested:
+        yield Statement(
+            f"{untested} of the runs had too few windows, of slow steps or of plain fit, to test whether step times "
+            "had settled; they are counted."
+        )
 
 
 def _noise(study: StudyResults) -> Iterator[Statement]:

@@ -6,7 +6,10 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import interval, number
+from whichdevice.tables.decision import SLOWER
 from whichdevice.tables.noise_floor import SAME_TWICE
+
+UNTOLD = "; too wide to show that there is no false alarm"
 
 
 def noise_floor(study: StudyResults) -> Iterator[tuple[str, bool]]:
@@ -16,7 +19,7 @@ def noise_floor(study: StudyResults) -> Iterator[tuple[str, bool]]:
         width = rows["median_half_width"].iloc[0]
         if pd.notna(width):
             parts.append(f"half of this device's intervals are within ±{number(100 * width)} %")
-        yield f"Noise floor of this study ({device}): {'; '.join(parts)}.", not rows["passed"].fillna(False).all()
+        yield f"Noise floor of this study ({device}): {'; '.join(parts)}.", not rows["passed"].fillna(True).all()
 
 
 def _told(row: pd.Series) -> str:
@@ -24,10 +27,10 @@ def _told(row: pd.Series) -> str:
     disturbed = f", {row['n_disturbed']} of the runs disturbed" if row["n_disturbed"] else ""
     judged = f"{row['verdict']}, n = {row['n']}{disturbed}"
     if row["comparison"] == SAME_TWICE:
-        wrong = "" if row["passed"] else "; a false alarm"
+        wrong = UNTOLD if pd.isna(row["passed"]) else "" if row["passed"] else "; a false alarm"
         return f"the same cell twice gave {found} ({judged}{wrong})"
     slower = f"{100 * (1 / row['expected'] - 1):.3g}"
-    was = "found" if row["passed"] else "not found"
+    was = "found" if row["verdict"] == SLOWER else "not found"
     return (
         f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and was {was} ({judged})"
     )

@@ -11,7 +11,8 @@ from whichdevice.tables.sample_size import MOST
 RULE = (
     "Faster, slower: p below .05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
     "within 5 %: the 90 % interval lies inside .95 to 1.05. Otherwise undecided, with the repeats that would probably "
-    "decide (80 % power, an estimate from the spread seen)."
+    "decide (80 % power, an estimate from the spread seen). Every table is a family of its own, so that one of them "
+    "may decide a pair that another, with more comparisons, leaves undecided."
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichdevice.errors import StudyError
+from whichdevice.package_path import package_first
 
 
 class Answers(NamedTuple):
@@ -45,14 +46,12 @@ class LoadProcess:
 @contextmanager
 def load_process(port: int) -> Iterator[LoadProcess]:
     """Clients for the server on this port of loopback, while the context lasts."""
-    package_root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-m", "whichdevice.serving.clients", str(port)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **package_first()},
     )
     try:
         yield LoadProcess(process)

@@ -64,7 +64,7 @@ def product_format(cells: pd.DataFrame) -> pd.Series:
 
 
 def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
-    """Bytes that a step must move at least, over its time."""
+    """Bytes that a step moves by the analytic estimate, over its time."""
     return cells["bytes_per_step"] / cells["step_time"]
 
 

@@ -12,6 +12,7 @@ from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decide
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
+SHARP = 0.05  # an interval wider than this would hardly have told a false alarm
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "device, as the config names it"),
@@ -27,7 +28,11 @@ COLUMNS: dict[str, Column] = {
     "half_width": Column("float", "half the width of that interval, as a share"),
     "n": Column("int", "pairs"),
     **DECISION_COLUMNS,
-    "passed": Column("flag", f"{SAME_TWICE}: told neither {FASTER} nor {SLOWER}; {PLANTED}: told {SLOWER}"),
+    "passed": Column(
+        "flag",
+        f"{SAME_TWICE}: told neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: told {SLOWER}; "
+        "missing: too few repeats to tell",
+    ),
     "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),
     "n_disturbed": Column("int", "of the runs compared, those that the machine disturbed"),
 }
@@ -56,18 +61,28 @@ def _rows(device: str, own: pd.DataFrame, summary: pd.DataFrame) -> Iterator[dic
     for name, row in judged.iterrows():
         mine = pairs[pairs["workload"] == name]
         first = mine.iloc[0]
-        slower = row["verdict"] == SLOWER
+        half_width = np.sqrt(row["ratio_high"] / row["ratio_low"]) - 1
         yield {
             **row,
             **{column: first[column] for column in ("module", "backend", "precision", "batch_size")},
             "device": device,
             "comparison": CHECKED[str(name)],
             "expected": 1 / (1 + (first["planted"] if pd.notna(first["planted"]) else 0.0)),
-            "half_width": np.sqrt(row["ratio_high"] / row["ratio_low"]) - 1,
-            "passed": slower if name == SLOWED else not slower and row["verdict"] != FASTER,
+            "half_width": half_width,
+            "passed": _passed(name == SLOWED, row["verdict"], half_width),
             "median_half_width": width,
             "n_disturbed": int(disturbed[mine.index].sum()),
         }
+
+
+def _passed(planted: bool, verdict: str, half_width: float) -> bool | None:
+    if pd.isna(half_width):
+        return None
+    if planted:
+        return verdict == SLOWER
+    if verdict in (FASTER, SLOWER):
+        return False
+    return True if half_width <= SHARP else None
 
 
 def _median_half_width(cells: pd.DataFrame) -> float:

@@ -1,7 +1,7 @@
 """Table `roofline`: each cell against its device's limits, and the columns of it that stand in `summary`.
 
-Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; bytes are the fewest that a step
-must move, so that the arithmetic intensity is an upper bound and real traffic may sit further left.
+Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; bytes are those of a step
+that keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
 """
 
 import numpy as np
@@ -12,7 +12,9 @@ from whichdevice.tables.limits import bytes_per_second, product_format
 from whichdevice.tables.measured_values import without_rehearsals
 
 UTILISATION: dict[str, Column] = {
-    "mfu": Column("float", "model FLOP utilisation: analytic operations / the device's measured peak in that format"),
+    "mfu": Column(
+        "float", "model FLOP utilisation: analytic operations / the best product of any backend in that format"
+    ),
     "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
 }
 COLUMNS: dict[str, Column] = {
@@ -21,15 +23,15 @@ COLUMNS: dict[str, Column] = {
     "unit": Column("text", "what throughput counts"),
     "product": Column("text", "number format of the factors of products, as really used"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
-    "bytes_per_step": Column("float", "analytic lower bound of the bytes that a step moves, all replicas"),
-    "intensity": Column("float", "FLOP/byte: the ratio of those two, an upper bound"),
+    "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
+    "intensity": Column("float", "FLOP/byte: the ratio of those two, an estimate"),
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean over processes"),
     "tflops_low": Column("float", "lower end of its 95 % interval"),
     "tflops_high": Column("float", "upper end of its 95 % interval"),
     **UTILISATION,
     "mfu_low": Column("float", "lower end of mfu's interval; the peak's own is in table limits"),
     "mfu_high": Column("float", "upper end"),
-    "bandwidth_share": Column("float", "analytic bytes / s over the device's measured bandwidth: at least so much"),
+    "bandwidth_share": Column("float", "analytic bytes / s over the device's measured bandwidth: an estimate"),
     "roof_tflops": Column("float", "TFLOP/s that the measured roofs allow at this intensity"),
     "of_roof": Column("float", "tflops / roof_tflops"),
     "bound": Column("text", "which roof is lower at this intensity: compute or memory"),

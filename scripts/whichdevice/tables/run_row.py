@@ -159,6 +159,7 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "not_repeated": noise.not_repeated,
         "learning_disturbed": any(attempt.learned and attempt.noise.disturbed for attempt in record.attempts) or None,
         "severity": noise.severity,
+        "calibration": before,
         "calibration_change": noise.calibration_change or (after / before if before and after else None),
         "load_before": noise.load_before,
         "others": noise.others if noise.others_timed is None else noise.others_timed,

@@ -70,6 +70,7 @@ COLUMNS: dict[str, Column] = {
     "n": Column("int", "runs asked for"),
     "n_disturbed": Column("int", "runs that the machine disturbed, also when repeated; they count"),
     "n_trending": Column("int", "runs whose step times still had a trend at the end; they count"),
+    "n_untested": Column("int", "runs with too few windows to test for a trend; they count"),
     "unit": Column("text", "what throughput counts"),
     "step_time": Column("float", "s, geometric mean over processes"),
     "step_time_low": Column("float", "s, lower end of the 95 % interval"),
@@ -95,7 +96,7 @@ COLUMNS: dict[str, Column] = {
     "steps_per_epoch": Column("int", "steps per epoch"),
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
-    "bytes_per_step": Column("float", "analytic lower bound of the bytes that a step moves, all replicas"),
+    "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
     "source": Column("text", "where the data came from"),
     "device_name": Column("text", "name of the device"),
     **TYPE_COLUMNS,
@@ -115,6 +116,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
     frame["n_disturbed"] = good["disturbed"].fillna(False).astype(int).groupby(of).sum()
     frame["n_trending"] = good["trend"].isin(["rising", "falling"]).astype(int).groupby(of).sum()
+    frame["n_untested"] = good["trend"].isna().astype(int).groupby(of).sum()
     for name in INTERVALS:
         found = geometric(good[name], of)
         frame[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "high"]].reindex(frame.index)

@@ -1,0 +1,56 @@
+"""Every claim of docs/measurement.md about a machine, measured in one run: `python benchmarks/claims.py [name ...]`.
+
+Two hours on two cores, with nothing else running; each part prints its ratios and can be run by itself:
+peak, overhead, loops, honesty, intervals, tables, many_tables.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CLAIMS = {
+    "peak": (
+        "matmul of the instruction set's own loop: float32 at least .95, bfloat16 at least .85; reported / timed by "
+        "hand within 2 %",
+        ["benchmarks/peak.py", "--sizes", "1024,2048,4096,8192"],
+    ),
+    "overhead": (
+        "reported step time / the same compiled step in a bare loop: within 1 %",
+        ["benchmarks/harness_overhead.py", "--pairs", "240", "--seconds", "0.2", "--batch", "64"],
+    ),
+    "loops": (
+        "plain and tuned `fit` / this project's loop, mnist_cnn, batch 1024: lower bound at least 1.10 in float32, "
+        "1.6 in mixed_bfloat16",
+        ["-m", "benchmarks.training_loops", "--rounds", "10", "--steps", "10"],
+    ),
+    "honesty": (
+        "false alarms of a family at most 5 %, half width at most 5 %, a planted 10 % found in at least 80 %, runs "
+        "beside a load flagged",
+        ["benchmarks/noise_floor.py", "--blocks", "24"],
+    ),
+    "intervals": (
+        "synthetic timings: intervals hold the truth in 93 to 97 % of 2,000 trials",
+        ["benchmarks/simulated_studies.py"],
+    ),
+    "tables": ("10,000 records in 10 s", ["benchmarks/tables.py", "10000", "--tables"]),
+    "many_tables": ("100,000 records in 90 s and 4 GB", ["benchmarks/tables.py", "100000", "--tables"]),
+}
+
+
+def main(names: list[str]) -> None:
+    """Run the parts asked for, all of them without names; a part that fails does not stop the others."""
+    if unknown := set(names) - CLAIMS.keys():
+        raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(CLAIMS)}")
+    failed = []
+    for name in names or CLAIMS:
+        goal, command = CLAIMS[name]
+        print(f"\n== {name}: {goal}\n   python {' '.join(command)}", flush=True)
+        if subprocess.run([sys.executable, *command], cwd=ROOT).returncode:
+            failed.append(name)
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""A training loop of PyTorch over small random data; imported where Keras runs on that backend."""
+
+from types import SimpleNamespace
+
+import keras
+from backends.scenario import REQUEST, arrays_for, without_dropout
+
+from whichdevice.backends.torch_loops import build_loop
+from whichdevice.records.request import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+
+BATCH, STEPS = 16, 3
+LENGTHS = {"shakespeare_lstm": 12, "weather_gru": 60}
+WORKLOADS = ["fashion_cnn", "mnist_cnn", "mnist_official", "shakespeare_lstm", "weather_gru"]
+
+
+def request_for(workload: str, **changes) -> Request:
+    values = {**REQUEST, "workload": workload, "module": workload, "backend": "torch", "batch_size": BATCH, **changes}
+    return Request(**values)
+
+
+def training(name: str, dropout: bool = True, **changes) -> SimpleNamespace:
+    """A loop over small random data, and what it is made of."""
+    request = request_for(name, **changes)
+    workload = workload_class(name)(Options(BATCH, sequence_length=LENGTHS.get(name)))
+    keras.utils.set_random_seed(1)
+    model = workload.model() if dropout else without_dropout(workload.model())
+    train, validation = workload.splits(arrays_for(name))
+    told: list[str] = []
+    loop = build_loop(request, workload, model, train, validation, told.append)
+    batches = workload.order(train.examples, 1).take(STEPS)
+    return SimpleNamespace(loop=loop, model=model, workload=workload, batches=batches, told=told, validation=validation)
+
+
+def losses(this: SimpleNamespace) -> list[float]:
+    """Of each step from the initial state; PyTorch's random generator belongs to all loops of a process."""
+    this.loop.reset()
+    return [this.loop.run(this.batches[step : step + 1]).loss for step in range(STEPS)]

@@ -1,0 +1,38 @@
+"""What a call says last: how its runs ended and how to go on."""
+
+import pytest
+from planning.planned import end
+
+from whichdevice.planning.closing import closing_line
+
+
+def test_the_closing_line_counts_and_says_how_to_go_on(plan):
+    planned = plan(only={"device": "cpu"})
+    end(planned, "failed", "ok", "refused", "timed_out", "ok", "ok")
+    line = closing_line(planned)
+    assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
+    assert "1 of 6 runs refused" in line
+    assert line.endswith("snakemake --cores 1 all --forcerun measure --config retry=failed")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("statuses", "line"),
+    [
+        ([], ""),
+        (["ok"] * 6, "All 6 runs are ok."),
+        (["ok"] * 5 + ["refused"], "No run failed. 1 of 6 runs refused: they cannot fit this host."),
+    ],
+)
+def test_a_study_without_failures_ends_without_advice(plan, statuses, line):
+    planned = plan(only={"device": "cpu"})
+    end(planned, *statuses)
+    assert closing_line(planned) == line
+
+
+def test_the_closing_line_is_about_this_call_alone(plan):
+    end(plan(), "failed")  # matmul on the CPU
+    planned = plan(only={"device": "gpu"})
+    assert closing_line(planned) == ""
+    end(planned, "ok")
+    assert closing_line(planned) == "All 1 runs are ok."

@@ -1,0 +1,75 @@
+"""Where data come from is decided once for a study, and kept until the user says otherwise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from planning.planned import CONFIG
+
+from whichdevice.config.load import write_study
+from whichdevice.planning import study_plan
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The names that sources were decided for, call by call; the network comes and goes with `decided.found`."""
+
+    class Calls(list):
+        found = "standin"
+
+    calls = Calls()
+
+    def decide(names: Any, data: Any, root: Path, in_bucket: Any) -> dict[str, str]:
+        calls.append(list(names))
+        return {name: data.source if data.source != "auto" else calls.found for name in names}
+
+    monkeypatch.setattr(study_plan, "decide_sources", decide)
+    return calls
+
+
+def test_sources_are_decided_once_and_kept(plan, decided):
+    first = plan(data={"source": "auto"})
+    assert first.study.data.sources == {"mnist": "standin"}
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    kept = yaml.safe_load(Path("results/planned/config.yaml").read_text(encoding="utf-8"))
+    assert kept["data"]["sources"] == {"mnist": "standin"}
+    decided.found = "tfds"  # the network is back
+    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
+    assert decided == [["mnist"]]
+
+
+def test_a_new_dataset_alone_is_decided_later(plan, decided):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    decided.found = "tfds"
+    more = plan(data={"source": "auto"}, workloads={**CONFIG["workloads"], "fashion_cnn": {}})
+    assert more.study.data.sources == {"mnist": "standin", "fashion_mnist": "tfds"}
+    assert decided == [["mnist"], ["fashion_mnist"]]
+
+
+@pytest.mark.parametrize(
+    "data", [{"source": "files", "dir": "archives"}, {"source": "auto", "sources": {"mnist": "files"}}]
+)
+def test_a_source_that_the_user_names_replaces_the_kept_one(plan, decided, data):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    assert plan(data=data).study.data.sources == {"mnist": "files"}
+
+
+def test_a_folder_of_archives_named_later_is_looked_into(plan, decided):
+    first = plan(data={"source": "auto"})
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    decided.found = "files"
+    assert plan(data={"source": "auto", "dir": "archives"}).study.data.sources == {"mnist": "files"}
+
+
+def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):
+    Path("results/planned").mkdir(parents=True)
+    Path("results/planned/config.yaml").write_text("study: [", encoding="utf-8")
+    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
+
+
+def test_a_study_that_needs_no_data_decides_nothing(plan, decided):
+    assert plan(data={"source": "auto"}, workloads={"matmul": {}}).study.data.sources == {}
+    assert decided == []
