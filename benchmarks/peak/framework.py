@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from whichdevice.measuring.operation_run import run_operation  # noqa: E402
 from whichdevice.records.request import Request  # noqa: E402
 from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
+
+Rate = Callable[[], float | None]  # operations or bytes per second, measured
 
 
 def request_for(backend: str, precision: str, module: str, size: int, seconds: float) -> Request:
@@ -110,6 +113,16 @@ def by_hand(backend: str, size: int, precision: str) -> Callable[[int], object]:
     return lambda steps: float(many(tf.constant(steps)))
 
 
+def in_turns(rounds: int, measured: Rate, limit: Rate) -> Iterator[tuple[float | None, float | None]]:
+    """Both, so many times; every other time the limit comes first."""
+    for turn in range(rounds):
+        if turn % 2:
+            last = limit()
+            yield measured(), last
+        else:
+            yield measured(), limit()
+
+
 def main() -> None:
     """Find the best size, then alternate: C loop and framework; reported and by hand; C stream and memory_stream."""
     name, precision, loop, settings = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
@@ -128,24 +141,22 @@ def main() -> None:
     flops = workloads[best].flops_per_step
     tell("best", size=best, rates=rates)
     for kind in {"float32": ["float32"], "bfloat16": ["bfloat16", "amx_bfloat16"]}[precision]:
-        for _ in range(rounds):
-            peak = c_rate(loop, kind, seconds)
-            if peak is None:
-                tell("none", kind=kind)
-                break
-            tell("peak", kind=kind, size=best, measured=timed_rate(loops[best].run, flops, seconds), limit=peak)
+        peak = partial(c_rate, loop, kind, seconds)
+        if peak() is None:
+            tell("none", kind=kind)
+            continue
+        for measured, limit in in_turns(rounds, partial(timed_rate, loops[best].run, flops, seconds), peak):
+            tell("peak", kind=kind, size=best, measured=measured, limit=limit)
     chain, request = by_hand(name, best, precision), request_for(name, precision, "matmul", best, seconds)
-    for _ in range(rounds):
-        tell(
-            "hand", size=best, measured=reported_rate(backend, request, flops), limit=timed_rate(chain, flops, seconds)
-        )
+    reported, hand = partial(reported_rate, backend, request, flops), partial(timed_rate, chain, flops, seconds)
+    for measured, limit in in_turns(rounds, reported, hand):
+        tell("hand", size=best, measured=measured, limit=limit)
     if precision == "float32":
         stream = workload_class("memory_stream")(Options(settings["mebibytes"], precision))
         passes = backend.operation_loop(stream, np.random.default_rng(1))
-        for _ in range(rounds):
-            moved = c_rate(loop, "stream", seconds, 2 * settings["mebibytes"])
-            measured = timed_rate(passes.run, stream.bytes_per_step, seconds)
-            tell("stream", size=settings["mebibytes"], measured=measured, limit=moved)
+        moved = partial(c_rate, loop, "stream", seconds, 2 * settings["mebibytes"])
+        for measured, limit in in_turns(rounds, partial(timed_rate, passes.run, stream.bytes_per_step, seconds), moved):
+            tell("stream", size=settings["mebibytes"], measured=measured, limit=limit)
 
 
 def with_environment() -> None:
