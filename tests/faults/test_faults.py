@@ -22,12 +22,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        "record_cut",
         "disk_full",
         "killed_as_a_record_lands",
         *(
             pytest.param(name, marks=pytest.mark.long)
-            for name in ("dataset_bit_flipped", "clock_set_back", "read_only_tree")
+            for name in ("record_cut", "dataset_bit_flipped", "clock_set_back", "read_only_tree")
         ),
     ],
 )
