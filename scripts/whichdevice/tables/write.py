@@ -142,7 +142,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, 
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Records and tables hold no cycles, and looking for some again and again is half the time that 100,000 take."""
+    """Looking for cycles again and again is half the time that reading 100,000 records takes; they hold none."""
     was_on = gc.isenabled()
     gc.disable()
     try:
