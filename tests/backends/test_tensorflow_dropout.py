@@ -1,4 +1,7 @@
-"""Dropout from 16 random bits drops the share asked for, scales the rest, and gives way to Keras' own afterwards."""
+"""Dropout from a byte an element drops the share asked for, scales the rest, and gives way to Keras' own afterwards.
+
+Each test runs once through TensorFlow's operations and once through one program of XLA's, as large arrays do.
+"""
 
 import numpy as np
 import pytest
@@ -13,18 +16,25 @@ def tf():
     return tensorflow
 
 
+@pytest.fixture(autouse=True, params=["small", "fused"])
+def size(request, monkeypatch):
+    from whichdevice.backends import tensorflow_cpu_kernels
+
+    monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", 1 if request.param == "fused" else 1 << 40)
+
+
 def dropped(tf, shape, rate, dtype="float32", steps=1, **layer):
     """Outputs and gradients of a Dropout layer over ones, from one traced program."""
     import keras
 
-    from whichdevice.backends.tensorflow_dropout import short_dropout
+    from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
 
     dropout = keras.layers.Dropout(rate, dtype=dtype, **layer)
     ones = tf.ones(shape, dtype)
 
     @tf.function(autograph=False)
     def step():
-        with tf.GradientTape() as tape, short_dropout(tf):
+        with tf.GradientTape() as tape, quick_kernels(tf):
             tape.watch(ones)
             outputs = dropout(ones, training=True)
         return outputs, tape.gradient(outputs, ones)
@@ -38,6 +48,14 @@ def test_the_share_asked_for_is_dropped(tf, rate, dtype):
     count = 400_000
     ((outputs, _),) = dropped(tf, [count], rate, dtype)
     assert abs((outputs == 0).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / count)
+
+
+def test_the_last_bits_of_the_rate_count_too_over_examples(tf):
+    """.3 is 76.8 of 256: at a byte alone, 77, four standard deviations of so many elements fall short of it."""
+    count = 20_000_000
+    ((outputs, _),) = dropped(tf, [count // 10, 10], 0.3)
+    bound = 4 * np.sqrt(0.3 * 0.7 / count)
+    assert abs((outputs == 0).mean() - 0.3) < bound < 77 / 256 - 0.3
 
 
 def test_the_rest_is_scaled_so_that_the_mean_stays(tf):
@@ -58,6 +76,12 @@ def test_every_step_has_a_mask_of_its_own(tf):
 def test_neighbours_that_share_a_random_word_are_independent(tf):
     ((outputs, _),) = dropped(tf, [100_000, 2], 0.5)
     assert abs(np.corrcoef(outputs.T)[0, 1]) < 0.02
+
+
+def test_elements_of_one_example_are_independent(tf):
+    """Though they share the byte that settles the last bits of the rate."""
+    ((outputs, _),) = dropped(tf, [20_000, 16], 0.3)
+    assert (outputs == 0).sum(1).var() == pytest.approx(16 * 0.3 * 0.7, rel=0.05)
 
 
 def test_noise_shapes_are_left_to_keras(tf):

@@ -17,6 +17,13 @@ def product_bias_gradients(tf: Any) -> AbstractContextManager[None]:
     return replaced(tf.nn, bias_add=partial(_bias_add, tf))
 
 
+def sum_of_positions(tf: Any, gradients: Any) -> Any:
+    """Gradients [..., channels] summed to [channels]."""
+    positions = tf.reshape(gradients, [-1, gradients.shape[-1]])
+    ones = tf.ones([1, tf.shape(positions)[0]], gradients.dtype)
+    return tf.reshape(ones @ positions, [-1])
+
+
 def _bias_add(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:
     def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
         if value.shape.rank != 4 or data_format not in (None, "NHWC"):
@@ -24,12 +31,7 @@ def _bias_add(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:
 
         @tf.custom_gradient
         def added(value: Any, bias: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:
-            def gradients(upstream: Any) -> tuple[Any, Any]:
-                positions = tf.reshape(upstream, [-1, upstream.shape[-1]])
-                ones = tf.ones([1, tf.shape(positions)[0]], upstream.dtype)
-                return upstream, tf.reshape(ones @ positions, [-1])
-
-            return own(value, bias), gradients
+            return own(value, bias), lambda upstream: (upstream, sum_of_positions(tf, upstream))
 
         return added(value, bias)
 

@@ -1,41 +1,40 @@
-"""Dropout on CPUs from 16 random bits an element, where TensorFlow draws 32 and makes a float of them.
+"""Masks of dropout from a random byte an element, where TensorFlow draws 32 bits and makes a float of them.
 
-16 bits give every rate within 1 in 65,536, closer than TensorFlow's own masks in bfloat16, whose uniform numbers are
-multiples of 1/128.
+A byte more for each example settles the last eight bits of the rate: every element is dropped with a probability within
+1 in 65,536 of it, closer than by TensorFlow's own masks in bfloat16, whose uniform numbers are multiples of 1/128.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
-from whichdevice.backends.keras_functions import LEVELS, dropped_levels
-from whichdevice.replacing import replaced
+from whichdevice.backends.keras_functions import LEVELS
+
+BYTE = 256
+BYTES_A_WORD = 4
 
 
-def short_dropout(tf: Any) -> AbstractContextManager[None]:
-    """While it lasts, programs that are traced take their dropout from here; Keras' own comes back after it."""
-    return replaced("keras.src.backend.tensorflow.random", dropout=lambda own: _dropout(tf, own))
+def dropped_below(tf: Any, shape: Any, dropped: int, seed: Any) -> tuple[Any, Any]:
+    """Random bytes of a shape, and per example the byte below which its elements are dropped.
+
+    `dropped` of 65,536 levels are; `shape` is fully known and its first axis counts examples.
+    """
+    elements, examples = shape.num_elements(), shape[0]
+    drawn = _random_bytes(tf, elements + examples, seed)
+    last = tf.cast(drawn[elements:], tf.int32)
+    below = tf.cast(dropped // BYTE + tf.cast(last < dropped % BYTE, tf.int32), tf.uint8)
+    return tf.reshape(drawn[:elements], shape), tf.reshape(below, [examples] + [1] * (len(shape) - 1))
 
 
-def _dropout(tf: Any, own: Callable[..., Any]) -> Callable[..., Any]:
-    def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
-        from keras.src.backend.tensorflow.random import draw_seed
-
-        dropped = dropped_levels(rate, noise_shape)
-        if dropped is None:
-            return own(inputs, rate, noise_shape, seed)
-        keep = _random_bits(tf, tf.shape(inputs), draw_seed(seed)) >= tf.constant(dropped, tf.uint16)
-        mask = tf.cast(keep, inputs.dtype) * tf.cast(LEVELS / (LEVELS - dropped), inputs.dtype)
-        return inputs * tf.stop_gradient(mask)
-
-    return dropout
+def masked(tf: Any, values: Any, bytes_and_below: tuple[Any, Any], dropped: int) -> Any:
+    """The values that stay, scaled so that the mean does."""
+    drawn, below = bytes_and_below
+    scale = tf.cast(LEVELS / (LEVELS - dropped), values.dtype)
+    return values * (tf.cast(drawn >= below, values.dtype) * scale)
 
 
-def _random_bits(tf: Any, shape: Any, seed: Any) -> Any:
-    """uint16 of a shape, from the Philox generator; each 32 bits serve two elements."""
+def _random_bytes(tf: Any, count: int, seed: Any) -> Any:
+    """uint8 [count], from the Philox generator."""
     state = tf.raw_ops.StatelessRandomGetKeyCounter(seed=tf.bitcast(tf.cast(seed, tf.uint32), tf.int32))
-    count = tf.reduce_prod(shape)
     words = tf.raw_ops.StatelessRandomUniformFullIntV2(
-        shape=[(count + 1) // 2], key=state.key, counter=state.counter, alg=1, dtype=tf.uint32
+        shape=[-(-count // BYTES_A_WORD)], key=state.key, counter=state.counter, alg=1, dtype=tf.uint32
     )
-    return tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count], shape)
+    return tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]

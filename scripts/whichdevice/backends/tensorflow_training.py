@@ -5,15 +5,14 @@ a loop inside a program that XLA compiles would be compiled anew for each number
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
-from whichdevice.backends.tensorflow_bias import product_bias_gradients
+from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
 from whichdevice.backends.tensorflow_devices import place
-from whichdevice.backends.tensorflow_dropout import short_dropout
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 
@@ -82,9 +81,7 @@ class TensorFlowTraining(TrainingLoop):
         inputs, target = self._workload.batch(self._train, self._own(index))
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
-            with ExitStack() as kernels:
-                for quicker in (short_dropout, product_bias_gradients) if self._quick_kernels else ():
-                    kernels.enter_context(quicker(self._tf))
+            with quick_kernels(self._tf) if self._quick_kernels else nullcontext():
                 prediction = self._model(inputs, training=True)
             loss = self._workload.loss(target, prediction)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas

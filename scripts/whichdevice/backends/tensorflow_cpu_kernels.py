@@ -1,0 +1,161 @@
+"""Bias, ReLU and dropout of TensorFlow in one pass over memory and after the max-pooling, on CPUs.
+
+Bias and ReLU only ever rise and are the same for every place of an image: the maximum of what they return is what they
+return of the maximum, bit for bit in float32. Pooled first, 2 × 2 windows leave them and their gradients a quarter of
+the elements. In 16 bits a convolution's sum is then rounded before its bias is added, which oneDNN does the other way
+round; and of values that only rounding made equal the largest takes the gradient, where Keras' order has the first.
+
+XLA makes one loop of them and of a dropout that follows; TensorFlow runs through memory for each, and more for a mask.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from whichdevice.backends.keras_functions import dropped_levels
+from whichdevice.backends.tensorflow_bias import product_bias_gradients, sum_of_positions
+from whichdevice.backends.tensorflow_dropout import dropped_below, masked
+from whichdevice.replacing import replaced
+
+KERAS = "keras.src.backend.tensorflow"
+FUSED_ELEMENTS = 1 << 20  # below, starting XLA's programs takes what they save: found by trial
+Function = Callable[..., Any]
+
+
+class Chain(NamedTuple):
+    """How a value was made, kept with it so that its identity stays its own."""
+
+    value: Any
+    source: Any
+    bias: Any  # [channels]; None: nothing is added
+    steps: tuple[Callable[[Any, Any], Any], ...] = ()  # element by element, each with its operands
+    operands: tuple[Any, ...] = ()
+    fusible: bool = False  # pooled or dropped out: not left to oneDNN, which adds bias and ReLU to a convolution
+
+
+@contextmanager
+def quick_kernels(tf: Any) -> Iterator[None]:
+    """While it lasts, programs that are traced have these; Keras' own come back after it."""
+    chains = Chains(tf)
+    with (
+        product_bias_gradients(tf),
+        replaced(f"{KERAS}.numpy", add=chains.add),
+        replaced(f"{KERAS}.nn", relu=chains.relu, max_pool=chains.max_pool),
+        replaced(f"{KERAS}.random", dropout=chains.dropout),
+    ):
+        yield
+
+
+class Chains:
+    """Makers of the functions, which share what they know of each other's values; what nobody uses is not run."""
+
+    def __init__(self, tf: Any) -> None:
+        self._tf = tf
+        self._known: dict[int, Chain] = {}
+
+    def add(self, own: Function) -> Function:
+        """Remembers what a bias was added to."""
+
+        def add(x1: Any, x2: Any) -> Any:
+            value = own(x1, x2)
+            if is_bias(x1, x2):
+                self._keep(value, Chain(value, x1, self._tf.reshape(self._tf.cast(x2, x1.dtype), [-1])))
+            return value
+
+        return add
+
+    def relu(self, own: Function) -> Function:
+        """Goes on a chain."""
+
+        def relu(x: Any) -> Any:
+            chain = self._longer(self._chain(x), lambda values, _: self._tf.nn.relu(values), ())
+            return self._keep(self._evaluated(chain) if chain.fusible else own(x), chain)
+
+        return relu
+
+    def max_pool(self, own: Function) -> Function:
+        """Pools the source of a chain of bias and ReLU, and what they make of that is the value."""
+
+        def max_pool(inputs: Any, *arguments: Any, **named: Any) -> Any:
+            chain = self._chain(inputs)
+            if chain.fusible or chain.source is inputs or len(inputs.shape) != 4:
+                return own(inputs, *arguments, **named)
+            pooled = chain._replace(source=own(chain.source, *arguments, **named), fusible=True)
+            return self._keep(self._evaluated(pooled), pooled)
+
+        return max_pool
+
+    def dropout(self, own: Function) -> Function:
+        """Ends a chain that is fusible, or is one of its own."""
+
+        def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
+            from keras.src.backend.tensorflow.random import draw_seed
+
+            dropped = dropped_levels(rate, noise_shape)
+            if dropped is None or not inputs.shape.is_fully_defined():
+                return own(inputs, rate, noise_shape, seed)
+            before = self._chain(inputs)
+            chain = before if before.fusible else Chain(inputs, inputs, None, fusible=True)
+            drawn = dropped_below(self._tf, inputs.shape, dropped, draw_seed(seed))
+            chain = self._longer(chain, lambda values, drawn: masked(self._tf, values, drawn, dropped), drawn)
+            return self._keep(self._evaluated(chain), chain)
+
+        return dropout
+
+    def _chain(self, value: Any) -> Chain:
+        return self._known.get(id(value)) or Chain(value, value, None)
+
+    def _keep(self, value: Any, chain: Chain) -> Any:
+        self._known[id(value)] = chain._replace(value=value)
+        return value
+
+    @staticmethod
+    def _longer(chain: Chain, step: Callable[[Any, Any], Any], operands: Any) -> Chain:
+        return chain._replace(steps=(*chain.steps, step), operands=(*chain.operands, operands))
+
+    def _evaluated(self, chain: Chain) -> Any:
+        elements = chain.source.shape.num_elements()
+        if elements is None or elements < FUSED_ELEMENTS:
+            shifted = chain.source if chain.bias is None else self._tf.nn.bias_add(chain.source, chain.bias)
+            return stepped(shifted, chain.steps, chain.operands)
+        return fused(self._tf, chain)
+
+
+def is_bias(x1: Any, x2: Any) -> bool:
+    """Whether `x2` holds one number for each channel of images [batch, rows, columns, channels]."""
+    shape, added = (tuple(getattr(x, "shape", ())) for x in (x1, x2))
+    return len(shape) == 4 and added == (1, 1, 1, shape[-1])
+
+
+def stepped(values: Any, steps: Any, operands: Any) -> Any:
+    """The values after every step."""
+    for step, own in zip(steps, operands, strict=True):
+        values = step(values, own)
+    return values
+
+
+def fused(tf: Any, chain: Chain) -> Any:
+    """The chain as one program forward and one back, which computes it again rather than keep what lies between."""
+
+    @tf.function(jit_compile=True, autograph=False)
+    def forward(source: Any, bias: Any, operands: Any) -> Any:
+        return stepped(source + bias, chain.steps, operands)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def backward(upstream: Any, source: Any, bias: Any, operands: Any) -> Any:
+        with tf.GradientTape() as tape:
+            shifted = source + bias
+            tape.watch(shifted)
+            values = stepped(shifted, chain.steps, operands)
+        return tape.gradient(values, shifted, upstream)
+
+    @tf.custom_gradient
+    def whole(source: Any, bias: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:
+        def gradients(upstream: Any) -> tuple[Any, Any]:
+            inner = backward(upstream, source, bias, chain.operands)
+            return inner, sum_of_positions(tf, inner)
+
+        return forward(source, bias, chain.operands), gradients
+
+    source = chain.source
+    return whole(source, tf.zeros(source.shape[-1:], source.dtype) if chain.bias is None else chain.bias)
