@@ -1,4 +1,4 @@
-"""Bias and ReLU after the pooling compute what Keras' own order does, small or fused, and touch fewer elements."""
+"""Bias and ReLU of large arrays come after the pooling, in one program, and compute what Keras' own order does."""
 
 import numpy as np
 import pytest
@@ -42,11 +42,11 @@ def step_of(tf, layers, images, quick):
     return step
 
 
-def network(keras, dtype, padding="valid", pool=2):
+def network(keras, dtype, padding="valid", pool=2, strides=None):
     keras.utils.set_random_seed(1)
     layers = [
         keras.layers.Conv2D(4, 3, padding="same", activation="relu", dtype=dtype, bias_initializer="random_normal"),
-        keras.layers.MaxPooling2D(pool, padding=padding, dtype=dtype),
+        keras.layers.MaxPooling2D(pool, strides, padding, dtype=dtype),
         keras.layers.Conv2D(3, 2, activation="relu", dtype=dtype, bias_initializer="random_normal"),
         keras.layers.MaxPooling2D(2, dtype=dtype),
     ]
@@ -61,12 +61,12 @@ def both(tf, layers, images):
     return [[np.asarray(tf.cast(each, "float32")) for each in outcome] for outcome in found]
 
 
-@pytest.mark.parametrize(("padding", "pool"), [("valid", 2), ("same", 2), ("valid", (3, 2))])
-def test_outputs_and_gradients_are_keras_own(tf, size, padding, pool):
+@pytest.mark.parametrize("windows", [("valid", 2), ("same", 2), ("valid", (3, 2)), ("same", 3, 2), ("valid", 3, 1)])
+def test_outputs_and_gradients_are_keras_own(tf, size, windows):
     import keras
 
     images = tf.constant(np.random.default_rng(0).standard_normal((2, 13, 12, 2), np.float32))
-    own, ours = both(tf, network(keras, "float32", padding, pool), images)
+    own, ours = both(tf, network(keras, "float32", *windows), images)
     np.testing.assert_array_equal(ours[0], own[0])
     for first, second in zip(own[1:], ours[1:], strict=True):
         np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-5)
@@ -94,30 +94,61 @@ def rectified(tf, layers, images):
     }
 
 
-def test_gradients_of_relu_see_pooled_images_alone(tf):
-    import keras
-
-    images = tf.zeros((2, 13, 12, 2))
-    assert rectified(tf, network(keras, "float32"), images) == {2 * 6 * 6 * 4, 2 * 2 * 2 * 3}
-
-
-def test_large_images_are_one_program_forward_and_one_back(tf, monkeypatch):
+@pytest.mark.parametrize(("large", "left"), [(1, set()), (2 * 6 * 6 * 4, {150}), (1 << 40, {2 * 13 * 12 * 4, 150})])
+def test_large_images_are_pooled_first_and_small_ones_are_left_to_tensorflow(tf, large, left, monkeypatch):
     import keras
 
     from whichdevice.backends import tensorflow_cpu_kernels
 
-    images = tf.zeros((2, 13, 12, 2))
-    monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", 2 * 6 * 6 * 4)
-    assert rectified(tf, network(keras, "float32"), images) == {2 * 2 * 2 * 3}  # the first is XLA's
+    monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", large)
+    assert rectified(tf, network(keras, "float32"), tf.zeros((2, 13, 12, 2))) == left
+
+
+def test_with_a_dropout_they_are_what_the_same_mask_makes_of_keras_own(tf, size):
+    import keras
+
+    images = tf.constant(np.random.default_rng(0).standard_normal((2, 13, 12, 2), np.float32))
+    dropout, layers = keras.layers.Dropout(0.5, seed=1), network(keras, "float32")[:2]
+    ours = step_of(tf, [*layers, lambda x: dropout(x, training=True)], images, True)(images)
+    mask = 2 * tf.cast(ours[0] != 0, tf.float32)
+    own = step_of(tf, [*layers, lambda x: x * mask], images, False)(images)
+    assert 0.4 < np.mean(np.asarray(ours[0] == 0)) < 0.9
+    for first, second in zip(own, ours, strict=True):
+        np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("where", ["images", "weights"])
+def test_what_is_no_number_does_not_vanish_in_a_program(tf, monkeypatch, where):
+    """oneDNN's own ReLU makes zeros of it."""
+    import keras
+
+    from whichdevice.backends import tensorflow_cpu_kernels
+
+    monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", 1)
+    images, layers = np.ones((2, 13, 12, 2), np.float32), network(keras, "float32")
+    if where == "images":
+        images[0] = np.nan
+    else:
+        kernel, bias = layers[0].get_weights()
+        layers[0].set_weights([np.full_like(kernel, np.nan), bias])
+    _, (outputs, *_) = both(tf, layers, tf.constant(images))
+    assert not (np.abs(outputs) < 1e30).all()
 
 
 def test_what_stands_between_or_branches_off_keeps_its_order(tf, size):
-    """A sum of two branches, a ReLU that two layers read, a negative factor: none may be pooled first."""
+    """Sums of branches, a negative factor, numbers of other axes or types: none may be pooled first."""
     import keras
     from keras import ops
 
     images = tf.constant(np.random.default_rng(0).standard_normal((2, 6, 6, 3), np.float32))
     pool = keras.layers.MaxPooling2D(2)
+
+    columns = keras.layers.MaxPooling2D(3, 1, padding="same", data_format="channels_first")
+    layer = keras.layers.Conv2D(3, 1, activation="relu", bias_initializer="random_normal")
+    layer(images)
+
+    def two(rectified):
+        return pool(rectified) + rectified[:, ::2, ::2]
 
     def branches(rectified):
         return pool(rectified) + pool(-rectified)
@@ -126,7 +157,11 @@ def test_what_stands_between_or_branches_off_keeps_its_order(tf, size):
         "sum": lambda x: pool(ops.add(ops.relu(x), ops.flip(x, 1))),
         "factor": lambda x: pool(-1.0 * ops.relu(x)),
         "branch": lambda x: branches(ops.relu(x)),
+        "read by two": lambda x: two(ops.relu(x)),
+        "layer for two": lambda x: pool(layer(x)) + pool(layer(-x)),
+        "channels first": lambda x: columns(ops.relu(ops.add(x, x[:1, :1, :1]))),
         "twice": lambda x: pool(ops.relu(pool(ops.relu(x)) - 0.5)),
+        "number of another type": lambda x: pool(ops.relu(ops.add(ops.cast(x, "bfloat16"), x[:1, :1, :1]))),
         "number for each image": lambda x: pool(ops.relu(ops.add(x, x[:, :1, :1, :1]))),
         "number for each place": lambda x: pool(ops.relu(ops.add(x, x[:1, :, :, :1]))),
     }

@@ -43,7 +43,7 @@ def dropped(tf, shape, rate, dtype="float32", steps=1, **layer):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("rate", [0.3, 0.5])
+@pytest.mark.parametrize("rate", [0.3, 0.5, 0.99])
 def test_the_share_asked_for_is_dropped(tf, rate, dtype):
     count = 400_000
     ((outputs, _),) = dropped(tf, [count], rate, dtype)
@@ -58,6 +58,12 @@ def test_the_last_bits_of_the_rate_count_too_over_examples(tf):
     assert abs((outputs == 0).mean() - 0.3) < bound < 77 / 256 - 0.3
 
 
+def test_a_rate_near_one_drops_nearly_all(tf):
+    """Left to Keras: a byte has no room for what is above 255 of 256."""
+    ((outputs, _),) = dropped(tf, [400_000], 0.998)
+    assert abs((outputs == 0).mean() - 0.998) < 0.0003
+
+
 def test_the_rest_is_scaled_so_that_the_mean_stays(tf):
     ((outputs, _),) = dropped(tf, [1000], 0.3)
     assert np.unique(outputs) == pytest.approx([0, 1 / 0.7], rel=1e-4)
@@ -66,6 +72,27 @@ def test_the_rest_is_scaled_so_that_the_mean_stays(tf):
 def test_gradients_pass_where_values_pass(tf):
     ((outputs, gradients),) = dropped(tf, [3, 5, 7], 0.5)
     np.testing.assert_array_equal(outputs, gradients)
+
+
+def test_what_is_dropped_is_nothing_whatever_it_was(tf):
+    import keras
+
+    from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
+
+    with quick_kernels(tf):
+        outputs = np.asarray(keras.layers.Dropout(0.5)(tf.fill([1000], np.inf), training=True))
+    assert set(outputs) == {0, np.inf}
+
+
+@pytest.mark.parametrize("inputs", [np.ones(1000, np.float32), np.float32(1)])
+def test_what_is_no_tensor_with_examples_is_left_to_keras(tf, inputs):
+    import keras
+
+    from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
+
+    with quick_kernels(tf):
+        outputs = np.asarray(keras.random.dropout(inputs, 0.5, seed=1))
+    np.testing.assert_array_equal(outputs, np.asarray(keras.random.dropout(inputs, 0.5, seed=1)))
 
 
 def test_every_step_has_a_mask_of_its_own(tf):
@@ -78,8 +105,8 @@ def test_neighbours_that_share_a_random_word_are_independent(tf):
     assert abs(np.corrcoef(outputs.T)[0, 1]) < 0.02
 
 
-def test_elements_of_one_example_are_independent(tf):
-    """Though they share the byte that settles the last bits of the rate."""
+def test_neighbours_in_an_example_are_independent(tf):
+    """But for the byte that settles the last bits of the rate, which is too little to be seen here."""
     ((outputs, _),) = dropped(tf, [20_000, 16], 0.3)
     assert (outputs == 0).sum(1).var() == pytest.approx(16 * 0.3 * 0.7, rel=0.05)
 

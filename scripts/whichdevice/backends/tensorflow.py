@@ -112,7 +112,7 @@ class TensorFlow(Backend):
         return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, **placed)
 
     def _jit_compile(self, model: Any) -> bool:
-        """XLA on GPUs where Keras' "auto" has it; CPUs are slower with it, and TPUStrategy itself compiles by XLA."""
+        """Steps by XLA: on GPUs where Keras' "auto" has it; CPUs are slower so, and TPUStrategy compiles by itself."""
         return self.request.kind == "gpu" and bool(model.jit_compile)
 
     def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:

@@ -1,9 +1,10 @@
-"""Bias, ReLU and dropout of TensorFlow in one pass over memory and after the max-pooling, on CPUs.
+"""Bias, ReLU and dropout of large arrays in one pass over memory and after the max-pooling, for TensorFlow on CPUs.
 
 Bias and ReLU only ever rise and are the same for every place of an image: the maximum of what they return is what they
 return of the maximum, bit for bit in float32. Pooled first, 2 × 2 windows leave them and their gradients a quarter of
 the elements. In 16 bits a convolution's sum is then rounded before its bias is added, which oneDNN does the other way
-round; and of values that only rounding made equal the largest takes the gradient, where Keras' order has the first.
+round. In any format, of values that only rounding made equal the largest takes the gradient, where Keras' order has the
+first; and the pooled value has no gradient by the ReLU's own, should a layer ask for that.
 
 XLA makes one loop of them and of a dropout that follows; TensorFlow runs through memory for each, and more for a mask.
 """
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 
 from whichdevice.backends.keras_functions import dropped_levels
 from whichdevice.backends.tensorflow_bias import product_bias_gradients, sum_of_positions
-from whichdevice.backends.tensorflow_dropout import dropped_below, masked
+from whichdevice.backends.tensorflow_dropout import dropped_below, is_drawn, masked
 from whichdevice.replacing import replaced
 
 KERAS = "keras.src.backend.tensorflow"
-FUSED_ELEMENTS = 1 << 20  # below, starting XLA's programs takes what they save: found by trial
+FUSED_ELEMENTS = 1 << 20  # of the pooled array; below, starting XLA's programs takes what they save: found by trial
 Function = Callable[..., Any]
 
 
@@ -30,7 +31,7 @@ class Chain(NamedTuple):
     bias: Any  # [channels]; None: nothing is added
     steps: tuple[Callable[[Any, Any], Any], ...] = ()  # element by element, each with its operands
     operands: tuple[Any, ...] = ()
-    fusible: bool = False  # pooled or dropped out: not left to oneDNN, which adds bias and ReLU to a convolution
+    fusible: bool = False  # large, and pooled or dropped out: oneDNN adds bias and ReLU to a convolution at no cost
 
 
 @contextmanager
@@ -58,8 +59,8 @@ class Chains:
 
         def add(x1: Any, x2: Any) -> Any:
             value = own(x1, x2)
-            if is_bias(x1, x2):
-                self._keep(value, Chain(value, x1, self._tf.reshape(self._tf.cast(x2, x1.dtype), [-1])))
+            if is_bias(x1, x2) and x1.dtype == x2.dtype:
+                self._keep(value, Chain(value, x1, self._tf.reshape(x2, [-1])))
             return value
 
         return add
@@ -68,20 +69,25 @@ class Chains:
         """Goes on a chain."""
 
         def relu(x: Any) -> Any:
-            chain = self._longer(self._chain(x), lambda values, _: self._tf.nn.relu(values), ())
-            return self._keep(self._evaluated(chain) if chain.fusible else own(x), chain)
+            chain = self._longer(self._chain(x), lambda values, _: rectified(self._tf, values), ())
+            return self._keep(fused(self._tf, chain) if chain.fusible else own(x), chain)
 
         return relu
 
     def max_pool(self, own: Function) -> Function:
         """Pools the source of a chain of bias and ReLU, and what they make of that is the value."""
 
-        def max_pool(inputs: Any, *arguments: Any, **named: Any) -> Any:
+        def max_pool(
+            inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+        ) -> Any:
+            windows = pool_size, strides, padding, data_format
             chain = self._chain(inputs)
-            if chain.fusible or chain.source is inputs or len(inputs.shape) != 4:
-                return own(inputs, *arguments, **named)
-            pooled = chain._replace(source=own(chain.source, *arguments, **named), fusible=True)
-            return self._keep(self._evaluated(pooled), pooled)
+            if chain.fusible or chain.source is inputs or not channels_last(inputs, data_format):
+                return own(inputs, *windows)
+            pooled = chain._replace(source=own(chain.source, *windows), fusible=True)
+            if not is_large(pooled.source):
+                return own(inputs, *windows)
+            return self._keep(fused(self._tf, pooled), pooled)
 
         return max_pool
 
@@ -92,13 +98,15 @@ class Chains:
             from keras.src.backend.tensorflow.random import draw_seed
 
             dropped = dropped_levels(rate, noise_shape)
-            if dropped is None or not inputs.shape.is_fully_defined():
+            if dropped is None or not is_drawn(self._tf, inputs, dropped):
                 return own(inputs, rate, noise_shape, seed)
+            drawn = dropped_below(self._tf, inputs.shape, dropped, draw_seed(seed))
+            if not is_large(inputs):
+                return masked(self._tf, inputs, drawn, dropped)
             before = self._chain(inputs)
             chain = before if before.fusible else Chain(inputs, inputs, None, fusible=True)
-            drawn = dropped_below(self._tf, inputs.shape, dropped, draw_seed(seed))
             chain = self._longer(chain, lambda values, drawn: masked(self._tf, values, drawn, dropped), drawn)
-            return self._keep(self._evaluated(chain), chain)
+            return self._keep(fused(self._tf, chain), chain)
 
         return dropout
 
@@ -113,12 +121,24 @@ class Chains:
     def _longer(chain: Chain, step: Callable[[Any, Any], Any], operands: Any) -> Chain:
         return chain._replace(steps=(*chain.steps, step), operands=(*chain.operands, operands))
 
-    def _evaluated(self, chain: Chain) -> Any:
-        elements = chain.source.shape.num_elements()
-        if elements is None or elements < FUSED_ELEMENTS:
-            shifted = chain.source if chain.bias is None else self._tf.nn.bias_add(chain.source, chain.bias)
-            return stepped(shifted, chain.steps, chain.operands)
-        return fused(self._tf, chain)
+
+def is_large(values: Any) -> bool:
+    """Whether XLA's programs are worth their start."""
+    elements = values.shape.num_elements()
+    return elements is not None and elements >= FUSED_ELEMENTS
+
+
+def channels_last(inputs: Any, data_format: str | None) -> bool:
+    """Whether these are images [batch, rows, columns, channels]."""
+    import keras
+
+    return len(inputs.shape) == 4 and (data_format or keras.config.image_data_format()) == "channels_last"
+
+
+def rectified(tf: Any, values: Any) -> Any:
+    """ReLU that keeps what is no number, which XLA's maximum loses, and the lowest one, which pooling makes of such."""
+    kept = (values > 0) | tf.math.is_nan(values) | (values == values.dtype.min)
+    return tf.where(kept, values, tf.zeros_like(values))
 
 
 def is_bias(x1: Any, x2: Any) -> bool:

@@ -1,7 +1,8 @@
 """Masks of dropout from a random byte an element, where TensorFlow draws 32 bits and makes a float of them.
 
 A byte more for each example settles the last eight bits of the rate: every element is dropped with a probability within
-1 in 65,536 of it, closer than by TensorFlow's own masks in bfloat16, whose uniform numbers are multiples of 1/128.
+1 in 65,536 of it, closer than by TensorFlow's own masks in bfloat16, whose uniform numbers are multiples of 1/128. Two
+elements of an example share that byte and are correlated by 1 in 50,000 at most.
 """
 
 from typing import Any
@@ -10,6 +11,14 @@ from whichdevice.backends.keras_functions import LEVELS
 
 BYTE = 256
 BYTES_A_WORD = 4
+MOST = 255 * BYTE  # levels dropped; above, the rest of the rate would need a byte of 256
+
+
+def is_drawn(tf: Any, inputs: Any, dropped: int | None) -> bool:
+    """Whether masks of these inputs are drawn here: numbers of known shape, a rate that is not nearly all."""
+    if dropped is None or dropped > MOST or not tf.is_tensor(inputs) or not inputs.dtype.is_floating:
+        return False
+    return bool(inputs.shape.rank) and inputs.shape.is_fully_defined()
 
 
 def dropped_below(tf: Any, shape: Any, dropped: int, seed: Any) -> tuple[Any, Any]:
@@ -28,7 +37,7 @@ def masked(tf: Any, values: Any, bytes_and_below: tuple[Any, Any], dropped: int)
     """The values that stay, scaled so that the mean does."""
     drawn, below = bytes_and_below
     scale = tf.cast(LEVELS / (LEVELS - dropped), values.dtype)
-    return values * (tf.cast(drawn >= below, values.dtype) * scale)
+    return tf.where(drawn >= below, values * scale, tf.zeros_like(values))
 
 
 def _random_bytes(tf: Any, count: int, seed: Any) -> Any:

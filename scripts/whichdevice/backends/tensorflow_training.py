@@ -68,7 +68,9 @@ class TensorFlowTraining(TrainingLoop):
         return sums / tf.cast(count, tf.float32)
 
     def _averaged_step(self, index: Any) -> Any:
-        return self._averaged(self._step, index)
+        # Around all replicas: their threads take turns, and each would put back what another one replaced.
+        with quick_kernels(self._tf) if self._quick_kernels else nullcontext():
+            return self._averaged(self._step, index)
 
     def _averaged(self, means: Any, index: Any) -> Any:
         """Run on every replica with its row of the index, int32 [replicas, share]; the mean of what they return."""
@@ -81,8 +83,7 @@ class TensorFlowTraining(TrainingLoop):
         inputs, target = self._workload.batch(self._train, self._own(index))
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
-            with quick_kernels(self._tf) if self._quick_kernels else nullcontext():
-                prediction = self._model(inputs, training=True)
+            prediction = self._model(inputs, training=True)
             loss = self._workload.loss(target, prediction)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
         optimizer.apply(tape.gradient(scaled, variables), variables)
