@@ -8,6 +8,13 @@ from typing import Any
 LEVELS = 1 << 16  # of 16 random bits
 
 
+def channels_last(inputs: Any, data_format: str | None) -> bool:
+    """Whether these are images [batch, rows, columns, channels]."""
+    import keras
+
+    return len(inputs.shape) == 4 and (data_format or keras.config.image_data_format()) == "channels_last"
+
+
 def whole_windows(
     inputs: Any, pool_size: Any, strides: Any, padding: str, data_format: str | None
 ) -> tuple[int, int] | None:
@@ -15,9 +22,7 @@ def whole_windows(
 
     None for every other pooling. Rows and columns that fill no window are cut off by `padding` "valid".
     """
-    import keras
-
-    if len(inputs.shape) != 4 or (data_format or keras.config.image_data_format()) != "channels_last":
+    if not channels_last(inputs, data_format):
         return None
     size = (pool_size, pool_size) if isinstance(pool_size, int) else tuple(pool_size)
     steps = size if strides is None else (strides, strides) if isinstance(strides, int) else tuple(strides)

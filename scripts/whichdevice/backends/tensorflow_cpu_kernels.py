@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from whichdevice.backends.keras_functions import dropped_levels
+from whichdevice.backends.keras_functions import channels_last, dropped_levels
 from whichdevice.backends.tensorflow_bias import product_bias_gradients, sum_of_positions
 from whichdevice.backends.tensorflow_dropout import dropped_below, is_drawn, masked
 from whichdevice.replacing import replaced
@@ -126,13 +126,6 @@ def is_large(values: Any) -> bool:
     """Whether XLA's programs are worth their start."""
     elements = values.shape.num_elements()
     return elements is not None and elements >= FUSED_ELEMENTS
-
-
-def channels_last(inputs: Any, data_format: str | None) -> bool:
-    """Whether these are images [batch, rows, columns, channels]."""
-    import keras
-
-    return len(inputs.shape) == 4 and (data_format or keras.config.image_data_format()) == "channels_last"
 
 
 def rectified(tf: Any, values: Any) -> Any:

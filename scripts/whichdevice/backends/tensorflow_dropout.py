@@ -14,9 +14,9 @@ BYTES_A_WORD = 4
 MOST = 255 * BYTE  # levels dropped; above, the rest of the rate would need a byte of 256
 
 
-def is_drawn(tf: Any, inputs: Any, dropped: int | None) -> bool:
+def is_drawn(tf: Any, inputs: Any, dropped: int) -> bool:
     """Whether masks of these inputs are drawn here: numbers of known shape, a rate that is not nearly all."""
-    if dropped is None or dropped > MOST or not tf.is_tensor(inputs) or not inputs.dtype.is_floating:
+    if dropped > MOST or not tf.is_tensor(inputs) or not inputs.dtype.is_floating:
         return False
     return bool(inputs.shape.rank) and inputs.shape.is_fully_defined()
 
