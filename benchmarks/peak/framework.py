@@ -23,6 +23,7 @@ from whichdevice.backends import backend_class  # noqa: E402
 from whichdevice.host.affinity import thread_environment, usable_cores  # noqa: E402
 from whichdevice.measuring.events import Emitter  # noqa: E402
 from whichdevice.measuring.operation_run import run_operation  # noqa: E402
+from whichdevice.measuring.steady_state import window_steps  # noqa: E402
 from whichdevice.records.request import Request  # noqa: E402
 from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
@@ -61,14 +62,39 @@ def timed_rate(run: Callable[[int], object], per_step: float, seconds: float) ->
     return per_step * steps / (time.perf_counter() - began)
 
 
-def reported_rate(backend: Any, request: Request, per_step: float) -> float:
-    """Rate by the code that makes a record: its operands, warm-up, windows and sums."""
-    stream = io.StringIO()
+class WithOther(Emitter):
+    """Takes the parts of a record; after each timed window `other` fills one as long, outside the clock."""
+
+    def __init__(self, other: Callable[[int], object]) -> None:
+        self._parts = io.StringIO()
+        super().__init__(self._parts)
+        self._other, self.windows = other, list[tuple[int, float]]()
+
+    def progress(self, phase: str, **told: Any) -> None:
+        if phase == "timing":
+            steps = window_steps(told["step_time"])
+            began = time.perf_counter()
+            self._other(steps)
+            self.windows.append((steps, time.perf_counter() - began))
+
+    def steady(self) -> dict[str, Any]:
+        """The record's steady state."""
+        parts = [json.loads(line) for line in self._parts.getvalue().splitlines()]
+        return next(part["value"] for part in parts if part.get("place") == "steady")
+
+
+def reported_and_by_hand(
+    backend: Any, request: Request, chain: Callable[[int], object], per_step: float
+) -> tuple[float, float]:
+    """Rate by the code that makes a record (operands, warm-up, windows and sums), and by hand between its windows."""
+    chain(1)
+    emit = WithOther(chain)
     workload = workload_class(request.module)(Options(request.batch_size, request.precision))
-    run_operation(backend, workload, request, 1e15, Emitter(stream))
-    parts = [json.loads(line) for line in stream.getvalue().splitlines()]
-    steady = next(part["value"] for part in parts if part.get("place") == "steady")
-    return per_step * steady["steps"] / steady["seconds"]
+    run_operation(backend, workload, request, 1e15, emit)
+    steady = emit.steady()
+    beside = emit.windows[-len(steady["windows"]) :]
+    by_hand = sum(steps for steps, _ in beside) / sum(seconds for _, seconds in beside)
+    return per_step * steady["steps"] / steady["seconds"], per_step * by_hand
 
 
 def by_hand(backend: str, size: int, precision: str) -> Callable[[int], object]:
@@ -148,8 +174,8 @@ def main() -> None:
         for measured, limit in in_turns(rounds, partial(timed_rate, loops[best].run, flops, seconds), peak):
             tell("peak", kind=kind, size=best, measured=measured, limit=limit)
     chain, request = by_hand(name, best, precision), request_for(name, precision, "matmul", best, seconds)
-    reported, hand = partial(reported_rate, backend, request, flops), partial(timed_rate, chain, flops, seconds)
-    for measured, limit in in_turns(rounds, reported, hand):
+    for _ in range(rounds):
+        measured, limit = reported_and_by_hand(backend, request, chain, flops)
         tell("hand", size=best, measured=measured, limit=limit)
     if precision == "float32":
         stream = workload_class("memory_stream")(Options(settings["mebibytes"], precision))

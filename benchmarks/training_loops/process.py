@@ -1,20 +1,25 @@
-"""One way of training in a process of its own: `python -m benchmarks.training_loops.process WAY BATCH STEPS`."""
+"""One way of training in a process of its own: `python -m benchmarks.training_loops.process WAY BATCH STEPS`.
+
+It says so when it is warm; then every line that it is sent makes it train so many steps and answer a step's seconds.
+"""
 
 import importlib
-import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.training_loops.fit import fit_on_arrays, images, tuned_fit
 
 ROOT = Path(__file__).parents[2]
 WARM_UP_STEPS = 4
 PLAIN = "plain kernels"
+ANSWER = "a step takes "
 
 
 def request_of(way: str, batch: int) -> dict[str, Any]:
@@ -32,8 +37,8 @@ def leave_keras_its_kernels(backend: str) -> None:
     training.quick_kernels = lambda *_: nullcontext()
 
 
-def one_process(way: str, batch: int, steps: int) -> float:
-    """Seconds a step of one way of training, in this process."""
+def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
+    """One way of training in this process, warm; a call trains so many steps and returns the seconds of one."""
     from whichdevice.backends import backend_class
     from whichdevice.records.request import Request
     from whichdevice.workloads import workload_class
@@ -61,11 +66,52 @@ def one_process(way: str, batch: int, steps: int) -> float:
         train = {"fit": fit_on_arrays, "tuned fit": tuned_fit}[kind](workload, batch, steps)
     train(1)
     train(WARM_UP_STEPS if kind == "epoch" else steps)  # `fit` traces its execution of all steps here
-    return train(steps) / steps
+    return lambda: train(steps) / steps
 
 
-def in_process(way: str, batch: int, steps: int) -> float:
-    """The same in a process of its own, with the environment that a run of this project has."""
+class Trainer:
+    """The same in a process of its own, with the environment that a run of this project has; it waits to be asked."""
+
+    def __init__(self, way: str, batch: int, steps: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.training_loops.process", way, str(batch), str(steps)]
+        self._way = way
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 closed by __exit__
+        self._process = subprocess.Popen(
+            command,
+            env={**os.environ, **environment_of(way, batch)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+    def step_time(self) -> float:
+        """Train; returns seconds a step."""
+        assert self._process.stdin
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> float:
+        assert self._process.stdout
+        for line in self._process.stdout:  # libraries may print as well
+            if line.startswith(ANSWER):
+                return float(line.removeprefix(ANSWER))
+        self._errors.seek(0)
+        raise SystemExit(f"{self._way}: {self._errors.read()[-2000:]}")
+
+
+def environment_of(way: str, batch: int) -> dict[str, str]:
+    """The variables of a way: a run's own, for this project's loop with its settings."""
     from whichdevice.backends import backend_class
     from whichdevice.host.affinity import thread_environment, usable_cores
     from whichdevice.records.request import Request
@@ -75,17 +121,16 @@ def in_process(way: str, batch: int, steps: int) -> float:
     ours = {name: value for name, value in ours.items() if f"without {name}" not in way}
     plain = {"KERAS_BACKEND": request.backend, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     path = {"PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in (".", "scripts", "tests"))}
-    command = [sys.executable, "-m", "benchmarks.training_loops.process", way, str(batch), str(steps)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, **thread_environment(threads), **plain, **ours, **path},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise SystemExit(f"{way}: {done.stderr[-2000:]}")
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    return {**thread_environment(threads), **plain, **ours, **path}
+
+
+def main() -> None:
+    """Warm up, then train whenever a line comes."""
+    train = warmed(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    print(f"{ANSWER}0", flush=True)
+    for _ in sys.stdin:
+        print(f"{ANSWER}{train()}", flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(one_process(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+    main()
