@@ -55,6 +55,27 @@ def test_a_version_1_quota(tmp_path: Path, mount: str, quota: str, cores: int) -
     assert affinity.usable_cores(tmp_path) == cores
 
 
+@pytest.mark.parametrize(
+    ("groups", "stat"),
+    [
+        ("0::/job", "usage_usec 9000000\nnr_throttled 7\nthrottled_usec 2500000"),
+        ("3:cpu,cpuacct:/job", "nr_periods 90\nnr_throttled 7\nthrottled_time 2500000000"),
+    ],
+)
+def test_what_a_quota_held_up_is_read_in_seconds(tmp_path: Path, groups: str, stat: str) -> None:
+    put(tmp_path / "proc/self/cgroup", groups)
+    put(tmp_path / "sys/fs/cgroup" / ("cpu/job" if "cpu" in groups else "job") / "cpu.stat", stat)
+    assert affinity.throttled_seconds(tmp_path) == 2.5
+
+
+@pytest.mark.parametrize("stat", ["usage_usec 9000000", "throttled_usec ?", "\n"])
+def test_where_nothing_counts_it_a_quota_held_nothing_up(tmp_path: Path, stat: str) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/")
+    assert affinity.throttled_seconds(tmp_path) == 0.0
+    put(tmp_path / "sys/fs/cgroup/cpu.stat", stat)
+    assert affinity.throttled_seconds(tmp_path) == 0.0
+
+
 def test_every_library_gets_the_same_number_of_threads() -> None:
     environment = affinity.thread_environment(3)
     assert set(environment.values()) == {"3"}

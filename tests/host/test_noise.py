@@ -10,8 +10,15 @@ from whichdevice.host.processor_time import ProcessorTime
 from whichdevice.records.conditions import Clocks, Noise
 
 
-def at(wall: float, busy: float = 0.0, own: float = 0.0, steal: float | None = 0.0, cores: int = 4) -> ProcessorTime:
-    return ProcessorTime(wall=wall, total=wall * cores, busy=busy, own=own, steal=steal)
+def at(
+    wall: float,
+    busy: float = 0.0,
+    own: float = 0.0,
+    steal: float | None = 0.0,
+    cores: int = 4,
+    throttled: float = 0.0,
+) -> ProcessorTime:
+    return ProcessorTime(wall, wall * cores, busy, own, steal, throttled)
 
 
 class NoClocks:
@@ -95,6 +102,13 @@ def test_after_the_run_it_looks_until_the_speed_is_back() -> None:
 def test_stolen_time_is_a_reason() -> None:
     noise = watched(bursts(1.0), bursts(1.0), at(10.0, steal=2.0))
     assert noise.reasons == ["the hypervisor took 5.0% of processor time of the run (bound 2%)"]
+
+
+def test_time_that_a_quota_held_up_is_a_reason() -> None:
+    assert watched(bursts(1.0), bursts(1.0), at(10.0, throttled=0.4)).reasons == []
+    noise = watched(bursts(1.0), bursts(1.0), at(10.0, throttled=2.0))
+    assert noise.reasons == ["its limit of processor time held it up for 5.0% of its time of the run (bound 2%)"]
+    assert noise.throttled == pytest.approx(0.05)
 
 
 def test_company_is_a_reason_and_ones_own_work_is_not() -> None:

@@ -71,6 +71,16 @@ def test_the_peak_is_the_best_product_and_the_device_has_the_best_of_its_backend
     assert limits["ridge"].tolist() == pytest.approx([10.0, 10.0])
 
 
+def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path: Path) -> None:
+    stream = Workload(batch_size=[64], backend=["tensorflow", "jax"], precision=["float32", "bfloat16"])
+    found = tables_of(study_of(workloads={"memory_stream": stream}), tmp_path)["limits"]
+    assert sorted(zip(found["backend"], found["product"], strict=True)) == [
+        (backend, product) for backend in ("jax", "tensorflow") for product in ("bfloat16", "float32")
+    ]
+    assert found["bandwidth_n"].tolist() == [2] * 4
+    assert found["device_bandwidth_gbs"].tolist() == pytest.approx([GBS] * 4)
+
+
 def test_utilisation_stands_beside_throughput_and_never_above_its_roof(tables) -> None:
     summary, roofline = tables["summary"].set_index("workload"), tables["roofline"]
     assert summary["mfu"]["mnist_cnn"] == pytest.approx(0.05 / 0.2)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from whichdevice.host.cgroup import ROOT, limits, number
 
+THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
+
 
 def usable_cores(root: Path = ROOT) -> int:
     """Logical processors of this process: its CPU affinity, cut to the CPU quota of its control groups.
@@ -25,6 +27,16 @@ def cpu_quota(root: Path = ROOT) -> float | None:
         if quota.isdigit() and length:  # "max" and -1 mean no quota
             quotas.append(int(quota) / length)
     return min(quotas, default=None)
+
+
+def throttled_seconds(root: Path = ROOT) -> float:
+    """Seconds, of all processors together, that quotas have held up this process's control groups so far."""
+    seconds = 0.0
+    for _, text in limits("cpu", "cpu.stat", "cpu.stat", root):
+        for name, _, count in (line.partition(" ") for line in text.splitlines()):
+            if name in THROTTLED_UNITS and count.isdigit():
+                seconds += int(count) * THROTTLED_UNITS[name]
+    return seconds
 
 
 def _affinity() -> int:

@@ -7,7 +7,7 @@ ROOT = Path("/")
 
 
 def limits(controller: str, v2_file: str, v1_file: str, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """Each file that states a limit of this process, as (path, text).
+    """Each file that states a limit of this process, or what came of it, as (path, text).
 
     A limit of any enclosing group holds too, so all parents are read. In a container the path in
     /proc/self/cgroup may not exist below the mount; its root then is the container's own group.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from whichdevice.host.affinity import usable_cores
 from whichdevice.host.calibration import Calibration, calibrate
 from whichdevice.host.clocks import ClockWatch
-from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
+from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share, throttled_share
 from whichdevice.records.conditions import Clocks, Noise
 
 SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
-STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run
+STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run; held up by a quota alike
 STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
 OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
 OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
@@ -94,6 +94,8 @@ class NoiseWatch:
             others_timed=others_share(*timed, self._cores) if timed else None,
             steal=steal_share(before, after),
             steal_timed=steal_share(*timed) if timed else None,
+            throttled=throttled_share(before, after, self._cores),
+            throttled_timed=throttled_share(*timed, self._cores) if timed else None,
             clocks=clocks,
             severity=max(finding.value / finding.bound for finding in findings),
             disturbed=bool(reasons),
@@ -107,8 +109,10 @@ class NoiseWatch:
             bound = min(bound, OTHERS_BOUND_CORES / self._cores)
         company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2g}})"
         stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
+        held_up = f"its limit of processor time held it up for {{value:.1%}} of its time {span} (bound {{bound:.0%}})"
         return [
             Finding(others, bound, company),
+            Finding(throttled_share(start, end, self._cores), steal_bound, held_up),
             *([] if steal is None else [Finding(steal, steal_bound, stolen)]),
         ]
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import psutil
 
+from whichdevice.host.affinity import throttled_seconds
+
 
 @dataclass(frozen=True)
 class ProcessorTime:
@@ -18,6 +20,7 @@ class ProcessorTime:
     busy: float
     own: float
     steal: float | None  # None where the system does not say (macOS)
+    throttled: float = 0.0  # by a quota: a container's limit of processor time
 
 
 def processor_time() -> ProcessorTime:
@@ -26,7 +29,8 @@ def processor_time() -> ProcessorTime:
     busy = sum(getattr(each, name, 0.0) for each in processors for name in ("user", "nice", "system", "irq", "softirq"))
     steal = sum(each.steal for each in processors) if hasattr(processors[0], "steal") else None
     total = busy + sum(each.idle + getattr(each, "iowait", 0.0) for each in processors) + (steal or 0.0)
-    return ProcessorTime(time.monotonic(), total, busy, sum(os.times()[:4]) + _running_children(), steal)
+    own = sum(os.times()[:4]) + _running_children()
+    return ProcessorTime(time.monotonic(), total, busy, own, steal, throttled_seconds())
 
 
 def _own_processors() -> list[Any]:
@@ -51,6 +55,12 @@ def steal_share(before: ProcessorTime, after: ProcessorTime) -> float | None:
     if before.steal is None or after.steal is None or after.total <= before.total:
         return None
     return (after.steal - before.steal) / (after.total - before.total)
+
+
+def throttled_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:
+    """Share of the time of our `cores` between two snapshots in which a quota held this process's groups up."""
+    wall = after.wall - before.wall
+    return (after.throttled - before.throttled) / (wall * cores) if wall > 0 else 0.0
 
 
 def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:

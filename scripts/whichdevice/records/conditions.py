@@ -56,6 +56,8 @@ class Noise(Part):
     load_after: float | None = None
     others_timed: float | None = None  # over the timed windows alone
     steal_timed: float | None = None
+    throttled: float | None = None  # share of our processors' time in which a container's limit held the run up
+    throttled_timed: float | None = None
     clocks: Clocks | None = None
     severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
     not_repeated: str | None = None  # why a disturbed run was not repeated

@@ -56,7 +56,7 @@ def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) ->
 
 def _values(rows: list[Mapping[str, Any]], name: str, kind: Kind) -> list[Any]:
     found = [row.get(name) for row in rows]
-    if kind != "text" or "".join([value for value in found if isinstance(value, str)]).isprintable():
+    if kind != "text" or all(one_line(value) is value for value in set(found)):  # few differ among many rows
         return found
     return [one_line(value) for value in found]
 

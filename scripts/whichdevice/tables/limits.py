@@ -23,19 +23,19 @@ COLUMNS: dict[str, Column] = {
     "device_name": Column("text", "name of the device"),
     "replicas": Column("int", "chips or cores used; peaks are theirs together"),
     "backend": Column("text", "Keras backend"),
-    "product": Column("text", "number format of the factors, as really used"),
+    "product": Column("text", "number format of the factors, as really used; of the stream's arrays"),
     "peak_tflops": Column("float", "TFLOP/s of this backend's best matrix product, geometric mean over processes"),
     "peak_tflops_low": Column("float", "lower end of its 95 % interval"),
     "peak_tflops_high": Column("float", "upper end of its 95 % interval"),
     "peak_size": Column("int", "N of that product"),
     "peak_n": Column("int", "its processes"),
-    "bandwidth_gbs": Column("float", "GB/s of this backend's best memory stream, geometric mean over processes"),
+    "bandwidth_gbs": Column("float", "GB/s of this backend's best memory stream in it, geometric mean over processes"),
     "bandwidth_gbs_low": Column("float", "lower end of its 95 % interval"),
     "bandwidth_gbs_high": Column("float", "upper end of its 95 % interval"),
     "bandwidth_size": Column("int", "MiB of each of its arrays"),
     "bandwidth_n": Column("int", "its processes"),
     "device_peak_tflops": Column("float", "the highest peak_tflops of this device in this format, over backends"),
-    "device_bandwidth_gbs": Column("float", "the highest bandwidth_gbs of this device, over backends"),
+    "device_bandwidth_gbs": Column("float", "the highest bandwidth_gbs of this device, over backends and formats"),
     "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
     "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
     "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used"),
@@ -49,10 +49,11 @@ COLUMNS: dict[str, Column] = {
 
 
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
-    """A row for each device, backend and format of products with a measured product or, in float32, a stream."""
+    """A row for each device, backend and number format with a measured product or stream."""
     cells = without_rehearsals(summary[summary["n_ok"].fillna(0) > 0])
     cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
     products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
+    streams = streams.assign(product=_stored_format(streams))
     host = runs.groupby("device")[["threads", "last_level_cache"]].first()
     rows = [*_rows(products, streams, host)]
     return table([row | _by_sheet(row, host, study, sheet) for row in rows], COLUMNS)
@@ -63,19 +64,26 @@ def product_format(cells: pd.DataFrame) -> pd.Series:
     return cells["type_product"].fillna(cells["precision"].str.removeprefix("mixed_"))
 
 
+def _stored_format(streams: pd.DataFrame) -> pd.Series:
+    """Format of a stream's arrays: TF32 is one of products, its operands are float32."""
+    asked = streams["precision"].str.removeprefix("mixed_").replace("tf32", "float32")
+    return streams["type_storage"].fillna(asked)
+
+
 def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
     """Bytes that a step moves by the analytic estimate, over its time."""
     return cells["bytes_per_step"] / cells["step_time"]
 
 
 def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    both = pd.concat([products, streams.assign(product="float32")])
+    both = pd.concat([products, streams])
     for key, _ in both.groupby(["device", "backend", "product"], sort=False):
         device, backend, product = (str(part) for part in key)
         own = products[(products["device"] == device) & (products["product"] == product)]
         moved = streams[streams["device"] == device]
         row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
-        for best in (_best(own[own["backend"] == backend], "tflops"), _best(moved[moved["backend"] == backend], "gbs")):
+        streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
+        for best in (_best(own[own["backend"] == backend], "tflops"), _best(streamed, "gbs")):
             if best is not None:
                 row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
         row |= {"device_peak_tflops": own["tflops"].max(), "device_bandwidth_gbs": moved["gbs"].max()}
