@@ -166,7 +166,8 @@ def main() -> None:
     best = max(rates, key=lambda size: rates[size])
     flops = workloads[best].flops_per_step
     tell("best", size=best, rates=rates)
-    for kind in {"float32": ["float32"], "bfloat16": ["bfloat16", "amx_bfloat16"]}[precision]:
+    widened = backend.types().emulated  # then the products are float32's, whatever the operands
+    for kind in ["float32"] if precision == "float32" or widened else ["bfloat16", "amx_bfloat16"]:
         peak = partial(c_rate, loop, kind, seconds)
         if peak() is None:
             tell("none", kind=kind)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,14 +45,14 @@ def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     from whichdevice.workloads.base import Options
 
     request = Request(**request_of(way, batch))
+    by_keras = {"fit": fit_on_arrays, "tuned fit": tuned_fit, "epoch": None}[way.split(",")[0]]
     backend = backend_class(request.backend)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
     if PLAIN in way:
         leave_keras_its_kernels(request.backend)
     backend.start()
     backend.initialise()
     workload: Any = workload_class("mnist_cnn")(Options(batch, request.precision, 1.0, None))
-    kind = way.split(",")[0]
-    if kind == "epoch":
+    if by_keras is None:
         with backend.scope():
             model = workload.model()
         loop = backend.training_loop(workload, model, *workload.splits(images(batch, steps)))
@@ -63,9 +63,9 @@ def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
             loop.run(batches)
             return time.perf_counter() - began
     else:
-        train = {"fit": fit_on_arrays, "tuned fit": tuned_fit}[kind](workload, batch, steps)
+        train = by_keras(workload, batch, steps)
     train(1)
-    train(WARM_UP_STEPS if kind == "epoch" else steps)  # `fit` traces its execution of all steps here
+    train(steps if by_keras else WARM_UP_STEPS)  # `fit` traces its execution of all steps here
     return lambda: train(steps) / steps
 
 
@@ -84,7 +84,11 @@ class Trainer:
             stderr=self._errors,
             text=True,
         )
-        self._answer()
+        try:
+            self._answer()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -97,8 +101,9 @@ class Trainer:
     def step_time(self) -> float:
         """Train; returns seconds a step."""
         assert self._process.stdin
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended, of which there is no answer
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> float:
@@ -107,7 +112,7 @@ class Trainer:
             if line.startswith(ANSWER):
                 return float(line.removeprefix(ANSWER))
         self._errors.seek(0)
-        raise SystemExit(f"{self._way}: {self._errors.read()[-2000:]}")
+        raise SystemExit(f"{self._way}: ended with status {self._process.wait()}: {self._errors.read()[-2000:]}")
 
 
 def environment_of(way: str, batch: int) -> dict[str, str]:

@@ -16,7 +16,7 @@ def at(
     own: float = 0.0,
     steal: float | None = 0.0,
     cores: int = 4,
-    throttled: float = 0.0,
+    throttled: float | None = 0.0,
 ) -> ProcessorTime:
     return ProcessorTime(wall, wall * cores, busy, own, steal, throttled)
 
@@ -107,8 +107,13 @@ def test_stolen_time_is_a_reason() -> None:
 def test_time_that_a_quota_held_up_is_a_reason() -> None:
     assert watched(bursts(1.0), bursts(1.0), at(10.0, throttled=0.4)).reasons == []
     noise = watched(bursts(1.0), bursts(1.0), at(10.0, throttled=2.0))
-    assert noise.reasons == ["its limit of processor time held it up for 5.0% of its time of the run (bound 2%)"]
+    assert noise.reasons == ["a limit of processor time held its processes up for 5.0% of the run (bound 2%)"]
     assert noise.throttled == pytest.approx(0.05)
+
+
+def test_where_no_limit_is_counted_none_is_recorded() -> None:
+    noise = watched(bursts(1.0), bursts(1.0), at(10.0, throttled=None))
+    assert (noise.throttled, noise.disturbed) == (None, False)
 
 
 def test_company_is_a_reason_and_ones_own_work_is_not() -> None:

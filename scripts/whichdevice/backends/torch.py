@@ -60,6 +60,7 @@ class Torch(Backend):
         super().__init__(request, threads)
         self._team: Team | None = None
         self._steps = "not run yet"
+        self._operates = False  # until a loop is built
 
     def start(self) -> None:
         """Import PyTorch and Keras; set precision and seed."""
@@ -100,6 +101,7 @@ class Torch(Backend):
 
         from whichdevice.backends.torch_operation import TorchOperation
 
+        self._operates = True
         dtype = keras.config.dtype_policy().compute_dtype
         device = "cuda" if self.request.kind == "gpu" else "cpu"
         if self._team is None:
@@ -152,7 +154,8 @@ class Torch(Backend):
         tf32 = policy.compute_dtype == "float32" and self._torch.get_float32_matmul_precision() != "highest"
         unavailable = emulated(self.request.kind, product_format(self.request.precision))
         product = "tf32" if tf32 else policy.compute_dtype
-        return Types(storage=policy.variable_dtype, product=product, sum="float32", emulated=unavailable)
+        storage = policy.compute_dtype if self._operates else policy.variable_dtype
+        return Types(storage=storage, product=product, sum="float32", emulated=unavailable)
 
     def device(self) -> tuple[str | None, int]:
         """GPUs by CUDA's name; a CPU has the host's."""

@@ -16,9 +16,10 @@ from whichdevice.figures.tiles import grid_of
 TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (
     "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory stream of "
-    "the device, over all backends; dashed ones are a sheet's. Points are each workload's fastest cell in each number "
-    "format (of the matrix product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; "
-    "the bytes are an estimate, mostly too low: real points lie at the same height and mostly further left."
+    "the device, over all backends, streams over all number formats; dashed ones are a sheet's. Points are each "
+    "workload's fastest cell in each number format (of the matrix product that is the roof itself), bars 95 % "
+    "t-intervals. Operations and bytes are analytic; the bytes are an estimate, mostly too low: real points lie at the "
+    "same height and mostly further left."
 )
 CATEGORY = "Limits"
 MOST_PANELS = 4

@@ -29,14 +29,19 @@ def cpu_quota(root: Path = ROOT) -> float | None:
     return min(quotas, default=None)
 
 
-def throttled_seconds(root: Path = ROOT) -> float:
-    """Seconds, of all processors together, that quotas have held up this process's control groups so far."""
-    seconds = 0.0
-    for _, text in limits("cpu", "cpu.stat", "cpu.stat", root):
-        for name, _, count in (line.partition(" ") for line in text.splitlines()):
-            if name in THROTTLED_UNITS and count.isdigit():
-                seconds += int(count) * THROTTLED_UNITS[name]
-    return seconds
+def throttled_seconds(root: Path = ROOT) -> float | None:
+    """Seconds, of all processors together, that quotas have held up this process's control groups so far.
+
+    None where nothing counts them, or where the quota is below one processor: it holds every run up, and always alike.
+    """
+    counts = [
+        int(count) * THROTTLED_UNITS[name]
+        for _, text in limits("cpu", "cpu.stat", "cpu.stat", root)
+        for name, _, count in (line.partition(" ") for line in text.splitlines())
+        if name in THROTTLED_UNITS and count.isdigit()
+    ]
+    quota = cpu_quota(root)
+    return sum(counts) if counts and (quota is None or quota >= 1) else None
 
 
 def _affinity() -> int:

@@ -26,6 +26,7 @@ def number(path: Path) -> int | None:
 
 
 def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
+    seen: set[Path] = set()
     for line in (_read(root / "proc/self/cgroup") or "").splitlines():
         _, controllers, group = line.split(":", 2)
         if not controllers:
@@ -37,7 +38,9 @@ def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
         for mount in (root / "sys/fs/cgroup" / name for name in dict.fromkeys(mounts)):
             inner = mount / group.lstrip("/")
             for folder in (inner, *inner.parents):
-                yield folder, version
+                if (place := folder.resolve()) not in seen:  # a mount of several controllers has links to it
+                    seen.add(place)
+                    yield folder, version
                 if folder == mount:
                     break
 

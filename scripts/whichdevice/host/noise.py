@@ -104,16 +104,17 @@ class NoiseWatch:
 
     def _findings(self, start: ProcessorTime, end: ProcessorTime, steal_bound: float, span: str) -> list[Finding]:
         steal, others = steal_share(start, end), others_share(start, end, self._cores)
+        throttled = throttled_share(start, end, self._cores)
         bound = OTHERS_BOUND
         if self._kind == "cpu":
             bound = min(bound, OTHERS_BOUND_CORES / self._cores)
         company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2g}})"
         stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
-        held_up = f"its limit of processor time held it up for {{value:.1%}} of its time {span} (bound {{bound:.0%}})"
+        held_up = f"a limit of processor time held its processes up for {{value:.1%}} {span} (bound {{bound:.0%}})"
         return [
             Finding(others, bound, company),
-            Finding(throttled_share(start, end, self._cores), steal_bound, held_up),
             *([] if steal is None else [Finding(steal, steal_bound, stolen)]),
+            *([] if throttled is None else [Finding(throttled, steal_bound, held_up)]),
         ]
 
 

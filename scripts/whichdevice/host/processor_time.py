@@ -20,7 +20,7 @@ class ProcessorTime:
     busy: float
     own: float
     steal: float | None  # None where the system does not say (macOS)
-    throttled: float = 0.0  # by a quota: a container's limit of processor time
+    throttled: float | None = None  # by a quota: a container's limit of processor time; None where none is counted
 
 
 def processor_time() -> ProcessorTime:
@@ -57,10 +57,11 @@ def steal_share(before: ProcessorTime, after: ProcessorTime) -> float | None:
     return (after.steal - before.steal) / (after.total - before.total)
 
 
-def throttled_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:
+def throttled_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float | None:
     """Share of the time of our `cores` between two snapshots in which a quota held this process's groups up."""
-    wall = after.wall - before.wall
-    return (after.throttled - before.throttled) / (wall * cores) if wall > 0 else 0.0
+    if before.throttled is None or after.throttled is None or after.wall <= before.wall:
+        return None
+    return (after.throttled - before.throttled) / ((after.wall - before.wall) * cores)
 
 
 def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:

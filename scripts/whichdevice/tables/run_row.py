@@ -164,6 +164,7 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "load_before": noise.load_before,
         "others": noise.others if noise.others_timed is None else noise.others_timed,
         "steal": noise.steal,
+        "throttled": noise.throttled,
     }
 
 

@@ -83,6 +83,7 @@ COLUMNS: dict[str, Column] = {
     "load_before": Column("float", "one-minute load average before the run"),
     "others": Column("float", "share of the usable cores that other processes kept busy in the timed windows"),
     "steal": Column("float", "share of processor time stolen by the hypervisor"),
+    "throttled": Column("float", "share of the usable cores' time that a container's limit held its processes up"),
     "dataset": Column("text", "dataset"),
     "source": Column("text", "where the data came from: files, tfds, standin, or a model file: own or generated"),
     "device_name": Column("text", "name of the device"),
