@@ -159,16 +159,17 @@ def operation(backend, compiled) -> dict:
     loop.run(1)
     loop.run(40)
     before = len(compiled)
-    loop.run(35)  # from the initial state again
+    loop.run(35)
     late = len(compiled) - before
-    results = np.asarray(loop._states).reshape(-1, 32, 32)
+    states = loop.states_after(35)  # from the initial state again
+    results = np.asarray(states).reshape(-1, 32, 32)
     expected = state @ np.linalg.matrix_power(operands["b"].astype(np.float64), 35)
     return {
         "shape": results.shape,
         "difference": float(np.abs(results - expected).max()),
         "late": late,
         "types": backend.types().model_dump(),
-        "places": len(loop._states.sharding.device_set),
+        "places": len(states.sharding.device_set),
     }
 
 

@@ -35,20 +35,27 @@ class JaxOperation:
         self._start = jax.jit(start, out_shardings=split)
         self._bounded = workload.bounded
         self._states: Any = None
-        self.programs = StepPrograms(jax, everywhere, loops=True)
+        self.programs = StepPrograms(jax, everywhere, loops=True, in_place=workload.bounded)
         first = (slice(None, None, state.shape[0]), *[0] * (state.ndim - 1))  # one number of each replica
         self._corner = jax.jit(lambda states: states[first], out_shardings=whole)
 
     def run(self, steps: int) -> None:
-        """Run and wait: reading one number of each replica's result needs all of it.
-
-        Each call starts from the initial state, as rounding to 16 bits lets a chain grow over hundreds of thousands of
-        steps; a bounded one goes on where it was, as a copy of its state may cost as much as a step.
-        """
-        anew = self._states is None or not self._bounded
-        states = self._start(self._initial) if anew else self._states
-        for done in range(0, steps, LOOP_STEPS):
-            states = self.programs.run(states, self._operands, min(LOOP_STEPS, steps - done))
-        self._states = states
+        """Run and wait: reading one number of each replica's result needs all of it."""
+        states = self.states_after(steps)
         if not np.isfinite(np.asarray(self._corner(states), np.float32)).all():
             raise FloatingPointError("the chain of products is no longer finite")
+
+    def states_after(self, steps: int) -> Any:
+        """The state of every replica after so many steps, one after the other; returns before the device is done.
+
+        Each call starts from the initial state, as rounding to 16 bits lets a chain grow over hundreds of thousands of
+        steps; a bounded one works in place and goes on where it was.
+        """
+        if self._states is None:
+            self._states = self._start(self._initial)
+        states = self._states
+        for done in range(0, steps, LOOP_STEPS):
+            states = self.programs.run(states, self._operands, min(LOOP_STEPS, steps - done))
+        if self._bounded:
+            self._states = states
+        return states

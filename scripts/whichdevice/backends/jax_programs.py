@@ -11,17 +11,21 @@ Step = Callable[[Any, Any], Any]
 
 
 class StepPrograms:
-    """Repeats `step(carry, constants) → carry`; the carry's memory is given away and used again.
+    """Repeats `step(carry, constants) → carry`; where it works `in_place`, the carry's memory is used again.
+
+    A product cannot be written over its own factor: in place, XLA would copy it there after each step. Two such steps a
+    turn of the loop leave none to copy.
 
     Both programs are of fixed length, as a GPU waits for its host at each turn of a loop of unknown length. Both are
     compiled at the first call, so that nothing compiles within a timed window or a learning epoch.
     """
 
-    def __init__(self, jax: Any, step: Step, loops: bool) -> None:
+    def __init__(self, jax: Any, step: Step, loops: bool, in_place: bool = True) -> None:
         def loop(carry: Any, constants: Any) -> Any:
-            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, held: step(held, constants), carry)
+            turn = 1 if in_place else 2
+            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, held: step(held, constants), carry, unroll=turn)
 
-        self._jax, self._loops = jax, loops
+        self._jax, self._loops, self._donated = jax, loops, (0,) if in_place else ()
         self._functions = {1: step, LOOP_STEPS: loop}
         self._compiled: dict[int, Any] = {}
         self.written = ""  # HLO of one step before the compiler
@@ -42,7 +46,7 @@ class StepPrograms:
         if length in self._compiled:
             return
         kept = self._jax.tree.map(lambda leaf: leaf.sharding, carry)
-        function = self._jax.jit(self._functions[length], donate_argnums=0, out_shardings=kept)
+        function = self._jax.jit(self._functions[length], donate_argnums=self._donated, out_shardings=kept)
         lowered = function.lower(carry, constants)
         self._compiled[length] = lowered.compile()
         _check_host_memory(self._compiled[length], self._jax.tree.leaves(carry)[0].devices())
