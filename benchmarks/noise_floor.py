@@ -6,7 +6,9 @@ Each block measures, as the workflow does and in random order, one cell twice, o
 load on one core: four processes of 7 seconds or so. Families of comparisons are then resampled from the blocks: a
 comparison takes `--repeats` blocks without replacement, each pair the same cell twice in a random order, so that by
 construction nothing differs. Comparisons share blocks: the rates are those of this sitting, not of 2,000 sittings.
-With --folder the records are kept there, and measured ones are not measured again.
+With --patience each process waits until the hypervisor takes at most 2 % of our processors (a shared host), so that
+the rates are those of a host that was quiet before each. With --folder the records are kept there, and measured ones
+are not measured again.
 """
 
 import argparse
@@ -14,8 +16,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,9 @@ import pandas as pd
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from benchmarks.quiet_host import QuietHost, load_on  # noqa: E402
 
 from whichdevice.config.load import load_study, resolved, write_study  # noqa: E402
 from whichdevice.config.model import Study  # noqa: E402
@@ -37,7 +41,6 @@ from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
 from whichdevice.tables.decision import FASTER, SLOWER, decided, paired  # noqa: E402
 
 LOADED = "beside_load"
-LOAD = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 FAMILIES, PLANTINGS = 2000, 20
 
 
@@ -52,6 +55,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--fraction", type=float, default=0.1, help="share of the training data")
     parser.add_argument("--slowdown", type=float, default=0.10)
+    parser.add_argument("--patience", type=float, default=0.0, help="minutes in all to wait for a quiet host")
     parser.add_argument("--folder", type=Path, help="where the records stay; default: nowhere")
     options = parser.parse_args()
     if options.blocks < options.repeats:
@@ -60,7 +64,10 @@ def main() -> None:
         folder = (options.folder or Path(scratch)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
-        records = measured(study_of(options))
+        host = QuietHost(60 * options.patience)
+        records = measured(study_of(options), host)
+    if options.patience:
+        print(host)
     report(records, options)
 
 
@@ -85,7 +92,7 @@ def study_of(options: argparse.Namespace) -> Study:
     )  # fmt: skip
 
 
-def measured(study: Study) -> list[Record]:
+def measured(study: Study, host: QuietHost) -> list[Record]:
     """The records of all runs, measured where they are missing, one process after the other."""
     config = Path(study.root) / "config.yaml"
     write_study(study, config)
@@ -94,7 +101,8 @@ def measured(study: Study) -> list[Record]:
         prepare_dataset(name, "standin", None, 1, dataset_folder(study, name))
     for run in measuring_order(study, study_runs(study)):
         if not Path(run.record(study)).is_file():
-            with load_on(0) if run.cell.workload == LOADED else nullcontext():
+            host.wait()
+            with load_on(min(os.sched_getaffinity(0))) if run.cell.workload == LOADED else nullcontext():
                 _measure(config, Path(run.record(study)))
     return [read_record(Path(run.record(study))) for run in study_runs(study)]
 
@@ -103,18 +111,6 @@ def _measure(config: Path, record: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts/measure.py"), str(config), str(record)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     subprocess.run(command, check=True, env=environment, stderr=sys.stderr)
-
-
-@contextmanager
-def load_on(core: int) -> Iterator[None]:
-    """Somebody else's endless loop on one of our cores."""
-    cores = sorted(os.sched_getaffinity(0))
-    process = subprocess.Popen([sys.executable, "-c", LOAD, str(cores[core])])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 def report(records: Sequence[Record], options: argparse.Namespace) -> None:

@@ -11,8 +11,8 @@ from whichdevice.__main__ import main
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import study_runs
 from whichdevice.tables import runs
+from whichdevice.tables.collect import collect
 from whichdevice.tables.columns import read_table, table, write_table
-from whichdevice.tables.write import collect
 
 
 @pytest.fixture

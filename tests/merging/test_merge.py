@@ -202,7 +202,7 @@ def test_a_wrong_entry_is_one_line(working_folder, other, entry, line):
 
 
 def test_a_record_of_a_newer_schema_is_refused_by_name_and_the_others_count(working_folder, other):
-    from whichdevice.tables.write import collect
+    from whichdevice.tables.collect import collect
 
     first = sorted((other / "runs").rglob("record.json"))[0]
     newer = json.loads(first.read_text()) | {"schema_version": 99, "shiny": True}

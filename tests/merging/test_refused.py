@@ -14,9 +14,9 @@ from whichdevice.merging.published import published_study
 from whichdevice.records.store import read_record
 from whichdevice.storage.place import open_place
 from whichdevice.storage.publish import publish
+from whichdevice.tables.collect import collect
 from whichdevice.tables.columns import table, write_table
 from whichdevice.tables.runs import COLUMNS
-from whichdevice.tables.write import collect
 
 SECRET = "id_rsa"
 CONFIG = synthetic.SMALL

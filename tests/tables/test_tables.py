@@ -12,11 +12,12 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.schema import Record
 from whichdevice.records.timings import Steady
+from whichdevice.tables.collect import collect
 from whichdevice.tables.columns import Column, read_table, table, write_table
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, collect, write_tables
+from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

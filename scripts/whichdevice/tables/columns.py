@@ -12,7 +12,12 @@ import pandas as pd
 from whichdevice.errors import StudyError
 
 Kind = Literal["text", "int", "float", "flag"]
-DTYPES: dict[Kind, str] = {"text": "str", "int": "Int64", "float": "float64", "flag": "boolean"}
+DTYPES: dict[Kind, Any] = {
+    "text": pd.StringDtype("python", na_value=float("nan")),  # rows are taken faster than from pyarrow's arrays
+    "int": "Int64",
+    "float": "float64",
+    "flag": "boolean",
+}
 
 
 class Column(NamedTuple):

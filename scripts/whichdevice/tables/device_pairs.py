@@ -96,7 +96,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
     sides = [rows[rows["device"] == name] for name in (first, second)]
     values = [side.pivot(index="repeat", columns="batch_size", values="value").astype(float) for side in sides]
     sizes = sorted(set(values[0].columns) & set(values[1].columns))
-    logs = (values[1][sizes] / values[0][sizes]).apply(np.log).dropna(axis="columns", how="all")
+    logs = pd.DataFrame(np.log(values[1][sizes] / values[0][sizes])).dropna(axis="columns", how="all")
     used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
     places = pd.concat(used)[["machine", "sitting"]].nunique()
     shown = WORK if comparison == OWN else [*WORK, *MEANS]

@@ -4,16 +4,12 @@ import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from whichdevice.cells import Run, parse_run
 from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
-from whichdevice.errors import StudyError
-from whichdevice.records.store import read_record
 from whichdevice.tables import (
     audit,
     breakdown,
@@ -35,10 +31,10 @@ from whichdevice.tables import (
     summary,
     time_to_target,
 )
+from whichdevice.tables.collect import Rows, collect
 from whichdevice.tables.columns import Columns, table, write_table
 from whichdevice.tables.measured_values import without_self_checks
 from whichdevice.tables.prices import Sheet
-from whichdevice.tables.run_row import run_row
 
 TABLES: dict[str, Columns] = {
     "runs": runs.COLUMNS,
@@ -70,24 +66,28 @@ def write_tables(
     out_folder: Path,
     compiled_paths: Iterable[Path] = (),
     hardware_csv: Path = HARDWARE,
+    processes: int = 1,
 ) -> None:
-    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
+    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason.
+
+    Many records are read by several `processes`.
+    """
     study, sheet = read_study(config_path), hardware_rows(hardware_csv)
     with _no_garbage():
-        frames = _frames(study, record_paths, published.read_published(published_csv), compiled_paths, sheet)
+        rows = collect(study, record_paths, processes)
+        frames = _frames(study, rows, published.read_published(published_csv), compiled_paths, sheet)
         for name, frame in frames.items():
             write_table(frame, out_folder / f"{name}.csv")
 
 
 def _frames(
     study: Study,
-    record_paths: Iterable[Path],
+    rows: tuple[Rows, Rows],
     claimed: list[dict[str, str]],
     compiled_paths: Iterable[Path],
     sheet: Sheet,
 ) -> dict[str, pd.DataFrame]:
-    run_rows, epoch_rows = collect(study, record_paths)
-    run_table, epoch_table = table(run_rows, runs.COLUMNS), table(epoch_rows, epochs.COLUMNS)
+    run_table, epoch_table = table(rows[0], runs.COLUMNS), table(rows[1], epochs.COLUMNS)
     studied = without_self_checks(run_table)
     summary_frame = summary.summary_table(studied)
     limits_frame = limits.limits_table(summary_frame, studied, study, sheet)
@@ -118,28 +118,6 @@ def _frames(
     }
 
 
-def collect(study: Study, record_paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
-    run_rows: dict[str, dict[str, Any]] = {}
-    epoch_rows: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted({Path(path) for path in record_paths}, key=str):
-        try:
-            record = read_record(path)
-        except StudyError as error:
-            run = _run_of(path)
-            row = runs.unreadable_row(study, run, path.as_posix(), str(error))
-        else:
-            row = run_row(record, path.as_posix())
-            epoch_rows[record.run] = list(epochs.epoch_rows(record))
-        run_rows[row["run"]] = row
-    measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
-    ordered = {}
-    for run in runs.configured_runs(study):
-        ordered[run.path] = run_rows.get(run.path) or runs.missing_row(study, run, measured_devices)
-    ordered |= {name: row for name, row in run_rows.items() if name not in ordered}
-    return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
-
-
 @contextmanager
 def _no_garbage() -> Iterator[None]:
     """Looking for cycles again and again is half the time that reading 100,000 records takes; they hold none."""
@@ -150,10 +128,3 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _run_of(path: Path) -> Run | None:
-    try:
-        return parse_run(path.as_posix())
-    except StudyError:
-        return None
