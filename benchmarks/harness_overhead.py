@@ -3,27 +3,33 @@
 python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 256] [--pairs 12] [--seconds 1.5]
     [--backends tensorflow jax torch]
 
-One process per backend. A pair is a block timed by the project's own search for a steady state (all its windows), then
+One process per backend, supervised as a run is: it tells every window, and the supervisor reads energy counters and
+clocks meanwhile. A pair is a block timed by the project's own search for a steady state (all its windows), then
 as many steps in a plain `for` with one reading of the clock at each end; every other pair begins with the plain one.
 Printed: the geometric mean with its 95 % t-interval, and the Hodges-Lehmann estimate with the interval of Wilcoxon's
 signed ranks, which a few blocks that a neighbour stretched do not widen.
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+
+if TYPE_CHECKING:
+    from whichdevice.measuring.events import Emitter
+
+MOST_SECONDS = 3600.0
 
 
 def bare_tensorflow(loop: Any) -> Callable[[np.ndarray], None]:
@@ -78,8 +84,10 @@ def bare_torch(loop: Any) -> Callable[[np.ndarray], None]:
     return train
 
 
-def one_process(backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float) -> list[float]:
-    """Ratios of harness to bare step time, one a pair."""
+def one_process(
+    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, emit: "Emitter"
+) -> list[float]:
+    """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
     from backends.scenario import REQUEST, arrays_for
 
     from whichdevice.backends import backend_class
@@ -103,8 +111,16 @@ def one_process(backend_name: str, workload_name: str, batch: int, pairs: int, s
     bare = {"tensorflow": bare_tensorflow, "jax": bare_jax, "torch": bare_torch}[backend_name](loop)
     bare(order.take(4))
 
+    names = (f"window {number}" for number in count(1))
+
+    def tell(step_time: float, seconds_left: float) -> None:
+        emit.progress("timing", step_time=step_time, seconds_left=seconds_left)
+        emit.energy_part(next(names))
+
     def harness() -> float:
-        found = find_steady_state(lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4))
+        found = find_steady_state(
+            lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4), lambda windows: None, tell
+        )
         windows = [*found.warm_up, *found.windows]
         return sum(took for _, took in windows) / sum(steps for steps, _ in windows)
 
@@ -124,6 +140,45 @@ def one_process(backend_name: str, workload_name: str, batch: int, pairs: int, s
             first = harness()
             ratios.append(first / plain(steps))
     return ratios
+
+
+def supervised(name: str) -> list[float]:
+    """The ratios of one process of this benchmark, watched and metered as a run is."""
+    from backends.scenario import REQUEST
+
+    from whichdevice.backends import backend_class
+    from whichdevice.cells import Cell, Run
+    from whichdevice.host.affinity import thread_environment, usable_cores
+    from whichdevice.host.clocks import ClockWatch
+    from whichdevice.host.energy import EnergyMeter
+    from whichdevice.measuring.progress import Progress
+    from whichdevice.measuring.supervisor import supervise
+    from whichdevice.records.request import Request
+
+    threads, results = usable_cores(), {}
+    request = Request(**{**REQUEST, "backend": name})
+    variables = {**thread_environment(threads), **backend_class(name).environment(request, threads)}
+    meter, clocks = EnergyMeter(request.kind, request.replicas), ClockWatch(request.kind)
+    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "progress").open("w") as lines:
+        progress = Progress(Run(Cell("cpu", "mnist_cnn", name, "float32", request.batch_size), 1), 1, 1, lines)
+
+        def on_message(message: dict[str, Any]) -> None:
+            if message["event"] == "energy":
+                meter.take(message)
+            elif message["event"] == "progress":
+                progress.phase(message["phase"], message["value"])
+            else:
+                results.update(message["value"])
+
+        clocks.start()
+        meter.start()
+        log = Path(scratch) / "log"
+        command = [sys.executable, __file__, *sys.argv[1:], "--process", name]
+        finish = supervise(command, variables, log, MOST_SECONDS, on_message, meter.sample)
+        clocks.stop()
+        if finish.status != "ok":
+            sys.exit(f"{name}: {finish.reason}\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+    return results["ratios"]
 
 
 def signed_ranks(logs: np.ndarray) -> tuple[float, float, float]:
@@ -147,26 +202,18 @@ def main() -> None:
     parser.add_argument("--process", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.process:
-        print(json.dumps(one_process(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds)))
+        from whichdevice.measuring.events import Emitter
+
+        with os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8") as events:
+            emit = Emitter(events)
+            found = one_process(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds, emit)
+            emit.part("results", {"ratios": found})
+            emit.end("ok")
         return
-    from backends.scenario import REQUEST
     from scipy import stats
 
-    from whichdevice.backends import backend_class
-    from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.records.request import Request
-
     for name in asked.backends:
-        threads = usable_cores()
-        variables = backend_class(name).environment(Request(**{**REQUEST, "backend": name}), threads)
-        done = subprocess.run(
-            [sys.executable, __file__, *sys.argv[1:], "--process", name],
-            env={**os.environ, **thread_environment(threads), **variables},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        logs = np.log(json.loads(done.stdout.splitlines()[-1]))
+        logs = np.log(supervised(name))
         low, high = stats.t.interval(0.95, len(logs) - 1, logs.mean(), stats.sem(logs))
         means, ranks = (
             "{:.4f} [{:.4f}, {:.4f}]".format(*np.exp(found)) for found in ((logs.mean(), low, high), signed_ranks(logs))

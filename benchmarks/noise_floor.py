@@ -34,7 +34,7 @@ from whichdevice.config.model import Study  # noqa: E402
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
 from whichdevice.host.noise import SLOWDOWN_BOUND  # noqa: E402
-from whichdevice.measuring.request import dataset_folder, dataset_of  # noqa: E402
+from whichdevice.measuring.request import build_request, dataset_folder, dataset_of  # noqa: E402
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402
 from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
@@ -94,6 +94,10 @@ def study_of(options: argparse.Namespace) -> Study:
 
 def measured(study: Study, host: QuietHost) -> list[Record]:
     """The records of all runs, measured where they are missing, one process after the other."""
+    for run in study_runs(study):
+        record = Path(run.record(study))
+        if record.is_file() and read_record(record).asked != build_request(study, run):
+            sys.exit(f"{record} was measured with other options; take another --folder")
     config = Path(study.root) / "config.yaml"
     write_study(study, config)
     name = dataset_of(study, FIRST)

@@ -23,9 +23,9 @@ from whichdevice.cells import Run  # noqa: E402
 from whichdevice.config.load import write_study  # noqa: E402
 from whichdevice.config.model import Device, Measure, Study, Train, Workload  # noqa: E402
 from whichdevice.figures.registry import draw, figure_names  # noqa: E402
-from whichdevice.host.affinity import usable_cores  # noqa: E402
 from whichdevice.report.write import write_report  # noqa: E402
 from whichdevice.study_runs import study_runs  # noqa: E402
+from whichdevice.tables.collect import readers  # noqa: E402
 from whichdevice.tables.write import write_tables  # noqa: E402
 
 REPEATS, WINDOWS, STEPS = 10, 100, 5
@@ -79,8 +79,7 @@ def main(records: int, drawn: bool) -> None:
         folder = Path(name)
         config, paths = write_records(study_of(records), folder)
         clock = time.perf_counter()
-        processes = min(2, usable_cores())  # as rule `tables` asks for
-        write_tables(config, paths, ROOT / "config/published.csv", folder / "tables", processes=processes)
+        write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
         clock = tell(f"tables from {len(paths)} records", clock)
         print(f"peak resident memory so far: {peak_memory():.2f} GB")
         if drawn:
@@ -93,9 +92,9 @@ def main(records: int, drawn: bool) -> None:
 
 
 def peak_memory() -> float:
-    """Peak resident memory of this process so far and, twice, of the largest that it started, in GB of 2^30 bytes."""
+    """Peak resident memory of this process so far and, for each reader, of the largest of them, in GB of 2^30 bytes."""
     own, largest = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + 2 * largest) / (2**20 if sys.platform != "darwin" else 2**30)
+    return (own + readers(10**6) * largest) / (2**20 if sys.platform != "darwin" else 2**30)
 
 
 def tell(stage: str, since: float) -> float:

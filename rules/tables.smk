@@ -31,7 +31,7 @@ rule tables:
         f"{ROOT}/benchmarks/tables.tsv"
     conda:
         CPU_ENVIRONMENT
-    threads: 2  # many records are read by as many processes
+    threads: 1
     resources:
         mem_mb=2000,
     params:

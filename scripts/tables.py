@@ -18,5 +18,4 @@ if "snakemake" in globals():
             HARDWARE.with_name("published.csv"),
             Path(snakemake.output[0]).parent,
             [Path(path) for path in snakemake.input.compiled],
-            processes=snakemake.threads,
         )

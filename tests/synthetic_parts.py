@@ -46,8 +46,8 @@ def surroundings_of(kind: str, precision: str) -> dict[str, Any]:
     """What all runs on a kind of device share: machine, software, energy, noise and times."""
     return {
         "machine": Machine(
-            device_name=DEVICE_NAMES[kind], cpu=DEVICE_NAMES["cpu"], cores=8, threads=8, memory=32 * 2**30,
-            architecture="x86_64", operating_system="Linux 6.1",
+            device_name=DEVICE_NAMES[kind], cpu=DEVICE_NAMES["cpu"], cores=8, physical_cores=4, threads=8,
+            memory=32 * 2**30, architecture="x86_64", operating_system="Linux 6.1",
         ),
         "software": Software(
             python="3.11.9", versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},

@@ -1,15 +1,18 @@
 """The benchmark's rates on made-up speeds whose truth is known."""
 
 from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import synthetic
 from benchmarks import noise_floor
+from benchmarks.quiet_host import QuietHost
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
 from whichdevice.records.conditions import Noise
 from whichdevice.records.schema import Record
+from whichdevice.records.store import write_record
 from whichdevice.study_runs import study_runs
 
 OPTIONS = Namespace(
@@ -57,3 +60,11 @@ def test_the_number_of_processes_gives_the_width():
     n = noise_floor.processes_for(0.05, 0.07)
     rows = np.exp(np.random.default_rng(0).normal(0, 0.07, (2000, n)))
     assert np.median([noise_floor.half_width(row) for row in rows]) == pytest.approx(0.05, rel=0.1)
+
+
+def test_records_of_other_options_are_not_taken_for_these(working_folder: Path) -> None:
+    study = noise_floor.study_of(OPTIONS)
+    run = study_runs(study)[0]
+    write_record(synthetic.record_of(study, run), Path(run.record(study)))
+    with pytest.raises(SystemExit, match="measured with other options; take another --folder"):
+        noise_floor.measured(study, QuietHost(0))

@@ -9,7 +9,7 @@ from whichdevice.host import affinity
 
 @pytest.fixture(autouse=True)
 def _sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(affinity, "_affinity", lambda: 16)
+    monkeypatch.setattr(affinity, "usable_processors", lambda: set(range(16)))
 
 
 def put(path: Path, text: str) -> None:

@@ -61,13 +61,34 @@ def test_a_missing_program_is_no_error() -> None:
     assert cpu._output("no-such-program-anywhere") == ""
 
 
-def test_the_last_level_cache_is_the_largest_one(tmp_path: Path) -> None:
-    for index, size in enumerate(["48K", "32K", "2048K", "491520K"]):
-        (tmp_path / f"index{index}").mkdir()
-        (tmp_path / f"index{index}" / "size").write_text(f"{size}\n", encoding="ascii")
-    assert cpu.last_level_cache(tmp_path) == 480 * 2**20
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two packages of two cores of two threads: a thread of each core first, then the others; 32 MiB a package."""
+    monkeypatch.setattr(cpu.platform, "system", lambda: "Linux")
+    for number in range(8):
+        core, package = number % 4 % 2, number % 4 // 2
+        package_list = f"{2 * package}-{2 * package + 1},{2 * package + 4}-{2 * package + 5}"
+        place(tmp_path, f"cpu{number}/topology", physical_package_id=package, core_id=core)
+        place(tmp_path, f"cpu{number}/cache/index2", level=2, size="2048K", shared_cpu_list=f"{number % 4}")
+        place(tmp_path, f"cpu{number}/cache/index3", level=3, size="32768K", shared_cpu_list=package_list)
+    return tmp_path
+
+
+def place(root: Path, folder: str, **files: object) -> None:
+    """Small files as the kernel shows them."""
+    (root / folder).mkdir(parents=True)
+    for name, text in files.items():
+        (root / folder / name).write_text(f"{text}\n", encoding="ascii")
+
+
+@pytest.mark.parametrize(
+    ("usable", "cores", "mebibytes"), [({0}, 1, 32), ({0, 4}, 1, 32), ({0, 1, 4}, 2, 32), (set(range(8)), 4, 64)]
+)
+def test_cores_and_caches_are_those_behind_the_usable_threads(host, usable, cores, mebibytes, monkeypatch) -> None:
+    monkeypatch.setattr(cpu, "usable_processors", lambda: usable)
+    assert (cpu.physical_cores(host), cpu.last_level_cache(host)) == (cores, mebibytes * 2**20)
 
 
 @pytest.mark.skipif(platform.system() == "Darwin", reason="asks sysctl there")
 def test_where_the_system_tells_no_cache_none_is_known(tmp_path: Path) -> None:
-    assert cpu.last_level_cache(tmp_path) is None
+    assert cpu.last_level_cache(tmp_path) is None and cpu.physical_cores(tmp_path) is None

@@ -28,6 +28,9 @@ def test_what_cannot_be_compared_with_is_one_line() -> None:
     for own in ("results/here", "results/../results/here/runs"):
         with pytest.raises(StudyError, match=r"^against: \S+ is this study itself"):
             records(against=own)
+    for around in ("results", ".", "results/../results"):
+        with pytest.raises(StudyError, match=r"^against: \S+ holds this study itself"):
+            records(against=around)
 
 
 @pytest.mark.usefixtures("working_folder")

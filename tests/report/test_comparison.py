@@ -70,3 +70,10 @@ def test_no_readable_record_is_one_line(tmp_path: Path) -> None:
 
 def test_no_study_draws_the_comparison_of_itself() -> None:
     assert "comparison" not in figure_names()
+
+
+def test_nothing_but_copies_of_the_study_is_one_line(tmp_path: Path) -> None:
+    study = synthetic.small_study(measure=Measure(repeats=4))
+    _, copies = synthetic.write_study(study, tmp_path / "there", artefacts=False)
+    with pytest.raises(StudyError, match=r"^against: every record below results/<there> is a copy of one of this"):
+        compared(tmp_path, copies)

@@ -101,3 +101,27 @@ def test_a_device_without_a_price_is_said_to_have_none(tmp_path: Path) -> None:
     assert ("own", None, "has no price") in row.choices["cheapest"].others
     told = lead(study, [row])
     assert told[1] == "Cheapest, of the devices with a price: cpu in the one workload compared."
+
+
+def test_a_device_that_failed_where_others_measured_is_said_to_have_failed(tmp_path: Path) -> None:
+    def change(run: Run, record: Record) -> Record:
+        if (run.cell.device == "cpu") == (run.cell.fraction == 0.5):
+            return synthetic.failed_record(made, run, reason="killed by signal 9")
+        return record
+
+    made = synthetic.small_study(
+        devices={name: Device(kind=name) for name in ("cpu", "gpu")} | {"own": Device(kind="gpu")},
+        workloads={"mnist_cnn": Workload(batch_size=[256], fraction=[0.1, 0.5])},
+    )
+    config, paths = synthetic.write_study(made, tmp_path, artefacts=False, change=change)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    (row,) = board(StudyResults(config, tmp_path / "tables"))
+    assert row.note == "float32 · 50 % of data" and row.missing == ["cpu: 0 of 2 ok, 2 failed"]
+
+
+def test_money_of_a_single_operation_is_per_million_of_its_own_unit(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", usd_per_hour=2)}
+    workloads = {"matmul": Workload(batch_size=[512])}
+    study = results(tmp_path, lambda run: 100.0, devices=devices, workloads=workloads)
+    (row,) = board(study)
+    assert row.choices["cheapest"].value.unit == "USD per million products"

@@ -11,7 +11,7 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.store import write_record
-from whichdevice.tables.comparison import comparison_table, read_runs, record_paths
+from whichdevice.tables.comparison import comparison_table, read_runs, record_paths, without_copies
 from whichdevice.tables.differences import differences
 
 
@@ -117,3 +117,13 @@ def test_what_differs_is_told_in_words(tmp_path: Path) -> None:
         "measuring code: another hash in 2 of 2 cells",
     ]
     assert differences(here, here.assign(batch_size=1).astype(here.dtypes)) == []  # no cell in common
+
+
+def test_a_process_counts_once_however_often_its_record_lies_there() -> None:
+    study = study_of([64])
+    here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
+    twice = pd.concat([there, here.iloc[:2], there], ignore_index=True)
+    kept, told = without_copies(twice, here)
+    pd.testing.assert_frame_equal(kept, there)
+    assert told == ["7 of 12 records: copies of others there or of this study's own"]
+    assert without_copies(there, here)[1] == []

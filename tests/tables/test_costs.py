@@ -107,3 +107,15 @@ def test_failed_and_unmeasured_runs_cost_nothing() -> None:
     assert (costs_of(study, failing)["n"] == 1).all()
     nothing = cost_table(runs_of(study).head(0), study, hardware_rows())
     assert nothing.empty and list(nothing.columns) == list(TABLES["costs"])
+
+
+def test_a_meter_that_failed_in_one_repeat_does_not_hide_that_others_were_read() -> None:
+    def first_unread(run: Run, record: Record) -> Record:
+        if run.repeat > 1:
+            return metered(record)
+        record.energy = Energy(reason="no meter: NVML: no answer")
+        return record
+
+    costs = costs_of(study_of(), first_unread)
+    assert (costs["n_metered"] == 1).all()
+    assert not costs["meter"].str.startswith("no meter").any()

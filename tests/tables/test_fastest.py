@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import synthetic
 
+from whichdevice.cells import Run
 from whichdevice.config.model import Measure, Study, Workload
 from whichdevice.tables.cost_choices import MORE
 from whichdevice.tables.decision import SAME, UNDECIDED
@@ -38,3 +39,17 @@ def test_equal_devices_are_the_same_and_one_repeat_decides_nothing() -> None:
     speeds = dict.fromkeys([("cpu", 256), ("cpu", 1024), ("gpu", 256), ("gpu", 1024)], 100.0)
     assert SAME in set(found(speeds)["verdict"].dropna())
     assert set(found(speeds, repeats=1)["verdict"].dropna()) == {UNDECIDED}
+
+
+def test_devices_are_compared_on_the_largest_share_of_the_data_that_most_of_them_measured() -> None:
+    study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256], fraction=[0.1, 0.25, 0.5])}, measure=Measure(repeats=3)
+    )
+
+    def speed(run: Run) -> float | None:
+        failed = run.cell.device == "cpu" and run.cell.fraction == 0.5
+        return None if failed else {"cpu": 100.0, "gpu": 900.0}[run.cell.device]
+
+    table = fastest_table(synthetic.runs_table(study, speed)).set_index("device")
+    assert table["fraction"].to_dict() == {"cpu": 0.25, "gpu": 0.25}
+    assert table.loc["cpu", "ratio"] == pytest.approx(9)

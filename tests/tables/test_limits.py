@@ -149,8 +149,26 @@ def test_the_sheet_that_the_config_names_wins() -> None:
         ("T4", "bfloat16", 1, None, None, 320),  # it has none
         ("TPU v2", "bfloat16", 8, None, 184, 2864),  # four chips of two cores
         ("EPYC 7763", "float32", 1, 2, 5.018 / 32, 204.8),  # two of 64 cores
+        ("EPYC 7763", "float32", 1, 128, 2 * 5.018, 2 * 204.8),  # two sockets
+        ("EPYC 7763", "float32", 1, None, None, 204.8),  # nobody knows how many
     ],
 )
 def test_a_sheet_counts_chips_and_of_a_processor_the_cores_used(row, product, replicas, cores, tflops, gbs) -> None:
     found = sheet_peak(row, product, replicas, cores, hardware_rows())
     assert (found.tflops, found.gigabytes) == (pytest.approx(tflops) if tflops else None, pytest.approx(gbs))
+
+
+@pytest.mark.parametrize(("threads", "physical", "cores"), [(2, 1, 1), (8, 64, 8), (2, None, None)])
+def test_two_threads_of_one_core_are_one_core_of_the_sheet(
+    threads: int, physical: int | None, cores: int | None, tmp_path: Path
+) -> None:
+    study = study_of(devices={"cpu": Device(kind="cpu", hardware="EPYC 7763")})
+
+    def change(run: Run, record: Record) -> Record:
+        seen = {"threads": threads, "physical_cores": physical}
+        return exact(run, record.model_copy(update={"machine": record.machine.model_copy(update=seen)}))
+
+    config, paths = synthetic.write_study(study, tmp_path, artefacts=False, change=change)
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    found = read_table(tmp_path / "tables/limits.csv", TABLES["limits"])["sheet_tflops"].iloc[0]
+    assert found == pytest.approx(5.018 * cores / 64, rel=1e-5) if cores else pd.isna(found)

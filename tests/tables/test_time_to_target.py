@@ -10,7 +10,8 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Record
+from whichdevice.records.conditions import Noise
+from whichdevice.records.schema import Attempt, Record
 from whichdevice.records.timings import Cold, Epoch
 from whichdevice.tables.columns import table
 from whichdevice.tables.epochs import epoch_rows
@@ -143,3 +144,17 @@ def test_nothing_learned_is_an_empty_table() -> None:
     study = study_of()
     nothing = time_to_target_table(table([], TABLES["runs"]), table([], TABLES["epochs"]), study, {})
     assert nothing.empty and list(nothing.columns) == list(TABLES["time_to_target"])
+
+
+def test_learning_on_a_disturbed_machine_is_counted_though_the_timing_was_quiet() -> None:
+    noises = iter([(True, False), (False, True), (False, False)])  # the process timed, the one that learned
+
+    def disturbed(record: Record) -> Record:
+        timed, learned = next(noises)
+        record.noise.disturbed = timed
+        if learned:
+            parts = {name: getattr(record, name) for name in ("status", "cold", "steady", "energy", "started", "ended")}
+            record.attempts = [Attempt(number=1, learned=True, noise=Noise(disturbed=True), **parts)]
+        return record
+
+    assert row_of(study_of(), [[0.9] * 4] * 3, disturbed)["n_disturbed"] == 2

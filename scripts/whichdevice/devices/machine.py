@@ -4,7 +4,7 @@ import platform
 
 from whichdevice import devices
 from whichdevice.host.affinity import usable_cores
-from whichdevice.host.cpu import cpu_model, instruction_sets, last_level_cache
+from whichdevice.host.cpu import cpu_model, instruction_sets, last_level_cache, physical_cores
 from whichdevice.host.identity import machine_identity
 from whichdevice.host.memory import total_memory
 from whichdevice.records.facts import Machine
@@ -18,6 +18,7 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
         device_count=facts.count,
         cpu=cpu_model(),
         cores=usable_cores(),
+        physical_cores=physical_cores(),
         threads=threads,
         memory=total_memory(),
         last_level_cache=last_level_cache(),

@@ -64,8 +64,10 @@ def draw(study: StudyResults) -> Figure:
     seeds = cells["n_seeds"].dropna().astype(int)
     n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     cut = "; more settings in the tables" if any(_cut(cells)) else ""
+    disturbed = int(cells["n_disturbed"].fillna(0).sum())
+    marked = f"; {disturbed} of {int(cells['n'].sum())} runs disturbed while they learned" if disturbed else ""
     missing = [told for name, told in MISSING.items() if name not in shown]
-    style.footnote(figure, f"seeds per line: {n}{cut}{''.join(missing)}")
+    style.footnote(figure, f"seeds per line: {n}{marked}{cut}{''.join(missing)}")
     return figure
 
 

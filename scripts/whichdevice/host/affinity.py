@@ -14,7 +14,7 @@ def usable_cores(root: Path = ROOT) -> int:
     A quota of 2.5 processors counts as 2: a third thread would only be throttled, which is noise.
     """
     quota = cpu_quota(root)
-    cores = _affinity()
+    cores = len(usable_processors())
     return cores if quota is None else max(1, min(cores, int(quota)))
 
 
@@ -44,10 +44,11 @@ def throttled_seconds(root: Path = ROOT) -> float | None:
     return sum(counts) if counts and (quota is None or quota >= 1) else None
 
 
-def _affinity() -> int:
+def usable_processors() -> set[int]:
+    """Numbers of the logical processors that this process may run on; all where there is no affinity (macOS)."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # macOS has no affinity
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
 
 
 def thread_environment(threads: int) -> dict[str, str]:

@@ -5,8 +5,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import psutil
+
+from whichdevice.host.affinity import usable_processors
+
 CPUINFO = Path("/proc/cpuinfo")
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+PROCESSORS = Path("/sys/devices/system/cpu")
 # As Linux names them; x86 first, then Arm.
 INSTRUCTION_SETS = (
     "avx", "avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -35,16 +39,40 @@ def instruction_sets(cpuinfo: Path = CPUINFO) -> list[str]:
     return [name for name in INSTRUCTION_SETS if name in flags]
 
 
-def last_level_cache(caches: Path = CACHES) -> int | None:
-    """Bytes of the largest cache that the first processor uses; None where the system does not say."""
+def last_level_cache(processors: Path = PROCESSORS) -> int | None:
+    """Bytes of all last-level caches that this process may fill; None where the system does not say.
+
+    A processor may have several, each for some of its cores, and a host several processors.
+    """
     if platform.system() == "Darwin":
         text = _output("sysctl", "-n", "hw.l3cachesize") or _output("sysctl", "-n", "hw.l2cachesize")
         return int(text) if text.strip().isdigit() else None
-    sizes = []
-    for file in caches.glob("index*/size"):
-        if match := re.fullmatch(r"(\d+)K", file.read_text(encoding="ascii").strip()):
-            sizes.append(int(match[1]) * 1024)
-    return max(sizes, default=None)
+    sizes: dict[tuple[int, str], int] = {}
+    for number in sorted(usable_processors()):
+        for index in (processors / f"cpu{number}/cache").glob("index*"):
+            if match := re.fullmatch(r"(\d+)K", _text(index / "size")):
+                sizes[int(_text(index / "level") or 0), _text(index / "shared_cpu_list")] = int(match[1]) * 1024
+    last = max((level for level, _ in sizes), default=0)
+    return sum(size for (level, _), size in sizes.items() if level == last) or None
+
+
+def physical_cores(processors: Path = PROCESSORS) -> int | None:
+    """Cores behind the logical processors that this process may use; None where the system does not say.
+
+    A virtual machine shows what its hypervisor tells, which may be one core for each of two threads of the same.
+    """
+    if platform.system() == "Darwin":
+        return psutil.cpu_count(logical=False)
+    places = {number: processors / f"cpu{number}/topology" for number in usable_processors()}
+    cores = {(_text(place / "physical_package_id"), _text(place / "core_id")) for place in places.values()}
+    return len(cores) if all(core for _, core in cores) else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def _cpuinfo_fields(cpuinfo: Path) -> dict[str, str]:

@@ -14,9 +14,10 @@ def against_records(call: Call) -> list[Path]:
     folder = Path(call.against).expanduser()
     if not folder.is_dir():
         raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")
-    own = Path(call.root).resolve()
-    if folder.resolve() in (own, own / "runs"):
-        raise StudyError(f"against: {call.against} is this study itself; name another one, or set study=<name>")
+    own, other = Path(call.root).resolve(), folder.resolve()
+    if other == own / "runs" or own.is_relative_to(other):
+        what = "is" if other in (own, own / "runs") else "holds"
+        raise StudyError(f"against: {call.against} {what} this study itself; name another one, or set study=<name>")
     paths = record_paths(folder)
     if not paths:
         raise StudyError(f"against: no record.json below {call.against}")

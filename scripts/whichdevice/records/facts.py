@@ -33,10 +33,11 @@ class Machine(Part):
     device_count: Integer = 1
     cpu: str | None = None
     cores: Integer | None = None  # logical processors that the process may use
+    physical_cores: Integer | None = None  # cores behind those, as the system tells them
     threads: Integer | None = None  # threads given to the framework
     memory: Integer | None = None
     architecture: str | None = None
-    last_level_cache: Integer | None = None  # bytes, as the system tells it; a virtual machine may have a share only
+    last_level_cache: Integer | None = None  # bytes of all that it may fill, as the system tells them
     instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None

@@ -5,9 +5,9 @@ import pandas as pd
 from whichdevice.report.advice import about, telling
 from whichdevice.report.numbers import Number, cell_number
 from whichdevice.report.verdicts import undecided_words
-from whichdevice.tables.cost_choices import WORK
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
 from whichdevice.tables.decision import SAME
+from whichdevice.tables.measured_values import WORK
 
 Phrase = list[str | Number]
 MOST = 3

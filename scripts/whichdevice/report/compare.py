@@ -8,7 +8,7 @@ from whichdevice.figures.registry import draw
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.comparison import control_lines, summary_line, write_comparison
 from whichdevice.tables.columns import write_table
-from whichdevice.tables.comparison import comparison_table, read_runs
+from whichdevice.tables.comparison import comparison_table, read_runs, without_copies
 from whichdevice.tables.control import controls
 from whichdevice.tables.differences import differences
 
@@ -26,6 +26,10 @@ def compare(
     there, faults = read_runs(list(records))
     if there.empty:
         raise StudyError(f"against: no record below {against} can be read: {faults[0]}")
+    there, copies = without_copies(there, study.runs)
+    if there.empty:
+        raise StudyError(f"against: every record below {against} is a copy of one of this study")
+    faults += copies
     compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
     alike = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")

@@ -10,9 +10,9 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import cell_number, interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, WORK
+from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision import UNDECIDED
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured_values import OPERATIONS, WORK
 
 WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Most frugal", "J", "draws")}
 MUCH_BLUR = 0.02
@@ -129,6 +129,7 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
         "note": f"best {share(row['best'])} in {row['given_epochs']} epochs" if row["n_reached"] < row["n"] else "",
+        "disturbed": f"{row['n_disturbed']} disturbed" if row["n_disturbed"] else "",
         "seeds": "" if row["n_seeds"] == row["n"] else f"{row['n_seeds']} different seeds",
         **{name: _taken(row, name, written) for name, written in WRITTEN.items()},
         "source": row["source"] if pd.notna(row["source"]) else "",

@@ -10,6 +10,7 @@ CARD = {
     "device_count": "Devices used",
     "cpu": "Processor",
     "threads": "Threads",
+    "physical_cores": "Physical cores",
     "host_memory": "Memory",
     "operating_system": "Operating system",
     "driver": "Driver",

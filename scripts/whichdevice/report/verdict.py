@@ -13,10 +13,10 @@ from whichdevice.report.changes import Phrase, changes, own_sizes
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number, seconds
 from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.columns import CELL
-from whichdevice.tables.cost_choices import JOULES, MORE, USD, WORK
+from whichdevice.tables.cost_choices import JOULES, MORE, USD
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured_values import OPERATIONS, WORK
 
 DECIDED, ALONE = "decided", "alone"
 PLAIN = "float32"  # what every device and backend can compute in
@@ -121,10 +121,8 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
 
 def _same_work(choices: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
     """Rows of table `cost_choices` for the work of a row of `fastest`."""
-    same = choices["quantity"] == quantity
-    for name in [*WORK, *(["batch_size"] if work["unit"] in OPERATIONS else [])]:
-        same &= choices[name].isna() if pd.isna(work[name]) else (choices[name] == work[name]).fillna(False)
-    return choices[same]
+    size = ["batch_size"] if work["unit"] in OPERATIONS else []
+    return choices[(choices["quantity"] == quantity) & _alike(choices, work, [*WORK, *size])]
 
 
 def _choice(study: StudyResults, rows: pd.DataFrame, quantity: str, lacking: list[Against]) -> Choice:
@@ -159,6 +157,8 @@ def _against(row: pd.Series) -> Against:
 
 def _cost(best: pd.Series, quantity: str) -> Estimate:
     per = {USD: "USD", JOULES: "J"}[quantity]
+    if best["unit"] in OPERATIONS:  # the column's heading speaks of examples
+        per = f"{per} per million {best['unit']}s"
     found = estimate(best, "value", unit=per, n="n_value")
     assert found is not None
     return found
@@ -179,10 +179,16 @@ def _speed(study: StudyResults, best: pd.Series) -> Estimate:
 
 
 def _cell(table: pd.DataFrame, cell: pd.Series) -> pd.Series:
-    same = pd.Series(True, table.index)
-    for axis in CELL:
-        same &= table[axis].isna() if pd.isna(cell[axis]) else (table[axis] == cell[axis]).fillna(False)
+    same = _alike(table, cell, CELL)
     return table[same].iloc[0] if same.any() else pd.Series(dtype="object")
+
+
+def _alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
+    """True for the rows of a table that have in these columns what `row` has, or lack what it lacks."""
+    same = pd.Series(True, table.index)
+    for name in columns:
+        same &= table[name].isna() if pd.isna(row[name]) else (table[name] == row[name]).fillna(False)
+    return same
 
 
 def _settings(row: pd.Series) -> str:
@@ -192,11 +198,13 @@ def _settings(row: pd.Series) -> str:
 
 
 def _missing(study: StudyResults, rows: pd.DataFrame) -> list[str]:
-    """Devices that measured something else, but not this, and what became of their runs."""
-    own = study.summary[study.summary["workload"] == rows["workload"].iloc[0]]
+    """Devices that have cells of this work, but no number at this share of the data, and what became of their runs."""
+    own = study.summary[_alike(study.summary, rows.iloc[0], WORK)]
     found = []
     for device in study.devices:
-        status = own.loc[(own["device"] == device) & (own["precision"] == rows["precision"].iloc[0]), "status"]
-        if device not in set(rows["device"]) and len(status):
-            found.append(f"{device}: {str(status.iloc[0]).split(':')[0]}")
+        cells = own[own["device"] == device]
+        if device in set(rows["device"]) or cells.empty:
+            continue
+        status = cells.loc[cells["fraction"] == rows["fraction"].iloc[0], "status"]
+        found.append(f"{device}: {str(status.iloc[0]).split(':')[0] if len(status) else 'other shares of the data'}")
     return found

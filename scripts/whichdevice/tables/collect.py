@@ -11,21 +11,23 @@ from typing import Any
 from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.host.affinity import usable_cores
 from whichdevice.records.store import read_record
 from whichdevice.tables import epochs, runs
 from whichdevice.tables.run_row import run_row
 
 Rows = list[dict[str, Any]]
+MOST = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
 
 
-def collect(study: Study, record_paths: Iterable[Path], processes: int = 1) -> tuple[Rows, Rows]:
+def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
     """Rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, Rows] = {}
     paths = sorted({Path(path) for path in record_paths}, key=str)
-    for path, read in zip(paths, _read_all(paths, processes), strict=True):
+    for path, read in zip(paths, _read_all(paths), strict=True):
         if isinstance(read, str):
             row = runs.unreadable_row(study, _run_of(path), path.as_posix(), read)
         else:
@@ -39,9 +41,10 @@ def collect(study: Study, record_paths: Iterable[Path], processes: int = 1) -> t
     return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
 
 
-def _read_all(paths: list[Path], processes: int) -> Iterator[tuple[dict[str, Any], Rows] | str]:
+def _read_all(paths: list[Path]) -> Iterator[tuple[dict[str, Any], Rows] | str]:
     """What `_read` says of each path, in order."""
-    if processes < 2 or len(paths) < FEW or not sys.platform.startswith("linux"):  # elsewhere a fork is not safe
+    processes = readers(len(paths))
+    if processes == 1:
         yield from map(_read, paths)
         return
     with ProcessPoolExecutor(processes, get_context("fork")) as pool:  # a fork needs no imports, and no __main__ again
@@ -51,6 +54,13 @@ def _read_all(paths: list[Path], processes: int) -> Iterator[tuple[dict[str, Any
             raise StudyError(
                 "a process that read records was killed, perhaps for want of memory; try it again"
             ) from None
+
+
+def readers(records: int) -> int:
+    """How many processes read so many records; Snakemake's --cores counts jobs, as it does for runs."""
+    if records < FEW or not sys.platform.startswith("linux"):  # elsewhere a fork is not safe
+        return 1
+    return min(MOST, usable_cores())
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Rows] | str:

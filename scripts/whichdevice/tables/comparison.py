@@ -55,6 +55,25 @@ def read_runs(paths: list[Path]) -> tuple[pd.DataFrame, list[str]]:
     return table(rows, RUN_COLUMNS), faults
 
 
+def without_copies(there: pd.DataFrame, here: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The rows `there` that are no copy of one before them or `here`, and what is to be said of the others.
+
+    A process counts once: merged, backed up or linked results hold some records several times.
+    """
+    keys = pd.concat([_identity(here), _identity(there)], ignore_index=True)
+    copies = keys.duplicated().to_numpy()[len(here) :]
+    if not copies.any():
+        return there, []
+    told = f"{copies.sum()} of {len(there)} records: copies of others there or of this study's own"
+    return there[~copies].reset_index(drop=True), [told]
+
+
+def _identity(runs: pd.DataFrame) -> pd.DataFrame:
+    """What no two processes share: times to the second, and the seconds timed as far as a table holds them."""
+    digits = {name: runs[name].map("{:.6g}".format, na_action="ignore") for name in ("seconds", "throughput")}
+    return runs[["run", "machine_id", "started", "ended"]].assign(**digits)
+
+
 def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
     """A row for each cell of two tables `runs` that either measured: those of this study first, in its order."""
     both = pd.concat([here.assign(own=True), there.assign(own=False)], ignore_index=True)

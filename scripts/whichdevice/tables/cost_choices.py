@@ -1,6 +1,7 @@
 """Table `cost_choices`: for each piece of work the cheapest and the most frugal settings of every device, compared.
 
-A piece of work is one workload in one number format, for single operations of one size too. Backend, loop and batch
+A piece of work is one workload in one number format at the largest share of its data that most devices measured, for
+single operations of one size too. Backend, loop and batch
 size are free: of each device the settings with the lowest geometric mean stand here, chosen from the very repeats that
 are then compared, so that a device with many nearly equal settings is slightly favoured.
 """
@@ -15,13 +16,19 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.costs import MILLION, with_energy
 from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import OPERATIONS, joined_sources, measured_values, without_rehearsals
+from whichdevice.tables.measured_values import (
+    OPERATIONS,
+    WORK,
+    at_common_share,
+    joined_sources,
+    measured_values,
+    without_rehearsals,
+)
 from whichdevice.tables.prices import SECONDS, Sheet, price_of
 from whichdevice.tables.sittings import SETTING, told
 
 USD, JOULES = "usd_per_million", "joules_per_million"
 MORE, LESS = "more", "less"
-WORK = ["workload", "precision", "sequence_length"]
 
 COLUMNS: dict[str, Column] = {
     "quantity": Column("text", f"{USD} or {JOULES}; all rows of one are one family"),
@@ -46,8 +53,7 @@ COLUMNS: dict[str, Column] = {
 
 def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """A row for every quantity, piece of work and device with a number; with one device there is no ratio."""
-    good = with_energy(without_rehearsals(measured_values(runs)))
-    good = good[good["fraction"] == good.groupby("workload", sort=False)["fraction"].transform("max")]
+    good = with_energy(at_common_share(without_rehearsals(measured_values(runs))))
     hourly = {name: price_of(str(name), study, sheet).usd_per_hour for name in good["device"].unique()}
     values = {
         USD: MILLION / SECONDS / good["throughput"] * good["device"].map(hourly).astype("float64"),

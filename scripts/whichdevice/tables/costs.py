@@ -75,7 +75,8 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
         frame[f"{name}_joules_per_million"] = geometric(good[f"{name}_watts"] / good["throughput"] * MILLION, cell)[
             "mean"
         ]
-    frame["meter"] = good["meter"].groupby(cell).first().where(frame["n_metered"] > 0, _why(good, cell))
+    read = good["meter"].where(good["joules_per_unit"].notna())  # a meter may have failed in one repeat alone
+    frame["meter"] = read.groupby(cell).first().where(frame["n_metered"] > 0, _why(good, cell))
     frame["source"] = [joined_sources(rows) for _, rows in good["source"].groupby(cell)]
     return table(frame.assign(evidence="measured").reset_index(drop=True), COLUMNS)
 

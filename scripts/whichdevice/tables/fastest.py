@@ -9,7 +9,7 @@ from whichdevice.tables.columns import Column, table
 from whichdevice.tables.cost_choices import COLUMNS as COST_COLUMNS
 from whichdevice.tables.cost_choices import LESS, MORE, choices
 from whichdevice.tables.costs import MILLION
-from whichdevice.tables.measured_values import measured_values, without_rehearsals
+from whichdevice.tables.measured_values import at_common_share, measured_values, without_rehearsals
 
 SECONDS = "seconds_per_million"
 
@@ -22,8 +22,7 @@ COLUMNS: dict[str, Column] = COST_COLUMNS | {
 
 
 def fastest_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for every piece of work and device that measured it, at the largest share of the data."""
-    good = without_rehearsals(measured_values(runs))
-    good = good[good["fraction"] == good.groupby("workload", sort=False)["fraction"].transform("max")]
+    """A row for every piece of work and device that measured it, at the largest share of the data most of them did."""
+    good = at_common_share(without_rehearsals(measured_values(runs)))
     parts = list(choices(good.assign(value=MILLION / good["throughput"]), SECONDS))
     return table(pd.concat(parts, ignore_index=True) if parts else [], COLUMNS)

@@ -38,8 +38,8 @@ COLUMNS: dict[str, Column] = {
     "device_bandwidth_gbs": Column("float", "the highest bandwidth_gbs of this device, over backends and formats"),
     "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
     "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
-    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used"),
-    "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of the whole socket"),
+    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used, where it tells"),
+    "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of all its sockets that have cores used"),
     "peak_of_sheet": Column("float", "device_peak_tflops / sheet_tflops"),
     "bandwidth_of_sheet": Column("float", "device_bandwidth_gbs / sheet_gbs"),
     "sheet_source": Column("text", "where the sheet's numbers come from"),
@@ -54,7 +54,7 @@ def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet:
     cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
     products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
     streams = streams.assign(product=_stored_format(streams))
-    host = runs.groupby("device")[["threads", "last_level_cache"]].first()
+    host = runs.groupby("device")[["threads", "physical_cores", "last_level_cache"]].first()
     rows = [*_rows(products, streams, host)]
     return table([row | _by_sheet(row, host, study, sheet) for row in rows], COLUMNS)
 
@@ -115,8 +115,8 @@ def _number(best: pd.Series) -> dict[str, Any]:
 
 def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Sheet) -> dict[str, Any]:
     name = row["device_name"] if pd.notna(row["device_name"]) else None
-    threads = host["threads"].get(row["device"])
-    cores = None if threads is None or pd.isna(threads) else int(threads)
+    counts = host.loc[host.index == row["device"], ["threads", "physical_cores"]].min(axis=1, skipna=False).dropna()
+    cores = int(counts.iloc[0]) if len(counts) else None
     chosen = sheet_row(str(row["device"]), name, study, sheet)
     peak = sheet_peak(chosen, str(row["product"]), int(row["replicas"]), cores, sheet)
     return {

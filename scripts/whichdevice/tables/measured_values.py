@@ -5,6 +5,7 @@ import pandas as pd
 from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.tables.sittings import located
 
+WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 
@@ -22,6 +23,19 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
 def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:
     """The rows without the study's checks of itself and anything else planted, which are compared with nothing."""
     return runs[~runs["workload"].isin(SELF_CHECKS) & ~(runs["planted"] > 0)]
+
+
+def at_common_share(good: pd.DataFrame) -> pd.DataFrame:
+    """Of each workload, number format and length the rows at the largest share of the data most devices measured."""
+    work = [good[name] for name in WORK]
+    devices = good.groupby([*work, good["fraction"]], dropna=False, sort=False)["device"].transform("nunique")
+    most = good[devices == devices.groupby(work, dropna=False, sort=False).transform("max")]
+    return most[most["fraction"] == most.groupby(WORK, dropna=False, sort=False)["fraction"].transform("max")]
+
+
+def disturbed(runs: pd.DataFrame) -> pd.Series:
+    """Whether the machine disturbed a run: the process that was timed, or the one that learned, where these are two."""
+    return runs["disturbed"].fillna(False) | runs["learning_disturbed"].fillna(False)
 
 
 def quantity(unit: str) -> str:

@@ -35,6 +35,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "device_count": machine.device_count,
         "cpu": machine.cpu,
         "threads": machine.threads,
+        "physical_cores": machine.physical_cores,
         "last_level_cache": machine.last_level_cache,
         "host_memory": machine.memory,
         "machine_id": machine.identity,

@@ -37,8 +37,8 @@ def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
 def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | None, sheet: Sheet) -> SheetPeak:
     """Peaks of `replicas` replicas for products of one format.
 
-    A processor's operations are those of the `cores` used; its bandwidth is the whole socket's, for none can be given
-    for some cores.
+    A processor's operations are those of the physical `cores` used; its bandwidth is that of as many whole sockets as
+    hold these, for none can be given for some cores.
     """
     if row_name is None:
         return SheetPeak()
@@ -48,7 +48,8 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
     chips = 1 if row["kind"] == "cpu" else math.ceil(replicas / cores_of(row_name))
     share = float(chips)
     if row["kind"] == "cpu":
-        share = min(1.0, cores / float(row["cores"])) if cores and row.get("cores") else math.nan
+        share = cores / float(row["cores"]) if cores and row.get("cores") else math.nan
+        chips = 1 if math.isnan(share) else math.ceil(share)
     tflops, gigabytes = _number(row.get(column, "")), _number(row["mem_bw_gbs"])
     return SheetPeak(
         row_name,

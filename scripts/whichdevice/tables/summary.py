@@ -7,6 +7,7 @@ import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
 from whichdevice.tables.intervals import arithmetic, geometric
+from whichdevice.tables.measured_values import disturbed
 from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.noise_split import noise_split
 from whichdevice.tables.roofline import UTILISATION
@@ -68,7 +69,9 @@ COLUMNS: dict[str, Column] = {
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
     "n": Column("int", "runs asked for"),
-    "n_disturbed": Column("int", "runs that the machine disturbed, also when repeated; they count"),
+    "n_disturbed": Column(
+        "int", "runs disturbed by the machine, also when repeated, or while they learned; they count"
+    ),
     "n_trending": Column("int", "runs whose step times still had a trend at the end; they count"),
     "n_untested": Column("int", "runs with too few windows to test for a trend; they count"),
     "unit": Column("text", "what throughput counts"),
@@ -114,7 +117,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame["n"] = runs.groupby(cell, sort=False).size()
     frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
     frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
-    frame["n_disturbed"] = good["disturbed"].fillna(False).astype(int).groupby(of).sum()
+    frame["n_disturbed"] = disturbed(good).astype(int).groupby(of).sum()
     frame["n_trending"] = good["trend"].isin(["rising", "falling"]).astype(int).groupby(of).sum()
     frame["n_untested"] = good["trend"].isna().astype(int).groupby(of).sum()
     for name in INTERVALS:

@@ -10,6 +10,7 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
+from whichdevice.tables.measured_values import disturbed
 from whichdevice.tables.prices import SECONDS, Sheet, price_of
 from whichdevice.tables.targets import Goal, goal_of
 
@@ -34,6 +35,7 @@ COLUMNS: dict[str, Column] = {
     "best": Column("float", "best quality that any of the runs ended an epoch with"),
     "n": Column("int", "runs that ended well and learned"),
     "n_seeds": Column("int", "different seeds among them"),
+    "n_disturbed": Column("int", "of these runs, those that the machine disturbed while they learned; they count"),
     "n_reached": Column("int", "of these runs, those that reached the target"),
     "given_epochs": Column("int", "epochs that the runs learned, the fewest"),
     **{
@@ -70,6 +72,7 @@ def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study,
     frame["better"] = frame["higher"].map({True: "higher", False: "lower"})
     frame["best"] = by_cell["quality"].max().where(frame["higher"], by_cell["quality"].min())
     frame["n"], frame["n_seeds"] = good.groupby(cell).size(), good["seed"].groupby(cell).nunique()
+    frame["n_disturbed"] = disturbed(good).astype(int).groupby(cell).sum()
     frame["given_epochs"] = curves.groupby("place").size().groupby(cell).min()
     frame["n_reached"] = np.isfinite(taken["epochs"]).groupby(cell).sum().where(frame["target"].notna())
     frame["price"] = frame["device"].map({name: price.source for name, price in prices.items()})

@@ -66,15 +66,11 @@ def write_tables(
     out_folder: Path,
     compiled_paths: Iterable[Path] = (),
     hardware_csv: Path = HARDWARE,
-    processes: int = 1,
 ) -> None:
-    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason.
-
-    Many records are read by several `processes`.
-    """
+    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
     study, sheet = read_study(config_path), hardware_rows(hardware_csv)
     with _no_garbage():
-        rows = collect(study, record_paths, processes)
+        rows = collect(study, record_paths)
         frames = _frames(study, rows, published.read_published(published_csv), compiled_paths, sheet)
         for name, frame in frames.items():
             write_table(frame, out_folder / f"{name}.csv")
