@@ -189,7 +189,7 @@ def _device_time(claim: Claim, modelled: Mapping[str, float]) -> Iterator[str]:
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
-    own = summary[summary["module"] == claim["workload"]]
+    own = summary.loc[summary["module"] == claim["workload"], ["n_ok", "batch_size"]]
     size = claims.number(claim["batch_size"])
     if not claim["value"]:
         return "not measured here: no number was published"

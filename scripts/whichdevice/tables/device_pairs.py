@@ -12,7 +12,13 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables.decision import FASTER, SLOWER, decided, paired
-from whichdevice.tables.measured_values import joined_sources, measured_values, quantity, without_rehearsals
+from whichdevice.tables.measured_values import (
+    by_repeat_and_size,
+    joined_sources,
+    measured_values,
+    quantity,
+    without_rehearsals,
+)
 from whichdevice.tables.sittings import told
 
 WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
@@ -94,19 +100,20 @@ def _best(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> DevicePair:
     sides = [rows[rows["device"] == name] for name in (first, second)]
-    values = [side.pivot(index="repeat", columns="batch_size", values="value").astype(float) for side in sides]
+    values = [by_repeat_and_size(side) for side in sides]
     sizes = sorted(set(values[0].columns) & set(values[1].columns))
     logs = pd.DataFrame(np.log(values[1][sizes] / values[0][sizes])).dropna(axis="columns", how="all")
     used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
-    places = pd.concat(used)[["machine", "sitting"]].nunique()
+    places = [pd.concat([side[name] for side in used]).nunique() for name in ("machine", "sitting")]
     shown = WORK if comparison == OWN else [*WORK, *MEANS]
+    shown_means = " ".join(rows[MEANS].iloc[0])
     return DevicePair(
         comparison=comparison,
         work={name: rows[name].iloc[0] for name in shown},
         first=first,
         second=second,
-        first_means=_means(used[0]),
-        second_means=_means(used[1]),
+        first_means=_means(used[0]) if comparison == OWN else shown_means,
+        second_means=_means(used[1]) if comparison == OWN else shown_means,
         quantity=quantity(str(rows["unit"].iloc[0])),
         logs=logs,
         source=joined_sources(*(side["source"] for side in used)),

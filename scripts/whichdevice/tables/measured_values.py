@@ -1,5 +1,6 @@
 """The runs that may enter a ratio, each with the one number that it counts with."""
 
+import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
@@ -36,6 +37,15 @@ def at_common_share(good: pd.DataFrame) -> pd.DataFrame:
 def disturbed(runs: pd.DataFrame) -> pd.Series:
     """Whether the machine disturbed a run: the process that was timed, or the one that learned, where these are two."""
     return runs["disturbed"].fillna(False) | runs["learning_disturbed"].fillna(False)
+
+
+def by_repeat_and_size(rows: pd.DataFrame) -> pd.DataFrame:
+    """`value` of one cell's settings: a row per repeat, a column per batch size; quicker than a pivot."""
+    repeats, row = np.unique(rows["repeat"].to_numpy(int), return_inverse=True)
+    sizes, column = np.unique(rows["batch_size"].to_numpy(int), return_inverse=True)
+    values = np.full((len(repeats), len(sizes)), np.nan)
+    values[row, column] = rows["value"].to_numpy(float)
+    return pd.DataFrame(values, pd.Index(repeats, name="repeat"), pd.Index(sizes, name="batch_size"))
 
 
 def quantity(unit: str) -> str:

@@ -136,15 +136,16 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; where no batch size is stated, the best of each kind."""
-    cells = measured[measured["module"] == entry["workload"]]
-    cells = cells[_values(matching, cells).notna()]
+    batch_size = _number(entry["batch_size"])
+    wanted = (measured["module"] == entry["workload"]) & _values(matching, measured).notna()
+    if batch_size:
+        wanted &= measured["batch_size"] == batch_size
+    cells = measured[wanted]  # at once: taking rows of so wide a table is most of the work
     if cells.empty:
         return cells
-    if batch_size := _number(entry["batch_size"]):
-        cells = cells[cells["batch_size"] == batch_size]
     largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
     cells = cells[cells["fraction"] == largest]
-    if not batch_size and not cells.empty:
+    if not batch_size:
         values = _values(matching, cells)
         better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
         cells = cells.loc[better.groupby([cells["device"], cells["backend"], cells["precision"]], sort=False).idxmax()]

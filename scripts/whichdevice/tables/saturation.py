@@ -7,7 +7,13 @@ import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import joined_sources, measured_values, quantity, without_rehearsals
+from whichdevice.tables.measured_values import (
+    by_repeat_and_size,
+    joined_sources,
+    measured_values,
+    quantity,
+    without_rehearsals,
+)
 
 NEAR = 0.95  # of the highest
 SETTINGS = [name for name in CELL if name != "batch_size"]
@@ -53,7 +59,7 @@ def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """A row but for its ratios, and these, one for each pair of repeats; None below two sizes."""
-    values = rows.pivot(index="repeat", columns="batch_size", values="value").astype(float).sort_index(axis="columns")
+    values = by_repeat_and_size(rows)
     if values.shape[1] < 2:
         return None
     means = np.exp(np.log(values).mean())
