@@ -125,3 +125,16 @@ def test_money_of_a_single_operation_is_per_million_of_its_own_unit(tmp_path: Pa
     study = results(tmp_path, lambda run: 100.0, devices=devices, workloads=workloads)
     (row,) = board(study)
     assert row.choices["cheapest"].value.unit == "USD per million products"
+
+
+def test_each_length_of_sequences_has_its_own_best_size(tmp_path: Path) -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[32, 64], sequence_length=[50, 200])}
+    better = {50: 64, 200: 32}
+
+    def speed(run: Run) -> float:
+        return 900.0 if run.cell.batch_size == better[run.cell.sequence_length or 0] else 100.0
+
+    rows = board(results(tmp_path, speed, workloads=workloads, measured=["cpu"]))
+    assert {row.note: row.changes[0][:2] for row in rows} == {
+        f"float32 · length {length}": ["fastest at ", (float(size), str(size))] for length, size in better.items()
+    }

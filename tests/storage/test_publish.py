@@ -81,3 +81,25 @@ def test_an_artefact_that_is_a_link_out_of_its_folder_stays_here(place, root, tm
     file.symlink_to(tmp_path / "id_rsa")
     publish(root, place)
     assert file.relative_to(root).as_posix() not in place.below("small").listing()
+
+
+def test_a_record_damaged_here_replaces_no_sound_one_and_a_sound_one_mends_a_damaged(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    name, whole = place.path(f"small/{path.relative_to(root).as_posix()}"), path.read_bytes()
+    path.write_bytes(whole[:200])
+    publish(root, place)
+    assert place.fs.cat_file(name) == whole
+    place.fs.pipe_file(name, whole[:200])
+    path.write_bytes(whole)
+    publish(root, place)
+    assert place.fs.cat_file(name) == whole
+
+
+def test_a_record_of_a_newer_version_there_is_not_replaced(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    name = place.path(f"small/{path.relative_to(root).as_posix()}")
+    place.fs.pipe_file(name, path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 99'))
+    with pytest.raises(StudyError, match="perhaps of a newer version of the project; update this one"):
+        publish(root, place)

@@ -7,8 +7,10 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Measure, Study, Workload
 from whichdevice.tables.cost_choices import MORE
+from whichdevice.tables.crossover import crossover_table
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import fastest_table
+from whichdevice.tables.speedups import speedup_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
 
@@ -53,3 +55,15 @@ def test_devices_are_compared_on_the_largest_share_of_the_data_that_most_of_them
     table = fastest_table(synthetic.runs_table(study, speed)).set_index("device")
     assert table["fraction"].to_dict() == {"cpu": 0.25, "gpu": 0.25}
     assert table.loc["cpu", "ratio"] == pytest.approx(9)
+
+
+def test_two_models_of_one_name_are_never_compared() -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])}, measure=Measure(repeats=4))
+    runs = synthetic.runs_table(study, lambda run: {"cpu": 100.0, "gpu": 900.0}[run.cell.device])
+    for alike, other in (
+        (True, runs),
+        (False, runs.assign(parameters=runs["parameters"].where(runs["kind"] == "cpu", 7))),
+    ):
+        assert fastest_table(other)["ratio"].notna().any() == alike
+        assert (len(speedup_table(other, study)) > 0) == alike
+        assert (len(crossover_table(other, study)) > 0) == alike

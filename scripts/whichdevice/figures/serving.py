@@ -70,9 +70,8 @@ def _throughput(axes: Axes, cells: pd.DataFrame, colour: str) -> None:
     for turn, size in enumerate(sizes):
         own = cells[cells["batch_size"] == size].sort_values("clients")
         x, y = own["p50"].to_numpy(float) * 1e3, own["predictions_per_second"].to_numpy(float)
-        axes.plot(
-            x, y, color=colour, marker=style.MARKERS[turn], linestyle=["-", "--", ":", "-."][turn % 4], label=f"{size}"
-        )
+        marker, line = style.MARKERS[turn % len(style.MARKERS)], ["-", "--", ":", "-."][turn % 4]
+        axes.plot(x, y, color=colour, marker=marker, linestyle=line, label=f"{size}")
         for place, clients in zip(zip(x, y, strict=True), own["clients"], strict=True):
             axes.annotate(f"{clients}", place, xytext=(4, 4), textcoords="offset points", fontsize=7, color=style.GREY)
     style.log_axis(axes, "x", cells["p50"].to_numpy(float) * 1e3)

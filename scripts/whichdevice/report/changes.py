@@ -5,6 +5,7 @@ import pandas as pd
 from whichdevice.report.advice import about, telling
 from whichdevice.report.numbers import Number, cell_number
 from whichdevice.report.verdicts import undecided_words
+from whichdevice.tables.columns import CELL
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
 from whichdevice.tables.decision import SAME
 from whichdevice.tables.measured_values import WORK
@@ -16,7 +17,7 @@ MOST = 3
 def changes(crossover: pd.DataFrame, work: pd.Series, best: str) -> list[Phrase]:
     """What is to be said of each pair of devices with the best one in it; what holds for several is said once."""
     same = (crossover["first"] == best) | (crossover["second"] == best)
-    for name in WORK:
+    for name in [*WORK, "fraction"]:
         same &= crossover[name].isna() if pd.isna(work[name]) else (crossover[name] == work[name]).fillna(False)
     found: list[Phrase] = []
     for _, row in telling(crossover[same]).iterrows():
@@ -48,8 +49,8 @@ def _phrase(row: pd.Series) -> Phrase:
 def own_sizes(saturation: pd.DataFrame, best: pd.Series) -> list[Phrase]:
     """Where no other device was compared: at which size this one is fastest, and from which on it is nearly so."""
     same = pd.Series(True, saturation.index)
-    for name in ("device", "workload", "backend", "precision", "loop", "fraction"):
-        same &= (saturation[name] == best[name]).fillna(False)
+    for name in (each for each in CELL if each != "batch_size"):
+        same &= saturation[name].isna() if pd.isna(best[name]) else (saturation[name] == best[name]).fillna(False)
     return [_own(row) for _, row in saturation[same].head(1).iterrows()]
 
 

@@ -72,7 +72,7 @@ def _of(count: int, total: int) -> str:
 
 def marks(study: StudyResults) -> list[Mark]:
     """What was not measured first, then what limits the rest, then on what it rests."""
-    return [*_absent(study), *_data(study), *_broken(study), *_basis(study)]
+    return [*_absent(study), *_data(study), *_unlike(study), *_broken(study), *_basis(study)]
 
 
 def _absent(study: StudyResults) -> Iterator[Mark]:
@@ -90,6 +90,15 @@ def _data(study: StudyResults) -> Iterator[Mark]:
     if "standin" in study.sources:
         whole = "" if len(study.sources) == 1 else f" for {', '.join(study.sources['standin'])}"
         yield Mark(f"Stand-in data{whole}", "times count, accuracies say nothing", None, True)
+
+
+def _unlike(study: StudyResults) -> Iterator[Mark]:
+    """Workloads that stand for several models, of which only alike ones are compared."""
+    for workload, rows in measured_values(study.runs).groupby("workload", sort=False):
+        models = rows.groupby("model", sort=False)["device"].unique()
+        if len(models) > 1:
+            told = "; ".join(f"{str(name).strip()} on {', '.join(devices)}" for name, devices in models.items())
+            yield Mark(f"{workload} is several models", f"not compared with each other: {told} (weights)", None, True)
 
 
 def _broken(study: StudyResults) -> Iterator[Mark]:

@@ -150,7 +150,7 @@ def _lacking(name: str, fastest: pd.DataFrame, rows: pd.DataFrame) -> list[Again
 
 def _against(row: pd.Series) -> Against:
     if pd.isna(row["ratio"]):
-        return Against(str(row["device"]), None, "no repeat in common")
+        return Against(str(row["device"]), None, "no repeat of the same work in common")
     words = {MORE: "", UNDECIDED: undecided_words(row["n_to_decide"])}.get(row["verdict"], str(row["verdict"]))
     return Against(str(row["device"]), estimate(row, "ratio"), words)
 

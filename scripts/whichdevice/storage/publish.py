@@ -1,5 +1,6 @@
 """A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,15 @@ def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, d
             return False
         content = place.fs.cat_file(place.path(name))
     own, other = _readable(path.read_bytes(), name), _readable(content, name)
-    if own is None or other is None:
-        return False
+    if own is None:
+        return True  # what cannot be read here replaces nothing
+    if other is None and _is_whole(content):
+        raise StudyError(
+            f"{place.told(name)} cannot be read here, perhaps of a newer version of the project; update this one, "
+            "delete that record, or publish under another study name (study=<name>)"
+        )
+    if other is None:
+        return False  # damaged there: ours mends it
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
         raise StudyError(
@@ -77,6 +85,15 @@ def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, d
             f"rename: {{{device}: {device}_2}}"
         )
     return other.ended > own.ended
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether it is JSON to its end, whatever else it may be."""
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
 
 
 def _readable(content: bytes, name: str) -> Record | None:

@@ -69,7 +69,7 @@ def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
     if good.empty:
         return
     size = good["batch_size"].where(good["unit"].isin(OPERATIONS), 0)
-    work = good.groupby([*(good[name] for name in WORK), size], dropna=False, sort=False).ngroup()
+    work = good.groupby([*(good[name] for name in [*WORK, "model"]), size], dropna=False, sort=False).ngroup()
     choice = pd.Series(list(zip(work, good["device"], strict=True)), good.index)
     cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
     logs = pd.Series(np.log(good["value"].astype("float64")), good.index)

@@ -23,7 +23,20 @@ from whichdevice.tables.sittings import told
 
 WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
 MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
-READ = [*WORK, *MEANS, "device", "kind", "batch_size", "repeat", "value", "unit", "source", "machine", "sitting"]
+READ = [
+    *WORK,
+    *MEANS,
+    "device",
+    "kind",
+    "batch_size",
+    "repeat",
+    "value",
+    "unit",
+    "source",
+    "machine",
+    "sitting",
+    "model",
+]
 SAME, OWN = "same settings", "own best"
 
 
@@ -72,7 +85,7 @@ def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
     repeats that are then compared: a slight favour to a device with many nearly equal settings.
     """
     good = without_rehearsals(measured_values(runs))[READ]  # taking rows of the others too would be most of the work
-    for _, rows in good.groupby(WORK, dropna=False, sort=False):
+    for _, rows in good.groupby([*WORK, "model"], dropna=False, sort=False):
         best = _best(rows)
         for first, second in combinations(in_order(rows, study), 2):
             two = rows[rows["device"].isin([first, second])]

@@ -13,12 +13,20 @@ OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` that are ok and measured, with column `value`: throughput, or TFLOP/s for products of matrices.
 
-    Columns `machine` and `sitting` say where and when each was measured.
+    Columns `machine` and `sitting` say where and when each was measured, `model` what: two workloads of one name, such
+    as a model file of another width on another machine, are never compared.
     """
     runs = without_self_checks(runs)
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
+    good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
     return located(good[good["value"] > 0])
+
+
+def _model(runs: pd.DataFrame) -> pd.Series:
+    """The workload file's name, and its weights where it has any: the same on every device and backend."""
+    name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
+    return name + " " + runs["parameters"].map("{:,}".format, na_action="ignore").astype("object").fillna("")
 
 
 def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:

@@ -43,7 +43,7 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
     """The rows of one axis, a family; nothing where no two cells differ along it."""
     baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
-    equal = [name for name in CELL if name != axis] + ["repeat"]
+    equal = [name for name in CELL if name != axis] + ["model", "repeat"]
     if axis == "batch_size":  # the smallest of each workload and device, whatever other cells have
         within = good.groupby([name for name in CELL if name != axis], dropna=False, sort=False)[axis]
         is_base = good[axis] == within.transform("min")
