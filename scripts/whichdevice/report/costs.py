@@ -67,7 +67,7 @@ def _where(row: pd.Series) -> str:
 
 def _against(row: pd.Series, takes: str) -> str:
     if pd.isna(row["ratio"]):
-        return f"{_where(row)} not compared: no repeat in common"
+        return f"{_where(row)} not compared: no repeat of the same work in common"
     bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
     return f"{_where(row)} {takes} {number(row['ratio'])} {bounds} times as much: {verdict_words(row)}, n = {row['n']}"
 
