@@ -81,20 +81,20 @@ def main(records: int, drawn: bool) -> None:
         clock = time.perf_counter()
         write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
         clock = tell(f"tables from {len(paths)} records", clock)
-        print(f"peak resident memory so far: {peak_memory():.2f} GB")
+        print(f"peak resident memory so far: {peak_memory(len(paths)):.2f} GB")
         if drawn:
             for figure in figure_names():
                 draw(figure, folder / "tables", config, folder / f"{figure}.svg", folder / f"{figure}.png")
                 clock = tell(f"figure {figure}", clock)
             write_report(config, folder / "tables", folder, folder / "report.html")
             tell("report", clock)
-            print(f"peak resident memory: {peak_memory():.2f} GB")
+            print(f"peak resident memory: {peak_memory(len(paths)):.2f} GB")
 
 
-def peak_memory() -> float:
+def peak_memory(records: int) -> float:
     """Peak resident memory of this process so far and, for each reader, of the largest of them, in GB of 2^30 bytes."""
     own, largest = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + readers(10**6) * largest) / (2**20 if sys.platform != "darwin" else 2**30)
+    return (own + readers(records) * largest) / (2**20 if sys.platform != "darwin" else 2**30)
 
 
 def tell(stage: str, since: float) -> float:

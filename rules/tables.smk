@@ -33,7 +33,7 @@ rule tables:
         CPU_ENVIRONMENT
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=3000,  # 100,000 records took 2.0 GB, with their readers
     params:
         config=CONFIG,
         study=STUDY,
