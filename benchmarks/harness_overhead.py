@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -24,64 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
+
+from benchmarks.bare_loops import BARE_LOOPS  # noqa: E402
 
 if TYPE_CHECKING:
     from whichdevice.measuring.events import Emitter
 
 MOST_SECONDS = 3600.0
-
-
-def bare_tensorflow(loop: Any) -> Callable[[np.ndarray], None]:
-    """One compiled step a call."""
-    import tensorflow as tf
-
-    step = tf.function(loop._averaged_step, autograph=False)
-
-    def train(batches: np.ndarray) -> None:
-        rows = [tf.constant(row[None]) for row in batches]
-        for row in rows:
-            means = step(row)
-        means.numpy()
-
-    return train
-
-
-def bare_jax(loop: Any) -> Callable[[np.ndarray], None]:
-    """The compiled program of one step, its state given away at each call."""
-    import jax
-
-    step = loop.programs._compiled[1]
-
-    def train(batches: np.ndarray) -> None:
-        carry = (loop._state, *loop._copy((np.zeros(2, np.float32), np.int32(0))))
-        for start in range(0, len(batches), 32):
-            block = np.zeros((32, batches.shape[1]), np.int32)
-            part = batches[start : start + 32]
-            block[: len(part)] = part
-            constants = (loop._arrays, jax.device_put(block, loop._rows))
-            for _ in part:
-                carry = step(carry, constants)
-        loop._state, sums, _ = carry
-        np.asarray(sums)
-
-    return train
-
-
-def bare_torch(loop: Any) -> Callable[[np.ndarray], None]:
-    """Eager steps, on the kernels that the loop has."""
-    import torch
-
-    from whichdevice.backends.torch_cpu_kernels import quick_kernels
-    from whichdevice.backends.torch_recurrent import native_recurrence
-
-    def train(batches: np.ndarray) -> None:
-        with native_recurrence(), quick_kernels():
-            for index in torch.tensor(batches):
-                loop._advance(index)
-            float(loop._sums[0])
-
-    return train
 
 
 def one_process(
@@ -108,7 +57,7 @@ def one_process(
     loop = backend.training_loop(workload, model, train, validation)
     order = workload.order(train.examples, 1)
     loop.run(order.take(4))
-    bare = {"tensorflow": bare_tensorflow, "jax": bare_jax, "torch": bare_torch}[backend_name](loop)
+    bare = BARE_LOOPS[backend_name](loop)
     bare(order.take(4))
 
     names = (f"window {number}" for number in count(1))

@@ -6,8 +6,9 @@ Each block measures, as the workflow does and in random order, one cell twice, o
 load on one core: four processes of 7 seconds or so. Families of comparisons are then resampled from the blocks: a
 comparison takes `--repeats` blocks without replacement, each pair the same cell twice in a random order, so that by
 construction nothing differs. Comparisons share blocks: the rates are those of this sitting, not of 2,000 sittings.
-With --patience each process waits until the hypervisor takes at most 2 % of our processors (a shared host), so that
-the rates are those of a host that was quiet before each. With --folder the records are kept there, and measured ones
+With --patience each process waits until a probe of all processors at once sees little taken by the hypervisor and the
+speed of the fastest probe so far (a shared host); of the runs between two such probes it is told how many were flagged,
+which is how often a quiet run is flagged falsely. With --folder the records are kept there, and measured ones
 are not measured again.
 """
 
@@ -16,7 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -65,10 +66,10 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
         host = QuietHost(60 * options.patience)
-        records = measured(study_of(options), host)
+        records, quiet = measured(study_of(options), host)
     if options.patience:
         print(host)
-    report(records, options)
+    report(records, options, quiet)
 
 
 def study_of(options: argparse.Namespace) -> Study:
@@ -92,8 +93,12 @@ def study_of(options: argparse.Namespace) -> Study:
     )  # fmt: skip
 
 
-def measured(study: Study, host: QuietHost) -> list[Record]:
-    """The records of all runs, measured where they are missing, one process after the other."""
+def measured(study: Study, host: QuietHost) -> tuple[list[Record], set[str]]:
+    """The records of all runs, measured where they are missing, one process after the other.
+
+    With the runs before and after which a probe saw a quiet host; of earlier calls' runs that is not known.
+    """
+    quiet = set()
     for run in study_runs(study):
         record = Path(run.record(study))
         if record.is_file() and read_record(record).asked != build_request(study, run):
@@ -105,10 +110,12 @@ def measured(study: Study, host: QuietHost) -> list[Record]:
         prepare_dataset(name, "standin", None, 1, dataset_folder(study, name))
     for run in measuring_order(study, study_runs(study)):
         if not Path(run.record(study)).is_file():
-            host.wait()
+            before = host.wait()
             with load_on(min(os.sched_getaffinity(0))) if run.cell.workload == LOADED else nullcontext():
                 _measure(config, Path(run.record(study)))
-    return [read_record(Path(run.record(study))) for run in study_runs(study)]
+            if before and host.is_quiet():
+                quiet.add(run.path)
+    return [read_record(Path(run.record(study))) for run in study_runs(study)], quiet
 
 
 def _measure(config: Path, record: Path) -> None:
@@ -117,7 +124,7 @@ def _measure(config: Path, record: Path) -> None:
     subprocess.run(command, check=True, env=environment, stderr=sys.stderr)
 
 
-def report(records: Sequence[Record], options: argparse.Namespace) -> None:
+def report(records: Sequence[Record], options: argparse.Namespace, between: Container[str] = ()) -> None:
     """Print every rate with what it is of."""
     speeds = speeds_of(records)
     random = np.random.default_rng(1)
@@ -142,15 +149,17 @@ def report(records: Sequence[Record], options: argparse.Namespace) -> None:
     print(f"Half-width of intervals, n = {n}: median {np.median(widths):.1%} (≤ 5 %)")
     print(f"Standard deviation between processes {spread:.1%}: ±5 % takes n = {processes_for(0.05, spread)}")
     print(f"Planted {options.slowdown:.0%}: found in {found} of {PLANTINGS} (≥ 80 %), elsewhere in {elsewhere} (0)")
-    _report_flags(records)
+    _report_flags(records, between)
 
 
-def _report_flags(records: Sequence[Record]) -> None:
+def _report_flags(records: Sequence[Record], between: Container[str]) -> None:
     quiet = [record for record in records if record.asked.workload != LOADED]
     loaded = [record for record in records if record.asked.workload == LOADED]
     flagged = [record for record in quiet if record.noise.disturbed]
     first = [record for record in quiet if _first_look(record) > SLOWDOWN_BOUND]
-    print(f"Quiet runs flagged: {rate(len(flagged), len(quiet))} (below 5 %); "
+    calm = [record.noise.disturbed for record in quiet if record.run in between]
+    print(f"Of runs without a load between two quiet probes flagged: {rate(sum(calm), len(calm))} (below 5 %)")
+    print(f"Of all runs without a load flagged: {rate(len(flagged), len(quiet))}; "
           f"by first bursts alone it would be {len(first) / max(1, len(quiet)):.1%}")  # fmt: skip
     for record in flagged:
         print(f"    {record.run}: {'; '.join(record.noise.reasons)}")

@@ -45,7 +45,7 @@ def test_it_prints_what_is_true_of_the_speeds(capsys: pytest.CaptureFixture, mon
     noise_floor.report(records(0.02), OPTIONS)
     out = capsys.readouterr().out
     assert "found in 20 of 20" in out and "elsewhere in 0" in out
-    assert "Quiet runs flagged: 0 of 36" in out and "by first bursts alone it would be 100.0%" in out
+    assert "Of all runs without a load flagged: 0 of 36" in out and "by first bursts alone it would be 100.0%" in out
     assert "on one core flagged: 12 of 12" in out
     assert float(out.split("The same cell twice: ")[1].split("%")[0]) <= 8
 

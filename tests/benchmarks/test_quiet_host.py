@@ -1,15 +1,19 @@
 """Measurements wait for a host that leaves the processors alone, and not for ever."""
 
+import os
 import time
 
 import pytest
-from benchmarks.quiet_host import PAUSE, PROBE, QuietHost, stolen_share
+from benchmarks.quiet_host import PAUSE, PROBE, Probe, QuietHost, load_on, probed
 
 
 def host_of(*shares: float, patience: float) -> QuietHost:
-    """A host whose probes see these shares, one after the other, the last one for ever."""
-    left = list(shares)
-    return QuietHost(patience, lambda: left.pop(0) if len(left) > 1 else left[0])
+    """A host whose probes see these shares taken, one after the other, the last one for ever."""
+    return seen_by([Probe(share, 1.0) for share in shares], patience)
+
+
+def seen_by(probes: list[Probe], patience: float = 600) -> QuietHost:
+    return QuietHost(patience, lambda: probes.pop(0) if len(probes) > 1 else probes[0])
 
 
 @pytest.fixture
@@ -22,21 +26,31 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_it_waits_until_a_probe_is_quiet(slept: list[float]) -> None:
     host = host_of(0.30, 0.05, 0.01, patience=600)
-    host.wait()
+    assert host.wait()
     assert slept == [PAUSE] * 2 and host.waited == 2 * (PAUSE + PROBE) and host.refused == 0
+
+
+def test_processors_that_are_slower_than_before_are_not_quiet(slept: list[float]) -> None:
+    host = seen_by([Probe(0, 1.0), Probe(0, 1.9), Probe(0, 1.05)])
+    assert [host.is_quiet() for _ in range(3)] == [True, False, True]
 
 
 def test_patience_is_one_for_all_measurements(slept: list[float]) -> None:
     host = host_of(0.30, patience=30)
-    for _ in range(4):
-        host.wait()
+    assert not any([host.wait() for _ in range(4)])
     assert len(slept) == 3 and host.refused == 4
     assert "4 processes began on a busy one" in str(host)
 
 
 def test_without_patience_nothing_is_probed() -> None:
-    QuietHost(0, lambda: pytest.fail("probed")).wait()
+    host = QuietHost(0, lambda: pytest.fail("probed"))
+    assert not host.wait() and not host.is_quiet()
 
 
-def test_a_probe_sees_a_share() -> None:
-    assert 0 <= stolen_share(0.2) <= 1
+def test_a_probe_sees_company_on_one_core() -> None:
+    cores = os.sched_getaffinity(0)
+    alone = probed(0.2)
+    with load_on(min(cores)):
+        beside = probed(0.5)
+    assert 0 <= alone.stolen <= 1 and 0 < alone.seconds < beside.seconds
+    assert os.sched_getaffinity(0) == cores

@@ -73,7 +73,7 @@ def test_what_is_measured_already_is_not_planned_again(plan):
 def test_a_device_that_is_left_out_comes_with_the_command_that_would_measure_it(plan, kind):
     (line,) = [line for line in plan().splitlines() if line.startswith(f"Left out: {kind}")]
     assert f"({RUNS} runs): no {kind.upper()} found on this host" in line
-    assert line.endswith(f"snakemake --cores 1 {kind}")
+    assert line.endswith(f"snakemake --cores 1 {kind} --configfile 'my study.yaml'")
 
 
 def test_what_only_leaves_out_is_counted(plan):

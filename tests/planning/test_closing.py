@@ -12,7 +12,8 @@ def test_the_closing_line_counts_and_says_how_to_go_on(plan):
     line = closing_line(planned)
     assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
     assert "1 of 6 runs refused" in line
-    assert line.endswith("snakemake --cores 1 all --forcerun measure --config retry=failed")
+    again = "snakemake --cores 1 all --configfile results/planned/config.yaml --forcerun measure --config retry=failed"
+    assert line.endswith(again)
     assert "\n" not in line
 
 

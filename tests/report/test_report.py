@@ -29,7 +29,8 @@ def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path
 
     page = page_of(study, tmp_path, devices=["cpu"], change=change)
     text = re.sub(r"\s+", " ", page.text)
-    assert "1 of 4 runs failed. Repeat: snakemake --cores 1 all --forcerun measure --config retry=failed" in text
+    again = "snakemake --cores 1 all --configfile results/small/config.yaml --forcerun measure --config retry=failed"
+    assert f"1 of 4 runs failed. Repeat: {again}" in text
     assert "Not measured: gpu (no gpu on this host)" in text
     assert "snakemake --cores 1 gpu" in text
     assert "Measured on cpu (Example CPU 3.6 GHz): 3 runs of 2 cells" in text
@@ -152,7 +153,7 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
     )
     cells = cells.assign(metric="accuracy", epoch_time=15.0, tflops=0.1)
     study = SimpleNamespace(speedups=pd.DataFrame(columns=list(TABLES["speedups"])), devices=["cpu"])
-    answer = _answer(study, "mnist_cnn", cells)
+    answer = _answer(study, "mnist_cnn", pd.NA, cells)
     assert "batch 256" in answer["where"]
     assert "0.97" in answer["quality"]
 

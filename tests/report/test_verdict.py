@@ -73,7 +73,7 @@ def test_a_device_alone_is_called_no_winner(tmp_path: Path) -> None:
     assert (first.title, first.text, first.command) == (
         "gpu not measured",
         "no gpu on this host",
-        "snakemake --cores 1 gpu",
+        "snakemake --cores 1 gpu --configfile results/small/config.yaml",
     )
 
 

@@ -57,6 +57,19 @@ def test_an_older_record_does_not_replace_a_newer_one(place, root):
     assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
 
 
+def test_what_was_made_from_older_records_does_not_replace_what_was_made_from_newer_ones(place, root):
+    publish(root, place)
+    path = change(root)
+    change(root, ended=read_record(path).ended - timedelta(hours=1))
+    before = place.fs.cat_file(place.path("small/report.html"))
+    (root / "report.html").write_text("of the older records")
+    (root / "config.yaml").write_text("study: small\nseed: 7\n")
+    told = publish(root, place)
+    assert (told.files, told.newer) == (0, 1)
+    assert "not replaced there: 1 newer record (or damaged here), nor tables, figures, report" in str(told)
+    assert place.fs.cat_file(place.path("small/report.html")) == before
+
+
 def test_another_machines_record_is_refused_with_the_way_out(place, root):
     publish(root, place)
     path = change(root)

@@ -57,7 +57,9 @@ def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) ->
         "not_measured",
     ]
     assert runs["reason"][4] == "killed by signal 9"
-    assert set(runs["reason"][runs["device"] == "gpu"]) == {"no gpu on this host; run: snakemake --cores 1 gpu"}
+    assert set(runs["reason"][runs["device"] == "gpu"]) == {
+        "no gpu on this host; run: snakemake --cores 1 gpu --configfile results/small/config.yaml"
+    }
 
 
 def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """Say before anything runs how many runs, minutes, disk and memory a study takes, and what is left out and why."""
 
 import argparse
+import shlex
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 
+DEFAULT = Path("config/config.yaml")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"), help="the study's config")
+    parser.add_argument("--configfile", type=Path, default=DEFAULT, help="the study's config")
     parser.add_argument(
         "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake, e.g. 'data={source: standin}'"
     )
@@ -22,9 +26,15 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.study_plan import plan_study
 
     values = merged(check_yaml(args.configfile), args.config)
-    for line in plan_lines(plan_study(values)):
+    for line in plan_lines(plan_study(values, files=[args.configfile]), lambda target: workflow_call(args, target)):
         print(line)
     return 0
+
+
+def workflow_call(args: argparse.Namespace, target: str) -> str:
+    """The call of Snakemake that makes a target with the config that this command was given."""
+    own = ["--configfile", str(args.configfile)] if args.configfile != DEFAULT else []
+    return shlex.join(["snakemake", "--cores", "1", target, *own, *(["--config", *args.config] if args.config else [])])
 
 
 def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
@@ -45,7 +55,7 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return {**old, **both}
 
 
-def plan_lines(plan: Any) -> list[str]:
+def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
     from whichdevice.host.memory import available_memory
     from whichdevice.planning.compile_plan import compiled_records
@@ -76,7 +86,7 @@ def plan_lines(plan: Any) -> list[str]:
             need.seconds for run, need in going.items() if (run.cell.device, run.cell.workload) == (device, workload)
         )
         lines.append(f"{device:10} {workload:20} {count:5} {seconds / 60:8.1f}")
-    return lines + _left_out(plan, refused, needs, available)
+    return lines + _left_out(plan, refused, needs, available, call)
 
 
 def _compiles(records: list[str]) -> str:
@@ -84,10 +94,12 @@ def _compiles(records: list[str]) -> str:
     return f"TPU compiler: {len(records)} programs, {done} compiled already; each takes seconds to a few minutes."
 
 
-def _left_out(plan: Any, refused: list[Any], needs: dict[Any, Any], available: float) -> list[str]:
+def _left_out(
+    plan: Any, refused: list[Any], needs: dict[Any, Any], available: float, call: Callable[[str], str]
+) -> list[str]:
     lines = [
         f"Left out: {name} ({sum(run.cell.device == name for run in plan.runs)} runs): {reason}; "
-        f"to measure them on a machine that has one: snakemake --cores 1 {plan.study.devices[name].kind}"
+        f"to measure them on a machine that has one: {call(plan.study.devices[name].kind)}"
         for name, reason in plan.absent.items()
     ]
     lines += [f"Left out: the {backend} runs on {kind}: {reason}" for (kind, backend), reason in plan.missing.items()]

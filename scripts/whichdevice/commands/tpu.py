@@ -67,6 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     from whichdevice.cloud.consent import agree
     from whichdevice.cloud.run_log import RunLog
     from whichdevice.cloud.tpu_run import check_fits, plan_errand, run_on_tpu
+    from whichdevice.commands.plan import workflow_call
 
     errand = plan_errand(_values(args), args.arguments, Path.cwd())
     order = _order(errand.call, args.dry_run)
@@ -84,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
     path = Path(errand.study.root) / "logs" / "tpu" / f"{order.name}.log"
     with RunLog(path, order, say) as log:
         run_on_tpu(api, order, errand, log.say, log.take)
-    say(f"Now: snakemake --cores 1 all, which draws them. Log: {path}")
+    say(f"Now: {workflow_call(args, 'all')}, which draws them. Log: {path}")
     return 0
 
 

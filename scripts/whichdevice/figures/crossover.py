@@ -38,7 +38,7 @@ def draw(study: StudyResults) -> Figure:
     """A panel per workload, a line per pair of devices."""
     lines = _lines(_shown(device_pairs(study.runs, study.study)), study)
     if not lines:
-        command = next(iter(study.absent.values()), "snakemake --cores 1 all")
+        command = next(iter(study.absent.values()), None)
         return style.empty(study, "No two devices ran the same work at two batch sizes or more.", command)
     by_workload: dict[str, list[Line]] = {}
     for line in lines:
@@ -69,13 +69,12 @@ def draw(study: StudyResults) -> Figure:
 
 
 def _shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
-    """Pairs with two sizes or more, of the largest share of the data; own best ones in place of the same settings."""
+    """Pairs with two sizes or more, each at its largest share of the data; own best settings before the same ones."""
     pairs = [pair for pair in pairs if len(pair.logs.columns) > 1]
-    largest: dict[str, float] = {}
+    largest: dict[tuple[str, ...], float] = {}
     for pair in pairs:
-        name = pair.work["workload"]
-        largest[name] = max(largest.get(name, 0), pair.work["fraction"])
-    pairs = [pair for pair in pairs if pair.work["fraction"] == largest[pair.work["workload"]]]
+        largest[_work(pair)] = max(largest.get(_work(pair), 0), pair.work["fraction"])
+    pairs = [pair for pair in pairs if pair.work["fraction"] == largest[_work(pair)]]
     own = {_work(pair) for pair in pairs if pair.comparison == OWN}
     return [pair for pair in pairs if pair.comparison == OWN or _work(pair) not in own]
 
@@ -109,6 +108,7 @@ def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
     lengths = {str(other.work["sequence_length"]) for other in pairs if other.work["workload"] == work["workload"]}
     told += [f"length {work['sequence_length']}"] if len(lengths) > 1 else []
     told += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
+    told += [f"{work['fraction'] * 100:.3g} % of data"] if work["fraction"] != 1 else []
     return ", ".join(told)
 
 

@@ -12,9 +12,9 @@ from whichdevice.tables.measured_values import OPERATIONS
 
 TITLE = "Training throughput by model"
 CAPTION = (
-    "Examples per second in steady state for each model and device, at the batch size that gave the most. Units "
-    "differ between panels: a sequence holds many time steps. Bars are geometric means over "
-    "processes, whiskers 95 % t-intervals."
+    "Examples per second in steady state for each model, sequence length and device, at the batch size that gave the "
+    "most. Units differ between panels: a sequence holds many time steps. Bars are geometric means over processes, "
+    "whiskers 95 % t-intervals."
 )
 CATEGORY = "Speed"
 
@@ -25,9 +25,11 @@ def draw(study: StudyResults) -> Figure:
     cells = series.whole_data(study.measured[trained])
     if cells.empty:
         return style.empty(study, "No training throughput was measured.")
-    best = cells.loc[cells.groupby(["workload", "device"], sort=False)["throughput"].idxmax()]
+    best = cells.loc[
+        cells.groupby(["workload", "sequence_length", "device"], dropna=False, sort=False)["throughput"].idxmax()
+    ]
     order = {name: place for place, name in enumerate(best["workload"].unique())}
-    best = best.sort_values("workload", key=lambda names: names.map(order), kind="stable")
+    best = best.assign(place=best["workload"].map(order)).sort_values(["place", "sequence_length"], kind="stable")
     groups = [(unit, group) for unit, group in best.groupby("unit", sort=False)]
     heights = [len(group) + 1.4 for _, group in groups]
     figure = style.new_figure(9, 0.34 * sum(heights) + 1.3)
@@ -58,7 +60,8 @@ def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
             axes.errorbar(value, place, xerr=ends, color=style.BLACK, capsize=2.5, lw=1)
         right = value if np.isnan(ends).any() else cell["throughput_high"]
         axes.annotate(style.number(value), (right, place), (6, 0), textcoords="offset points", va="center", fontsize=8)
-        format_ = "" if cell["precision"] == "float32" else f" {cell['precision']}"
+        format_ = "" if pd.isna(cell["sequence_length"]) else f" length {cell['sequence_length']}"
+        format_ += "" if cell["precision"] == "float32" else f" {cell['precision']}"
         names.append(f"{cell['workload']} b{cell['batch_size']}{format_}" + (f", {device}" if several else ""))
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)

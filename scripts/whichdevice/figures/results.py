@@ -17,6 +17,7 @@ from whichdevice.tables import comparison
 from whichdevice.tables.columns import CELL, read_table
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.write import TABLES
+from whichdevice.workflow_command import workflow_command
 
 
 class Shown(NamedTuple):
@@ -159,7 +160,7 @@ class StudyResults:
     def absent(self) -> dict[str, str]:
         """Configured devices without any good run, each with the command that measures it."""
         missing = [name for name in self.study.devices if name not in self.devices]
-        return {name: f"snakemake --cores 1 {self.study.devices[name].kind}" for name in missing}
+        return {name: workflow_command(self.study, self.study.devices[name].kind) for name in missing}
 
     def kind(self, device: str) -> str:
         """cpu, gpu or tpu."""

@@ -12,6 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from whichdevice.figures.results import StudyResults
+from whichdevice.workflow_command import workflow_command
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -91,14 +92,23 @@ def device_places(study: StudyResults) -> dict[str, int]:
     return {name: place for place, name in enumerate(device_colours(study))}
 
 
-def empty(study: StudyResults, missing: str, command: str = "snakemake --cores 1 all") -> Figure:
+def empty(study: StudyResults, missing: str, command: str | None = None) -> Figure:
     """A calm panel that says what is missing and which command measures it."""
     figure = new_figure(8, 2.6)
     axes = figure.add_subplot()
     axes.set_axis_off()
     text = "\n".join(textwrap.wrap(missing, 90))
     axes.text(0.5, 0.6, text, ha="center", va="center", fontsize=10, color=GREY, parse_math=False)
-    axes.text(0.5, 0.25, f"run: {command}", ha="center", va="center", family="monospace", fontsize=9, parse_math=False)
+    axes.text(
+        0.5,
+        0.25,
+        f"run: {command or workflow_command(study.study)}",
+        ha="center",
+        va="center",
+        family="monospace",
+        fontsize=9,
+        parse_math=False,
+    )
     return figure
 
 

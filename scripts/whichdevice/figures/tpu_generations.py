@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
+from whichdevice.workflow_command import workflow_command
 
 TITLE = "TPU generations: modelled device time of a step"
 CAPTION = (
@@ -25,7 +26,7 @@ def draw(study: StudyResults) -> Figure:
     """One panel per workload: a row per slice and batch size, below them what was measured; logarithmic time."""
     found = study.compiled[study.compiled["time_low"].notna()]
     if found.empty:
-        return style.empty(study, _why_empty(study.compiled))
+        return style.empty(study, _why_empty(study.compiled), workflow_command(study.study, "compiled"))
     workloads = list(found["workload"].drop_duplicates())
     panels = {name: (_modelled(found, name), _measured(study, found, name)) for name in workloads}
     counts = [len(modelled) + len(measured) + 0.6 * bool(len(measured)) for modelled, measured in panels.values()]
@@ -68,7 +69,7 @@ def _why_empty(compiled: pd.DataFrame) -> str:
     reasons = compiled["reason"].dropna()
     if len(reasons):
         return f"No step was compiled for a TPU: {reasons.iloc[0]}"
-    return "No step was compiled for a TPU. Make them: snakemake --cores 1 compiled"
+    return "No step was compiled for a TPU."
 
 
 def _ranges(axes: Axes, rows: pd.DataFrame, measured: pd.DataFrame, colours: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from whichdevice.config.model import Call, Study
 from whichdevice.config.storage import Merge
 from whichdevice.errors import StudyError, one_line
 from whichdevice.merging.devices import merged_device
-from whichdevice.merging.mirror import Mirrored, mirror, record_path, source_id
+from whichdevice.merging.mirror import Mirrored, mirror, read_index, record_path, source_id
 from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
 from whichdevice.records.store import read_record
@@ -62,6 +62,20 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
     _tidy(root, {source_id(merge) for merge in call.merge})
     for each in found.runs.values():
         each.path = home / each.path.relative_to(root)
+    return found
+
+
+def kept_records(call: Call) -> MergedRuns:
+    """The records that earlier calls brought for devices of this one, whose config no longer names where from."""
+    found = MergedRuns()
+    for source in sorted((Path(call.root) / FOLDER).glob("*")):
+        runs = {run: facts for run, facts in read_index(source).items() if run.cell.device in call.devices}
+        rename = {facts.device: run.cell.device for run, facts in runs.items() if facts.device != run.cell.device}
+        merge = Merge.model_validate({"from": source.as_posix(), "rename": rename})
+        for run, facts in runs.items():
+            if _unlike(call, run, facts) is None:
+                path = record_path(source, run)
+                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge), call)
     return found
 
 

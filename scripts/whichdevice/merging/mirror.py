@@ -65,7 +65,7 @@ def mirror(merge: Merge, folder: Path, refresh: bool = True) -> dict[Run, Mirror
     Without `refresh` what was brought before counts, and nothing is asked of the source. Raises StudyError where the
     source cannot be read, has no record, or lacks a device that is renamed.
     """
-    before = _read_index(folder)
+    before = read_index(folder)
     if not refresh and before:
         return before
     place = open_place(merge.source)
@@ -175,7 +175,8 @@ def _version(facts: dict[str, Any]) -> str:
     return "" if all(value is None for value in known[1:]) else hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
-def _read_index(folder: Path) -> dict[Run, Mirrored]:
+def read_index(folder: Path) -> dict[Run, Mirrored]:
+    """What an earlier call brought to a source's folder."""
     try:
         content = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         found = {foreign_run(f"{run}/{RECORD}"): Mirrored.model_validate(facts) for run, facts in content.items()}

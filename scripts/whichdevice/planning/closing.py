@@ -8,6 +8,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
+from whichdevice.workflow_command import repeat_failed
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
@@ -58,5 +59,5 @@ def _how_they_ended(plan: "StudyPlan") -> str:
     named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     return (
         f"{failed} of {total} runs failed ({named}).{unfit} The report says why; "
-        "to repeat the failed ones: snakemake --cores 1 all --forcerun measure --config retry=failed"
+        f"to repeat the failed ones: {repeat_failed(plan.study)}"
     )

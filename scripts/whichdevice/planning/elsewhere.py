@@ -41,10 +41,11 @@ class Elsewhere:
         return replace(self, records=without_measured_here(self.merged, study, absent, this_machine()))
 
 
-def with_elsewhere(call: Call, refresh: bool, claim: Claim) -> tuple[Call, Elsewhere]:
+def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -> tuple[Call, Elsewhere]:
     """The call with what comes from elsewhere; nothing is imported or asked where it names no other place.
 
-    Without `refresh` that is what an earlier call brought; what `claim` does not hold stays as it is.
+    Without `refresh` that is what an earlier call brought; what `claim` does not hold stays as it is. `own`: the config
+    is the study's own, which names no source of merged records: those that were brought count.
     """
     if call.results_from:
         from whichdevice.merging.published import fetched_records, published_study, workload_files
@@ -53,11 +54,14 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim) -> tuple[Call, Elsew
         study = published_study(call.results_from, refresh, claim.holds, workload_files(call))
         found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
         return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
-    if not call.merge:
+    kept = own and (Path(call.root) / "merged").is_dir()
+    if not call.merge and not kept:
         return call, Elsewhere()
-    from whichdevice.merging.merge import FOLDER, merge_records, with_devices
+    from whichdevice.merging.merge import FOLDER, kept_records, merge_records, with_devices
 
-    if refresh:
+    if not call.merge:
+        merged = kept_records(call)
+    elif refresh:
         with claim.folder(Path(call.root), FOLDER) as folder:
             merged = merge_records(call, refresh, folder)
     else:

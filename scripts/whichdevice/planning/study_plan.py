@@ -194,13 +194,17 @@ class StudyPlan:
         return run_status(self.study, run) not in (None, "ok", "refused")
 
 
-def plan_study(config: dict[str, Any], refresh: bool = True, claim: Claim | None = None) -> StudyPlan:
+def plan_study(
+    config: dict[str, Any], refresh: bool = True, claim: Claim | None = None, files: Sequence[str | Path] = ()
+) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
 
     With `refresh` false, records of other machines are those that an earlier call brought. Without a `claim` that
-    holds the study's folder nothing on disk changes.
+    holds the study's folder nothing on disk changes. `files` are the config files that were named.
     """
-    call, elsewhere = with_elsewhere(load_study(config), refresh, claim or Claim())
+    call = load_study(config)
+    own = Path(f"{call.root}/config.yaml").resolve() in [Path(file).resolve() for file in files]
+    call, elsewhere = with_elsewhere(call, refresh, claim or Claim(), own)
     study = resolved(call)
     check_backends(study)
     check_serving(study)

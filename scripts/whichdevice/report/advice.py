@@ -43,22 +43,23 @@ def uncompared(study: StudyResults) -> list[str]:
 
 
 def telling(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the largest share of the data; where each device's own best settings were compared, those alone."""
+    """Of each pair the rows of its largest share of the data; those of own best settings, where these were compared."""
     if rows.empty:
         return rows
-    rows = rows[rows["fraction"] == rows["fraction"].max()]
     work = ["first", "second", "precision", "sequence_length"]
+    rows = rows[rows["fraction"] == rows.groupby(work, dropna=False)["fraction"].transform("max")]
     own = rows["comparison"] == OWN
     has_own = own.groupby([rows[name] for name in work], dropna=False).transform("any")
     return rows[own | ~has_own]
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each device its settings with the highest throughput."""
+    """For each device and sequence length the settings of the highest throughput, at its largest share of the data."""
     if rows.empty:
         return rows
-    rows = rows[rows["fraction"] == rows["fraction"].max()]
-    return rows.loc[rows.groupby("device", sort=False)["best"].idxmax()]
+    own = ["device", "sequence_length"]
+    rows = rows[rows["fraction"] == rows.groupby(own, dropna=False)["fraction"].transform("max")]
+    return rows.loc[rows.groupby(own, dropna=False, sort=False)["best"].idxmax()]
 
 
 def crossover_sentence(row: pd.Series) -> str:
@@ -123,15 +124,20 @@ def _basis(row: pd.Series) -> str:
     around = ""
     if pd.notna(row["size_below"]):
         around = f", the change between {letter}{row['size_below']} and {letter}{row['size_above']}"
+    return f"{means}, {row['precision']}{_where(row)}; measured {reach}{around}; n = {row['n']}; {row['setting']}"
+
+
+def _where(row: pd.Series) -> str:
+    """Sequence length and share of the data, where it has one or not all."""
     length = "" if pd.isna(row["sequence_length"]) else f", length {row['sequence_length']}"
-    return f"{means}, {row['precision']}{length}; measured {reach}{around}; n = {row['n']}; {row['setting']}"
+    return length + ("" if row["fraction"] == 1 else f", {row['fraction'] * 100:.3g} % of the data")
 
 
 def saturation_sentence(row: pd.Series) -> str:
     """One row of table `saturation` in words."""
     product = row["quantity"] == "tflops"
     what, unit = ("N", "TFLOP/s") if product else ("batch", f"{row['unit']}s/s")
-    fastest = f"{row['device']}: fastest at {what} {row['best_size']}"
+    fastest = f"{row['device']}{_where(row)}: fastest at {what} {row['best_size']}"
     if row["gain"] == 1:
         return f"{fastest}, the smallest, {number(row['best'])} {unit}; no larger one is faster."
     gain = f"{number(row['gain'])} times the smallest {interval(row['gain_low'], row['gain_high']) or ''}".strip()

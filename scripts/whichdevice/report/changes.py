@@ -3,6 +3,7 @@
 import pandas as pd
 
 from whichdevice.report.advice import about, telling
+from whichdevice.report.matching import alike
 from whichdevice.report.numbers import Number, cell_number
 from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.columns import CELL
@@ -16,9 +17,7 @@ MOST = 3
 
 def changes(crossover: pd.DataFrame, work: pd.Series, best: str) -> list[Phrase]:
     """What is to be said of each pair of devices with the best one in it; what holds for several is said once."""
-    same = (crossover["first"] == best) | (crossover["second"] == best)
-    for name in [*WORK, "fraction"]:
-        same &= crossover[name].isna() if pd.isna(work[name]) else (crossover[name] == work[name]).fillna(False)
+    same = ((crossover["first"] == best) | (crossover["second"] == best)) & alike(crossover, work, [*WORK, "fraction"])
     found: list[Phrase] = []
     for _, row in telling(crossover[same]).iterrows():
         if (phrase := _phrase(row)) not in found:
@@ -48,9 +47,7 @@ def _phrase(row: pd.Series) -> Phrase:
 
 def own_sizes(saturation: pd.DataFrame, best: pd.Series) -> list[Phrase]:
     """Where no other device was compared: at which size this one is fastest, and from which on it is nearly so."""
-    same = pd.Series(True, saturation.index)
-    for name in (each for each in CELL if each != "batch_size"):
-        same &= saturation[name].isna() if pd.isna(best[name]) else (saturation[name] == best[name]).fillna(False)
+    same = alike(saturation, best, [name for name in CELL if name != "batch_size"])
     return [_own(row) for _, row in saturation[same].head(1).iterrows()]
 
 

@@ -17,7 +17,7 @@ from whichdevice.report.cells import cell_table
 from whichdevice.report.compared_with import compared_with
 from whichdevice.report.compiled import compiled_section
 from whichdevice.report.costs import cost_section
-from whichdevice.report.headline import BROKEN, RETRY, answers, statements
+from whichdevice.report.headline import BROKEN, answers, statements
 from whichdevice.report.lead import verdict_section
 from whichdevice.report.limits import limit_rows
 from whichdevice.report.machines import machine_cards
@@ -28,6 +28,7 @@ from whichdevice.report.scaling import scaling_rows
 from whichdevice.report.serving import serving_rows
 from whichdevice.report.verdicts import RULE
 from whichdevice.tables.write import TABLES
+from whichdevice.workflow_command import repeat_failed, workflow_command
 
 CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
 MOST_LISTED = 200
@@ -35,6 +36,7 @@ MOST_LISTED = 200
 
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
     """Everything that the template of `page` needs."""
+    kinds = dict.fromkeys(device.kind for device in study.study.devices.values())
     cells, cards, other = cell_table(study), machine_cards(study.runs), compared_with(study, page)
     how = reproductions(study, page, {key: card.number for key, card in cards.items()})
     for row in cells["rows"]:
@@ -65,9 +67,10 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "cards": list(cards.values()),
         "broken": _broken(study.runs),
         "left_out": list(study.damaged_artefacts().values())[:MOST_LISTED],
-        "retry": RETRY,
+        "retry": repeat_failed(study.study),
         "config": yaml.safe_dump(study.study.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
-        "targets": list(dict.fromkeys(device.kind for device in study.study.devices.values())),
+        "again": [workflow_command(study.study, kind, "--forcerun measure") for kind in kinds],
+        "make": {target: workflow_command(study.study, target) for target in ("all", "compiled")},
         "columns": {name: [(column, *about) for column, about in columns.items()] for name, columns in TABLES.items()},
         "updated": study.runs["started"].dropna().max() if study.runs["started"].notna().any() else None,
     }

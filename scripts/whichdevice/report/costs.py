@@ -38,7 +38,7 @@ def _works(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of each piece of work, money before energy."""
     size = choices["batch_size"].where(choices["unit"].isin(OPERATIONS), 0)
-    for _, work in choices.groupby([*(choices[name] for name in WORK), size], dropna=False, sort=False):
+    for _, work in choices.groupby([*(choices[name] for name in [*WORK, "model"]), size], dropna=False, sort=False):
         yield from (rows for _, rows in work.groupby("quantity", sort=False))
 
 
@@ -61,8 +61,8 @@ def _sentence(rows: pd.DataFrame) -> str:
 
 def _where(row: pd.Series) -> str:
     loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
-    size = "N" if row["unit"] in OPERATIONS else "b"
-    return f"{row['device']} ({row['backend']}, {size}{row['batch_size']}{loop})"
+    size = {"product": "N{}", "gigabyte": "{} MiB"}.get(row["unit"], "b{}").format(row["batch_size"])
+    return f"{row['device']} ({row['backend']}, {size}{loop})"
 
 
 def _against(row: pd.Series, takes: str) -> str:

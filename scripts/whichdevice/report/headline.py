@@ -11,6 +11,7 @@ from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
 from whichdevice.tables.measured_values import without_rehearsals, without_self_checks
+from whichdevice.workflow_command import repeat_failed, workflow_command
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
@@ -18,7 +19,6 @@ SOURCES = {
     "files": "the original files",
     "tfds": "downloaded by TensorFlow Datasets",
 }
-RETRY = "snakemake --cores 1 all --forcerun measure --config retry=failed"
 # Axis to what keeps its ratios apart.
 COMPARED: dict[str, list[str]] = {"device": [], "backend": ["device"], "loop": ["device", "backend"]}
 
@@ -38,7 +38,7 @@ def statements(study: StudyResults) -> list[Statement]:
 
 def _measured(study: StudyResults) -> Iterator[Statement]:
     if study.measured.empty:
-        yield Statement("Nothing was measured yet.", "snakemake --cores 1 all", True)
+        yield Statement("Nothing was measured yet.", workflow_command(study.study), True)
     for device in study.devices:
         cells = study.measured[study.measured["device"] == device]
         studied = without_self_checks(study.runs)
@@ -94,7 +94,7 @@ def _broken(study: StudyResults) -> Iterator[Statement]:
     tried = study.attempted
     failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
     if failed:
-        yield Statement(f"{failed} of {len(tried)} runs failed. Repeat:", RETRY, True)
+        yield Statement(f"{failed} of {len(tried)} runs failed. Repeat:", repeat_failed(study.study), True)
     if refused:
         yield Statement(f"{refused} refused: cannot fit this host. The reasons are below.", None, True)
 
@@ -110,16 +110,21 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
     here = [name for name in study.devices if name not in elsewhere]
     waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(here)]
     for kind, rows in waiting.groupby("kind", sort=False):
-        yield Statement(f"{len(rows)} runs on {kind} have no record yet.", f"snakemake --cores 1 {kind}", True)
+        yield Statement(
+            f"{len(rows)} runs on {kind} have no record yet.", workflow_command(study.study, str(kind)), True
+        )
 
 
 def answers(study: StudyResults) -> list[dict[str, Any]]:
-    """Per workload: the cell with the highest measured throughput, and how devices, backends and loops compare."""
+    """Per workload and sequence length: the cell of highest throughput; how devices, backends and loops compare."""
     cells = without_rehearsals(study.measured)
-    return [_answer(study, str(workload), own) for workload, own in cells.groupby("workload", sort=False)]
+    return [
+        _answer(study, str(workload), length, own)
+        for (workload, length), own in cells.groupby(["workload", "sequence_length"], dropna=False, sort=False)
+    ]
 
 
-def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str, Any]:
+def _answer(study: StudyResults, workload: str, length: Any, cells: pd.DataFrame) -> dict[str, Any]:
     cells = cells[cells["fraction"] == cells["fraction"].max()]
     product = cells["unit"].iloc[0] == "product"
     column = "tflops" if product else "throughput"
@@ -129,7 +134,10 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
+    found = study.speedups[study.speedups["workload"] == workload]
+    found = found[found["sequence_length"].isna() if pd.isna(length) else (found["sequence_length"] == length)]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
+    size += "" if pd.isna(length) else f", length {length}"
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
@@ -138,7 +146,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
         "where": f"{best['device']}, {best['backend']}, {best['precision']}, {size}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),
-        "ratios": list(_ratios(study, workload)),
+        "ratios": list(_ratios(found)),
     }
 
 
@@ -154,9 +162,8 @@ def _quality(cell: pd.Series) -> str | None:
     return f"{name} {share(cell[column])} after {epochs} epoch{'s' if epochs > 1 else ''}{part}"
 
 
-def _ratios(study: StudyResults, workload: str) -> Iterator[str]:
+def _ratios(found: pd.DataFrame) -> Iterator[str]:
     """Devices, backends and loops against their baselines, at the largest batch and share of the data that both ran."""
-    found = study.speedups[study.speedups["workload"] == workload]
     for axis, apart in COMPARED.items():
         own = found[found["comparison"] == axis].sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
         for _, row in own.drop_duplicates(["compared", *apart]).sort_index().iterrows():

@@ -42,16 +42,20 @@ def lead(study: StudyResults, rows: list[Row]) -> list[str]:
 
 def _sentence(name: str, rows: list[Row]) -> str | None:
     """Who wins how many workloads by one quantity; nothing where no two devices were compared by it."""
-    choices = [row.choices[name] for row in rows if name in row.choices and row.choices[name].state != ALONE]
-    if not choices:
+    rows = [row for row in rows if name in row.choices and row.choices[name].state != ALONE]
+    if not rows:
         return None
+    choices = [row.choices[name] for row in rows]
     wins = Counter(choice.devices[0] for choice in choices if choice.state == DECIDED)
     states = Counter(choice.state for choice in choices)
     total, title = len(choices), TITLES[name]
-    parts = [f"{device} in {_of(count, total) if not place else count}" for place, (device, count) in _placed(wins)]
+    what = "workloads" if len({row.workload for row in rows}) == total else "workloads, each sequence length by itself,"
+    parts = [
+        f"{device} in {_of(count, total, what) if not place else count}" for place, (device, count) in _placed(wins)
+    ]
     for state, words in ((SAME, "the same within 5 %"), (UNDECIDED, "undecided")):
         if states[state]:
-            parts.append(f"{words} in {states[state] if parts else _of(states[state], total)}")
+            parts.append(f"{words} in {states[state] if parts else _of(states[state], total, what)}")
     if name == "fastest" and wins:
         parts[0] = parts[0].replace(" in ", " is the fastest in ", 1)
         return f"{', '.join(parts)}."
@@ -64,10 +68,10 @@ def _placed(wins: Counter[str]) -> Iterator[tuple[int, tuple[str, int]]]:
     yield from enumerate(wins.most_common())
 
 
-def _of(count: int, total: int) -> str:
+def _of(count: int, total: int, what: str) -> str:
     if count == total:
-        return "the one workload compared" if total == 1 else f"all {total} workloads"
-    return f"{count} of {total} workloads"
+        return "the one workload compared" if total == 1 else f"all {total} {what}".rstrip(",")
+    return f"{count} of {total} {what}".rstrip(",")
 
 
 def marks(study: StudyResults) -> list[Mark]:
@@ -94,11 +98,12 @@ def _data(study: StudyResults) -> Iterator[Mark]:
 
 def _unlike(study: StudyResults) -> Iterator[Mark]:
     """Workloads that stand for several models, of which only alike ones are compared."""
-    for workload, rows in measured_values(study.runs).groupby("workload", sort=False):
+    own = ["workload", "sequence_length"]
+    for (workload, _), rows in measured_values(study.runs).groupby(own, dropna=False, sort=False):
         models = rows.groupby("model", sort=False)["device"].unique()
         if len(models) > 1:
-            told = "; ".join(f"{str(name).strip()} on {', '.join(devices)}" for name, devices in models.items())
-            yield Mark(f"{workload} is several models", f"not compared with each other: {told} (weights)", None, True)
+            told = "; ".join(f"{name} on {', '.join(devices)}" for name, devices in models.items())
+            yield Mark(f"{workload} is several models", f"not compared with each other: {told}", None, True)
 
 
 def _broken(study: StudyResults) -> Iterator[Mark]:

@@ -69,24 +69,31 @@ def _outcome(row: pd.Series, device: str) -> tuple[str, str]:
 
 
 def _work(row: pd.Series) -> str:
-    return str(row["workload"]) + ("" if row["precision"] == "float32" else f" {row['precision']}")
+    return _named(row) + ("" if row["precision"] == "float32" else f" {row['precision']}")
+
+
+def _named(row: pd.Series) -> str:
+    length = "" if pd.isna(row["sequence_length"]) else f" length {row['sequence_length']}"
+    return f"{row['workload']}{length}"
 
 
 def _models(study: StudyResults) -> Iterator[str]:
     """Ratios at the largest common batch of workloads that train, by operations per example, least first."""
     good = study.runs[study.runs["flops_per_step"].notna() & ~study.runs["unit"].isin(OPERATIONS)]
-    per_example = (good["flops_per_step"] / good["batch_size"].astype(float)).groupby(good["workload"]).max()
+    own = ["workload", "sequence_length"]
+    good = good.assign(work=good["flops_per_step"] / good["batch_size"].astype(float))
+    per_example = good.groupby(own, dropna=False, as_index=False)["work"].max()
     named = good.drop_duplicates("module")["workload"]  # one name for each file
     for cpu, device, rows in _against_cpus(study):
         rows = rows[rows["workload"].isin(named) & (rows["precision"] == "float32")]
-        rows = rows.drop_duplicates(["workload", "sequence_length"])
+        rows = rows.drop_duplicates(own)
         if rows["workload"].nunique() < 2:
             continue
-        rows = rows.assign(work=rows["workload"].map(per_example)).sort_values("work", kind="stable")
+        rows = rows.merge(per_example, on=own).sort_values("work", kind="stable")
         ratios = rows["largest_ratio"].to_numpy()
         rises = "rises with the work" if (ratios[1:] > ratios[:-1]).all() else "does not rise with the work throughout"
         told = [
-            f"{row['workload']} ({number(row['work'] / 1e6)} million) {number(row['largest_ratio'])} "
+            f"{_named(row)} ({number(row['work'] / 1e6)} million) {number(row['largest_ratio'])} "
             f"{interval(row['largest_ratio_low'], row['largest_ratio_high']) or ''}".strip()
             for _, row in rows.iterrows()
         ]
@@ -105,9 +112,9 @@ def _largest(study: StudyResults) -> Iterator[str]:
         told = []
         for _, row in rows.iterrows():
             if row["gain"] == 1:
-                told.append(f"{row['workload']} is fastest at its smallest, b{row['best_size']}")
+                told.append(f"{_named(row)} is fastest at its smallest, b{row['best_size']}")
                 continue
             gain = f"×{number(row['gain'])} {interval(row['gain_low'], row['gain_high']) or ''}".strip()
             near = "still rising" if row["still_rising"] else f"within 5 % from b{row['near_size']}"
-            told.append(f"{row['workload']} {gain} at b{row['best_size']}, {near}")
+            told.append(f"{_named(row)} {gain} at b{row['best_size']}, {near}")
         yield f"{device}, fastest against smallest batch: {'; '.join(told)}"

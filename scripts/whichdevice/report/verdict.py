@@ -10,9 +10,9 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.changes import Phrase, changes, own_sizes
+from whichdevice.report.matching import alike, cell_of
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number, seconds
 from whichdevice.report.verdicts import undecided_words
-from whichdevice.tables.columns import CELL
 from whichdevice.tables.cost_choices import JOULES, MORE, USD
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
@@ -80,7 +80,7 @@ def _precision(row: Row) -> str:
 
 def _works(table: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The rows of each piece of work; of single operations the largest size that most devices measured."""
-    for key, rows in table.groupby(WORK, dropna=False, sort=False):
+    for key, rows in table.groupby([*WORK, "model"], dropna=False, sort=False):
         if rows["unit"].iloc[0] in OPERATIONS:
             devices = rows.groupby("batch_size")["device"].nunique()
             rows = rows[rows["batch_size"] == devices[devices == devices.max()].index.max()]
@@ -98,6 +98,8 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
         )
     elif first["fraction"] != 1:
         notes.append(f"{first['fraction'] * 100:.3g} % of data")
+    if len(_models(study, first)) > 1:
+        notes.append(str(first["model"]))
     found = {}
     for name, quantity in QUANTITIES.items():
         rows = fastest if quantity == SECONDS else _same_work(study.cost_choices, first, quantity)
@@ -107,7 +109,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     told = (
         [] if operation else changes(study.crossover, first, str(best["device"])) or own_sizes(study.saturation, best)
     )
-    epoch = estimate(_cell(study.summary, best), "epoch_time", seconds, n="n_ok")
+    epoch = estimate(cell_of(study.summary, best), "epoch_time", seconds, n="n_ok")
     return Row(
         str(first["workload"]),
         " · ".join(notes),
@@ -119,10 +121,16 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     )
 
 
+def _models(study: StudyResults, work: pd.Series) -> dict[str, set[str]]:
+    """The models that go by the name of this work, each with its devices; more than one are never compared."""
+    rows = study.fastest[alike(study.fastest, work, WORK)]
+    return {str(model): set(own["device"]) for model, own in rows.groupby("model", dropna=False, sort=False)}
+
+
 def _same_work(choices: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
     """Rows of table `cost_choices` for the work of a row of `fastest`."""
     size = ["batch_size"] if work["unit"] in OPERATIONS else []
-    return choices[(choices["quantity"] == quantity) & _alike(choices, work, [*WORK, *size])]
+    return choices[(choices["quantity"] == quantity) & alike(choices, work, [*WORK, "model", *size])]
 
 
 def _choice(study: StudyResults, rows: pd.DataFrame, quantity: str, lacking: list[Against]) -> Choice:
@@ -168,27 +176,14 @@ def _speed(study: StudyResults, best: pd.Series) -> Estimate:
     """The speed of the very cell that was chosen, as tables `summary` and `roofline` hold it."""
     unit = UNITS.get(best["unit"], f"{best['unit']}s/s")
     if best["unit"] == "product":
-        found = estimate(_cell(study.roofline, best), "tflops", unit=unit)
+        found = estimate(cell_of(study.roofline, best), "tflops", unit=unit)
     else:
-        found = estimate(_cell(study.summary, best), "throughput", unit=unit, n="n_ok")
+        found = estimate(cell_of(study.summary, best), "throughput", unit=unit, n="n_ok")
     if found is None:  # six digits of a table that lacks the cell: the time stands in
         value = cell_number(best, "value", number)
         assert value is not None
         found = Estimate(value, f"s per million {best['unit']}s", n=int(best["n_value"]))
     return found
-
-
-def _cell(table: pd.DataFrame, cell: pd.Series) -> pd.Series:
-    same = _alike(table, cell, CELL)
-    return table[same].iloc[0] if same.any() else pd.Series(dtype="object")
-
-
-def _alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
-    """True for the rows of a table that have in these columns what `row` has, or lack what it lacks."""
-    same = pd.Series(True, table.index)
-    for name in columns:
-        same &= table[name].isna() if pd.isna(row[name]) else (table[name] == row[name]).fillna(False)
-    return same
 
 
 def _settings(row: pd.Series) -> str:
@@ -199,11 +194,12 @@ def _settings(row: pd.Series) -> str:
 
 def _missing(study: StudyResults, rows: pd.DataFrame) -> list[str]:
     """Devices that have cells of this work, but no number at this share of the data, and what became of their runs."""
-    own = study.summary[_alike(study.summary, rows.iloc[0], WORK)]
+    own = study.summary[alike(study.summary, rows.iloc[0], WORK)]
+    measured = set().union(*_models(study, rows.iloc[0]).values())
     found = []
     for device in study.devices:
         cells = own[own["device"] == device]
-        if device in set(rows["device"]) or cells.empty:
+        if device in measured or cells.empty:
             continue
         status = cells.loc[cells["fraction"] == rows["fraction"].iloc[0], "status"]
         found.append(f"{device}: {str(status.iloc[0]).split(':')[0] if len(status) else 'other shares of the data'}")

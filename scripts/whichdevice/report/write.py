@@ -19,7 +19,7 @@ def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, o
     out_html = Path(out_html)
     found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), out_html)
     folder = Path(os.path.relpath(Path(figures_folder).absolute(), out_html.absolute().parent)).as_posix()
-    commands = "\n".join(f"snakemake --cores 1 {kind} --forcerun measure" for kind in found["targets"])
+    commands = "\n".join(found["again"])
     render_markdown(
         "report.md.jinja", out_html.with_suffix(".md"), folder=folder, commands=commands, most=MOST_ROWS, **found
     )

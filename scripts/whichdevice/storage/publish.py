@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ RESULTS = (
 def publish(root: Path, bucket: Place) -> Sent:
     """Upload `results/<study>`, only what differs; config.yaml last, as who fetches a study begins with it.
 
-    Records that the bucket has from another machine, under the same names, are never replaced: StudyError.
+    Records that the bucket has from another machine, under the same names, are never replaced: StudyError. Where it
+    has later ones of this machine, they stay, and with them the tables, figures, report and config made from them.
     """
     place = bucket.below(root.name)
     records, artefacts = _records(root)
@@ -39,8 +41,10 @@ def publish(root: Path, bucket: Place) -> Sent:
         for path in sorted(root.glob(pattern))
         if path.is_file() and not path.name.startswith(".")
     }
-    config = {"config.yaml": root / "config.yaml"}
-    return upload(place, beside, records, results, {name: path for name, path in config.items() if path.is_file()})
+    path = root / "config.yaml"
+    config = {path.name: path} if path.is_file() else {}
+    made = [results, config] if not newer else []
+    return replace(upload(place, beside, records, *made), newer=len(newer))
 
 
 def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:

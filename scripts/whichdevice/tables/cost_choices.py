@@ -34,6 +34,9 @@ COLUMNS: dict[str, Column] = {
     "quantity": Column("text", f"{USD} or {JOULES}; all rows of one are one family"),
     **CELL_COLUMNS,
     "unit": Column("text", "what a million is of"),
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
     "value": Column("float", "US dollars or joules per million units, geometric mean over processes"),
     "value_low": Column("float", "lower end of the 95 % interval"),
     "value_high": Column("float", "upper end of the 95 % interval"),
@@ -80,7 +83,7 @@ def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
     first = chosen[~cell.duplicated()].set_index(cell[~cell.duplicated()])
     bounds = geometric(chosen["value"], cell)
     yield (
-        first[[*CELL, "unit"]]
+        first[[*CELL, "unit", "model"]]
         .assign(
             quantity=quantity,
             value=bounds["mean"],

@@ -7,6 +7,7 @@ from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
+DIGITS = 1e-4
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 
@@ -24,9 +25,17 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _model(runs: pd.DataFrame) -> pd.Series:
-    """The workload file's name, and its weights where it has any: the same on every device and backend."""
+    """The workload file's name, its weights and the operations of an example: the same on every device and backend."""
     name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
-    return name + " " + runs["parameters"].map("{:,}".format, na_action="ignore").astype("object").fillna("")
+    each = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
+    alike = [runs[column] for column in ("workload", "module", "parameters", "sequence_length")]
+    first = each.groupby(alike, dropna=False).transform("first")
+    each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
+    return name + _told(runs["parameters"], ", {:,} weights") + _told(each, ", {:.4g} MFLOP an example")
+
+
+def _told(values: pd.Series, text: str) -> pd.Series:
+    return values.map(text.format, na_action="ignore").astype("object").fillna("")
 
 
 def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:

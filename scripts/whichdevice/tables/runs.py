@@ -10,6 +10,7 @@ from whichdevice.study_runs import study_runs
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
 from whichdevice.tables.noise_split import RUN_COLUMNS as NOISE_COLUMNS
+from whichdevice.workflow_command import workflow_command
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
@@ -137,7 +138,7 @@ def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
     kind = study.devices[device].kind
     if study.devices[device].elsewhere:
         return "not among the records of that machine; measure it there and merge them again"
-    command = f"run: snakemake --cores 1 {kind}"
+    command = f"run: {workflow_command(study, kind)}"
     if device in measured_devices or kind == "cpu":  # every host has a cpu
         return f"not measured yet; {command}"
     if isinstance(study.run_on, list) and device not in study.run_on:
