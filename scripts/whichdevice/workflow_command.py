@@ -1,5 +1,7 @@
 """The calls of Snakemake that reports, figures, tables and closing lines tell a person to make."""
 
+from pathlib import Path
+
 from whichdevice.config.model import Study
 
 
@@ -15,8 +17,14 @@ def repeat_failed(study: Study) -> str:
     return workflow_command(study, "all", "--forcerun measure", "--config retry=failed")
 
 
+def make_tables(folder: Path) -> str:
+    """The call that makes the tables in this folder of a study."""
+    config = folder.parent / "config.yaml"
+    return "snakemake --cores 1 tables" + (f" --configfile {config}" if config.is_file() else "")
+
+
 def _is_default(study: Study) -> bool:
-    """Whether it is the config that ships; the sources found for its data do not matter."""
+    """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
     data = study.data.model_copy(update={"sources": {}})
     own = study.model_copy(update={"data": data})
-    return all(getattr(own, name) == value for name, value in Study())
+    return all(getattr(own, name) == value for name, value in Study()) and not Path(study.root, "merged").is_dir()

@@ -1,21 +1,24 @@
 """The figures of several devices: where the faster one changes, and what more replicas bring."""
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import synthetic
 
+from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
+from whichdevice.records.schema import Record
 from whichdevice.tables.write import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
 
-def text_of(figure: str, study: Study, folder: Path) -> str:
-    """All text of a figure of a study whose every run is ok."""
-    config, paths = synthetic.write_study(study, folder, artefacts=False)
+def text_of(figure: str, study: Study, folder: Path, **how: Any) -> str:
+    """All text of a figure of a study whose every run is ok, or as `how` says."""
+    config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
     write_tables(config, paths, PUBLISHED, folder / "tables")
     draw(figure, folder / "tables", config, folder / "figure.svg", folder / "figure.png")
     return " ".join(ElementTree.parse(folder / "figure.svg").getroot().itertext())
@@ -50,6 +53,25 @@ def test_several_backends_are_one_line_of_each_devices_fastest(tmp_path: Path) -
     devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
     study = sweep([64, 512], devices, backend=["tensorflow", "jax", "torch"], loop=["epoch", "fit"])
     assert text_of("crossover", study, tmp_path).count("gpu / cpu:") == 1
+
+
+def test_each_sequence_length_has_its_own_bar(tmp_path: Path) -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50, 100])}
+    text = text_of("images_per_second", synthetic.small_study(workloads=workloads), tmp_path)
+    assert "shakespeare_lstm b32 length 50, cpu" in text and "shakespeare_lstm b32 length 100, gpu" in text
+
+
+def test_epoch_times_are_of_the_batch_size_that_most_devices_measured(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu"), "tpu": Device(kind="tpu")}
+    study = sweep([64, 256, 1024], devices, fraction=[0.1, 1.0], backend=["jax"])
+    sizes = {"cpu": [64, 256], "gpu": [256, 1024], "tpu": [64]}
+
+    def measured(run: Run, record: Record) -> Record | None:
+        return record if run.cell.batch_size in sizes[run.cell.device] else None
+
+    text = text_of("time_by_dataset_size", study, tmp_path, change=measured)
+    assert "mnist_cnn, b256" in text and "cpu: jax" in text and "gpu: jax" in text
+    assert "mnist_cnn: tpu at other batch sizes only" in " ".join(text.split())
 
 
 @pytest.mark.slow

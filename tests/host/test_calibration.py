@@ -1,12 +1,34 @@
 """A fixed kernel whose time tells the machine's speed."""
 
+import os
+
 from whichdevice.host import calibration
-from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, calibrate, product_seconds
+from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, _Products, _spread, calibrate, host_flops
 
 
 def test_the_calibration_times_real_products() -> None:
-    """0.27 GFLOP take between 10 microseconds (27 TFLOP/s) and a second (0.27 GFLOP/s) on any host."""
-    assert 1e-5 < product_seconds() < 1.0
+    """Any host does between 0.1 GFLOP/s and 100 TFLOP/s."""
+    assert 1e8 < host_flops() < 1e14
+
+
+def test_the_slowest_core_counts_and_none_stays_pinned(monkeypatch) -> None:
+    cores, products = os.sched_getaffinity(0), _Products()
+    seen: dict[int, set[int]] = {}
+
+    def fastest(place: int, end: float) -> float:
+        seen[place] = os.sched_getaffinity(0)
+        return [1.0, 3.0, 2.0][place % 3]
+
+    products._cores = [*sorted(cores), min(cores), min(cores)][:3]
+    monkeypatch.setattr(products, "_fastest", fastest)
+    assert products._on_each_core() == 3.0
+    assert seen == {place: {core} for place, core in enumerate(products._cores)}
+    assert os.sched_getaffinity(0) == cores
+
+
+def test_of_very_many_cores_some_work_evenly_spread() -> None:
+    assert _spread(list(range(10, 14)), 32) == [10, 11, 12, 13]
+    assert _spread(list(range(128)), 4) == [0, 32, 64, 96]
 
 
 def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:

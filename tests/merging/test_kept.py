@@ -38,6 +38,15 @@ def test_its_own_config_keeps_them(working_folder: Path) -> None:
     assert again.study.devices["laptop"].elsewhere
 
 
+def test_what_a_later_call_no_longer_merged_stays_out(working_folder: Path) -> None:
+    brought()
+    claim = Claim(dry=False)
+    plan = plan_study(CONFIG, claim=claim)
+    write_study(plan.study, OWN)
+    claim.release()
+    assert not plan_study(yaml.safe_load(OWN.read_text("utf-8")), files=[OWN]).elsewhere.records
+
+
 def test_a_config_that_merges_nothing_has_none_of_them(working_folder: Path) -> None:
     brought()
     assert not plan_study(CONFIG).elsewhere.records

@@ -102,6 +102,34 @@ def test_one_device_has_nothing_to_compare_and_still_a_best_batch() -> None:
     ]
 
 
+def test_each_sequence_length_has_its_own_best_batch() -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[64, 256], sequence_length=[50, 100])}
+
+    def speed(run: Run) -> float:
+        return 100.0 if (run.cell.batch_size, run.cell.sequence_length) in ((64, 50), (256, 100)) else 50.0
+
+    study = results(workloads, speed, "cpu")
+    (found,) = advice(study)
+    first, second = found["sizes"]
+    assert first.startswith("cpu, length 50: fastest at batch 64")
+    assert second.startswith("cpu, length 100: fastest at batch 256")
+    (largest,) = rules_of_thumb(study)
+    assert "shakespeare_lstm length 50 is fastest at its smallest" in largest.here[0]
+    assert "shakespeare_lstm length 100 ×2" in largest.here[0]
+
+
+def test_a_pair_that_measured_a_smaller_share_alone_is_told_too() -> None:
+    workloads = {"mnist_cnn": Workload(batch_size=[64, 256], fraction=[0.1, 1.0])}
+
+    def speed(run: Run) -> float:
+        return float("nan") if run.cell.device == "tpu" and run.cell.fraction == 1 else 100.0
+
+    study = results(workloads, speed, "cpu", "gpu", "tpu")
+    (found,) = advice(study)
+    assert sum("10 % of the data" in text for text in found["devices"]) == 2
+    assert sum("10 % of the data" in text for text in found["sizes"]) == 1
+
+
 def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:
     ratios = {
         "mnist_cnn": {64: 0.5, 256: 2.0},

@@ -44,7 +44,8 @@ def test_the_comparison_in_words_table_figure_and_page(tmp_path: Path) -> None:
     _, there = synthetic.write_study(study, tmp_path / "there", artefacts=False, change=slower)
     lines, page = compared(tmp_path, there)
     control = [
-        f"the fixed NumPy product on the host of {device}: 1 [1 – 1] times as fast here, n = 8, 8."
+        f"the fixed work (a product shared by all cores, by NumPy) on the host of {device}: "
+        "1 [1 – 1] times as fast here, n = 8, 8."
         for device in ("cpu", "gpu")
     ]
     assert lines == [

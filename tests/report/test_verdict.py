@@ -17,13 +17,21 @@ from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.write import write_tables
 
 
-def results(folder: Path, speeds: Callable[[Run], float], measured: list[str] | None = None, **study: Any) -> Any:
-    """A study of two devices whose throughputs are given, but for a per mille."""
+def results(
+    folder: Path,
+    speeds: Callable[[Run], float],
+    measured: list[str] | None = None,
+    weights: Callable[[Run], int | None] = lambda run: None,
+    **study: Any,
+) -> Any:
+    """A study of two devices whose throughputs are given, but for a per mille; and of models with so many weights."""
 
     def change(run: Run, record: Record) -> Record:
         speed = speeds(run) * (1 + 0.001 * ((run.repeat + len(run.cell.device)) % 3))
         seconds = record.steady.steps * run.cell.batch_size / speed
         record.steady = record.steady.model_copy(update={"throughput": speed, "seconds": seconds})
+        if (count := weights(run)) is not None:
+            record.workload = record.workload.model_copy(update={"parameters": count})
         return record
 
     made = synthetic.small_study(**({"measure": Measure(repeats=4)} | study))
@@ -75,6 +83,31 @@ def test_a_device_alone_is_called_no_winner(tmp_path: Path) -> None:
         "no gpu on this host",
         "snakemake --cores 1 gpu --configfile results/small/config.yaml",
     )
+
+
+def test_each_sequence_length_counts_by_itself(tmp_path: Path) -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50, 100])}
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
+    rows = board(study)
+    assert [row.note for row in rows] == ["float32 · length 50", "float32 · length 100"]
+    assert lead(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length and model by itself."]
+    assert not [mark for mark in marks(study) if "several models" in mark.title]
+
+
+def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:
+    study = results(
+        tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device],
+        weights=lambda run: {"cpu": 1_000, "gpu": 2_000}[run.cell.device],
+    )  # fmt: skip
+    rows = board(study)
+    assert [(row.choices["fastest"].devices, row.choices["fastest"].state) for row in rows] == [
+        (["cpu"], ALONE),
+        (["gpu"], ALONE),
+    ]
+    assert "mnist_cnn, 1,000 weights, " in rows[0].note and rows[0].missing == []
+    assert lead(study, rows) == ["Measured: cpu and gpu, never on the same work, so which is best cannot be said."]
+    (mark,) = [mark for mark in marks(study) if mark.title == "mnist_cnn is several models"]
+    assert "1,000 weights" in mark.text and "2,000 weights" in mark.text
 
 
 def test_the_first_screen_has_one_number_format_for_each_workload(tmp_path: Path) -> None:

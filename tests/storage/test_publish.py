@@ -66,8 +66,17 @@ def test_what_was_made_from_older_records_does_not_replace_what_was_made_from_ne
     (root / "config.yaml").write_text("study: small\nseed: 7\n")
     told = publish(root, place)
     assert (told.files, told.newer) == (0, 1)
-    assert "not replaced there: 1 newer record (or damaged here), nor tables, figures, report" in str(told)
+    assert "not replaced there: 1 newer record, nor tables, figures, report" in str(told)
     assert place.fs.cat_file(place.path("small/report.html")) == before
+
+
+def test_a_record_damaged_here_keeps_nothing_else_back(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    path.write_text("{")
+    (root / "report.html").write_text("which tells of the damage")
+    assert publish(root, place).files == 1
+    assert place.fs.cat_file(place.path("small/report.html")) == b"which tells of the damage"
 
 
 def test_another_machines_record_is_refused_with_the_way_out(place, root):

@@ -13,7 +13,7 @@ CHECKED = with_self_check(STUDY.model_copy(update={"self_check": SelfCheck(workl
 
 
 def runs_of(study, speed: float = 1.0, kernel: float = 0.01):
-    """Table `runs` at this speed; `kernel`: seconds of the fixed product before the first run, 1 % more with each."""
+    """Table `runs` at this speed; `kernel`: seconds of the fixed work before the first run, 1 % more with each."""
     runs = synthetic.runs_table(study, lambda run: 1000 * speed * (1 + run.repeat / 100))
     return runs.assign(calibration=kernel * 1.01 ** np.arange(len(runs)))
 
@@ -21,7 +21,7 @@ def runs_of(study, speed: float = 1.0, kernel: float = 0.01):
 def test_a_slower_sitting_shows_in_the_fixed_product_and_in_the_self_check():
     found = controls(runs_of(CHECKED, 0.8, 0.0125), runs_of(CHECKED, 1.0, 0.01)).set_index("name")
     assert found.index.tolist() == [
-        "the fixed NumPy product on the host of cpu",
+        "the fixed work (a product shared by all cores, by NumPy) on the host of cpu",
         "the self-check cpu mnist_official tensorflow float32 128 1.0",
     ]
     assert found["ratio"].tolist() == pytest.approx([0.8, 0.8])

@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     from whichdevice.cloud.tpu_run import check_fits, plan_errand, run_on_tpu
     from whichdevice.commands.plan import workflow_call
 
-    errand = plan_errand(_values(args), args.arguments, Path.cwd())
+    errand = plan_errand(_values(args), args.arguments, Path.cwd(), args.configfile)
     order = _order(errand.call, args.dry_run)
     check_fits(errand, order)
     missing = len(errand.runs) - len(errand.given)

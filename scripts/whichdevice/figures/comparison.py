@@ -12,6 +12,7 @@ from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.comparison import BOTH
 from whichdevice.tables.decision import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
+from whichdevice.workflow_command import workflow_command
 
 TITLE = "Compared with other records"
 CAPTION = (
@@ -35,7 +36,7 @@ def draw(study: StudyResults) -> Figure:
     """A row per cell; where there are many, those with a difference first."""
     found = study.compare[(study.compare["measured"] == BOTH) & study.compare["ratio"].notna()]
     if found.empty:
-        return style.empty(study, "No cell was measured on both sides.", "snakemake --cores 1 compare")
+        return style.empty(study, "No cell was measured on both sides.", workflow_command(study.study, "compare"))
     shown = found
     if len(found) > MOST_ROWS:
         order = found["verdict"].map([FASTER, SLOWER, UNDECIDED, SAME].index)

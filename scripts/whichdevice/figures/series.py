@@ -17,8 +17,9 @@ SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fra
 
 
 def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with the largest share of the training data of each workload and device."""
-    largest = cells.groupby(["workload", "device"])["fraction"].transform("max")
+    """The cells with the largest share of the training data of each workload, sequence length and device."""
+    own = ["workload", "sequence_length", "device"]
+    largest = cells.groupby(own, dropna=False)["fraction"].transform("max")
     return cells[cells["fraction"] == largest]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from whichdevice.host.affinity import usable_cores
-from whichdevice.host.calibration import Calibration, calibrate
+from whichdevice.host.calibration import KERNEL, Calibration, calibrate
 from whichdevice.host.clocks import ClockWatch
 from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share, throttled_share
 from whichdevice.records.conditions import Clocks, Noise
@@ -85,6 +85,7 @@ class NoiseWatch:
         return Noise(
             calibration_before=min(calibration.all_cores),
             calibration_after=min(again.all_cores),
+            calibration_kernel=KERNEL,
             calibration_change=again.change(calibration),
             bursts_before=[calibration.all_cores, calibration.one_core],
             bursts_after=[again.all_cores, again.one_core],

@@ -1,7 +1,8 @@
 """The records of other machines in a study: which of them count, as which devices, and which clash."""
 
+import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -13,9 +14,10 @@ from whichdevice.merging.devices import merged_device
 from whichdevice.merging.mirror import Mirrored, mirror, read_index, record_path, source_id
 from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
-from whichdevice.records.store import read_record
+from whichdevice.records.store import read_record, write_atomically
 
 FOLDER = "merged"
+COUNTED = "counted.json"  # in it: the sources that the last call named
 
 
 @dataclass
@@ -26,6 +28,7 @@ class MergedRun:
     written: int  # when, in nanoseconds
     facts: Mirrored
     merge: Merge
+    kept: bool = False  # `merge` says where it lies here, and not where it came from
 
 
 @dataclass
@@ -59,23 +62,36 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
                 path = record_path(source, run)
                 _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge), call)
         found.notes += [f"merge: {merge.source}: {count} records left out: {why}" for why, count in left_out.items()]
-    _tidy(root, {source_id(merge) for merge in call.merge})
+    ids = sorted({source_id(merge) for merge in call.merge})
+    _tidy(root, ids)
+    write_atomically(json.dumps(ids), root / COUNTED)
     for each in found.runs.values():
         each.path = home / each.path.relative_to(root)
     return found
 
 
+def merge_nothing(call: Call) -> None:
+    """Note that a call named no source: what was brought lies there, and counts no more."""
+    path = Path(call.root) / FOLDER / COUNTED
+    if path.is_file() and path.read_text(encoding="utf-8") != "[]":
+        write_atomically("[]", path)
+
+
 def kept_records(call: Call) -> MergedRuns:
-    """The records that earlier calls brought for devices of this one, whose config no longer names where from."""
-    found = MergedRuns()
-    for source in sorted((Path(call.root) / FOLDER).glob("*")):
+    """The records of the sources that the last call named, where this one's config names none."""
+    root, found = Path(call.root) / FOLDER, MergedRuns()
+    try:
+        ids = [str(name) for name in json.loads((root / COUNTED).read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        ids = []
+    for source in (root / PurePosixPath(name).name for name in ids):
         runs = {run: facts for run, facts in read_index(source).items() if run.cell.device in call.devices}
         rename = {facts.device: run.cell.device for run, facts in runs.items() if facts.device != run.cell.device}
         merge = Merge.model_validate({"from": source.as_posix(), "rename": rename})
         for run, facts in runs.items():
             if _unlike(call, run, facts) is None:
                 path = record_path(source, run)
-                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge), call)
+                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge, kept=True), call)
     return found
 
 
@@ -133,8 +149,8 @@ def _refuse_others(run: Run, each: MergedRun, machine: Machine, study: Study, ot
     name = next(name for number in range(2, 1000) if (name := f"{here}_{number}") not in study.devices)
     raise StudyError(
         f"merge: {run.path} of {each.merge.source} is of another machine ({told(each.facts.machine)}) than {other} "
-        f"({told(machine)}); give its device another name: merge: [{{from: {each.merge.source}, "
-        f"rename: {{{there}: {name}}}}}]"
+        f"({told(machine)}); give its device another name: merge: [{{from: "
+        f"{'<where it came from>' if each.kept else each.merge.source}, rename: {{{there}: {name}}}}}]"
     )
 
 
@@ -149,7 +165,7 @@ def _unlike(study: Study, run: Run, facts: Mirrored) -> str | None:
     return None
 
 
-def _tidy(root: Path, ids: set[str]) -> None:
+def _tidy(root: Path, ids: Container[str]) -> None:
     """Records of sources that are no longer merged go."""
     for folder in root.glob("*"):
         if folder.is_dir() and folder.name not in ids:

@@ -54,11 +54,14 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -
         study = published_study(call.results_from, refresh, claim.holds, workload_files(call))
         found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
         return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
-    kept = own and (Path(call.root) / "merged").is_dir()
-    if not call.merge and not kept:
+    if not call.merge and not (Path(call.root) / "merged").is_dir():
         return call, Elsewhere()
-    from whichdevice.merging.merge import FOLDER, kept_records, merge_records, with_devices
+    from whichdevice.merging.merge import FOLDER, kept_records, merge_nothing, merge_records, with_devices
 
+    if not call.merge and not own:
+        if claim.holds(Path(call.root)):
+            merge_nothing(call)
+        return call, Elsewhere()
     if not call.merge:
         merged = kept_records(call)
     elif refresh:

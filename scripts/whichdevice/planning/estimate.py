@@ -19,7 +19,7 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.host.calibration import PRODUCT_SIZE, product_seconds
+from whichdevice.host.calibration import host_flops
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
@@ -105,8 +105,7 @@ def _measured_step(study: Study, cell: Cell) -> float | None:
 
 @cache
 def _host_flops() -> float:
-    """FLOP/s of a float32 product on this host, by the calibration kernel."""
-    return 2.0 * PRODUCT_SIZE**3 / product_seconds()
+    return host_flops()
 
 
 @cache

@@ -45,7 +45,8 @@ class Clocks(Part):
 class Noise(Part):
     """A fixed kernel before and after the run, and what else the machine did meanwhile."""
 
-    calibration_before: float | None = None  # seconds of a fixed product on all cores, fastest
+    calibration_kernel: str = "a product shared by all cores"  # what was timed, in records that do not say it
+    calibration_before: float | None = None  # seconds of fixed work on all cores, fastest
     calibration_after: float | None = None
     calibration_change: float | None = None  # after / before, on all cores
     bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core

@@ -59,7 +59,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "verdict": verdict_section(study),
         "compared_with": other,
         "cells": cells,
-        "figures": list(_figures(figures_folder)),
+        "figures": list(_figures(figures_folder, workflow_command(study.study, "figures"))),
         "categories": CATEGORIES,
         "compiled": compiled_section(study),
         "audit": audit_section(study),
@@ -76,7 +76,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
     }
 
 
-def _figures(folder: Path) -> Iterator[dict[str, str]]:
+def _figures(folder: Path, command: str) -> Iterator[dict[str, str]]:
     """Each figure as a data address: nothing in it can run or reach out, and no two share identifiers."""
     for name in figure_names():
         facts = figure_facts(name)
@@ -84,7 +84,7 @@ def _figures(folder: Path) -> Iterator[dict[str, str]]:
         try:
             data = base64.b64encode(path.read_bytes()).decode("ascii")
         except OSError as error:
-            raise StudyError(f"no figure {path}; make it: snakemake --cores 1 figures") from error
+            raise StudyError(f"no figure {path}; make it: {command}") from error
         yield {"name": name, **facts._asdict(), "address": f"data:image/svg+xml;base64,{data}"}
 
 

@@ -87,9 +87,9 @@ def _models(study: StudyResults) -> Iterator[str]:
     for cpu, device, rows in _against_cpus(study):
         rows = rows[rows["workload"].isin(named) & (rows["precision"] == "float32")]
         rows = rows.drop_duplicates(own)
+        rows = rows.merge(per_example, on=own).sort_values("work", kind="stable")
         if rows["workload"].nunique() < 2:
             continue
-        rows = rows.merge(per_example, on=own).sort_values("work", kind="stable")
         ratios = rows["largest_ratio"].to_numpy()
         rises = "rises with the work" if (ratios[1:] > ratios[:-1]).all() else "does not rise with the work throughout"
         told = [

@@ -1,7 +1,7 @@
 """A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from whichdevice.storage.place import Place
 from whichdevice.storage.upload import Sent, upload
 
 RECORDS = ("runs", "merged")
-RESULTS = (
-    "compiled/*/*.json", "tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md",
-)  # fmt: skip
+NEWER, DAMAGED = "newer there", "damaged here"
+COMPILED = ("compiled/*/*.json",)
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md")
 
 
 def publish(root: Path, bucket: Place) -> Sent:
@@ -31,20 +31,20 @@ def publish(root: Path, bucket: Place) -> Sent:
     place = bucket.below(root.name)
     records, artefacts = _records(root)
     listing = place.listing()
-    newer = {name for name, path in records.items() if _is_newer_there(place, name, path, listing)}
-    records = {name: path for name, path in records.items() if name not in newer}
-    stale = tuple(name.removesuffix(RECORD) for name in newer)
+    there = {name: _there(place, name, path, listing) for name, path in records.items()}
+    records = {name: path for name, path in records.items() if there[name] is None}
+    stale = tuple(name.removesuffix(RECORD) for name, why in there.items() if why)
     beside = {name: path for name, path in artefacts.items() if not name.startswith(stale)}
-    results = {
-        path.relative_to(root).as_posix(): path
-        for pattern in RESULTS
-        for path in sorted(root.glob(pattern))
-        if path.is_file() and not path.name.startswith(".")
-    }
     path = root / "config.yaml"
     config = {path.name: path} if path.is_file() else {}
-    made = [results, config] if not newer else []
-    return replace(upload(place, beside, records, *made), newer=len(newer))
+    newer = sum(why == NEWER for why in there.values())
+    made = [_files(root, RESULTS), config] if not newer else []
+    return replace(upload(place, beside, records, _files(root, COMPILED), *made), newer=newer)
+
+
+def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
+    found = (path for pattern in patterns for path in sorted(root.glob(pattern)))
+    return {path.relative_to(root).as_posix(): path for path in found if path.is_file() and path.name[0] != "."}
 
 
 def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
@@ -64,23 +64,23 @@ def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
     return records, artefacts
 
 
-def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, dict[str, Any]]) -> bool:
-    """Whether the bucket has a later record of the run by this machine; StudyError where it is another machine's."""
+def _there(place: Place, name: str, path: Path, listing: Mapping[str, dict[str, Any]]) -> str | None:
+    """Why the record in the bucket is not to be replaced by ours; StudyError where it is another machine's."""
     facts = listing.get(name)
     with explained(place.address):
         if facts is None or is_same(path, place, name, facts):
-            return False
+            return None
         content = place.fs.cat_file(place.path(name))
     own, other = _readable(path.read_bytes(), name), _readable(content, name)
     if own is None:
-        return True  # what cannot be read here replaces nothing
+        return DAMAGED
     if other is None and _is_whole(content):
         raise StudyError(
             f"{place.told(name)} cannot be read here, perhaps of a newer version of the project; update this one, "
             "delete that record, or publish under another study name (study=<name>)"
         )
     if other is None:
-        return False  # damaged there: ours mends it
+        return None  # damaged there: ours mends it
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
         raise StudyError(
@@ -88,7 +88,7 @@ def _is_newer_there(place: Place, name: str, path: Path, listing: Mapping[str, d
             "publish under another study name (study=<name>), and bring both together with merge and "
             f"rename: {{{device}: {device}_2}}"
         )
-    return other.ended > own.ended
+    return NEWER if other.ended > own.ended else None
 
 
 def _is_whole(content: bytes) -> bool:

@@ -31,7 +31,7 @@ class Sent:
     nbytes: int = 0
     kept: int = 0  # there already, with equal checksum
     kept_bytes: int = 0  # parts of an earlier, cut upload
-    newer: int = 0  # records that are later there (or damaged here), and were not replaced
+    newer: int = 0  # records that are later there, and were not replaced
 
     def __str__(self) -> str:
         resumed = f" ({self.kept_bytes / 1e6:.0f} MB of them had arrived before)" if self.kept_bytes else ""
@@ -39,9 +39,9 @@ class Sent:
         if not self.newer:
             return line
         return (
-            f"{line}; not replaced there: {self.newer} newer record{'s' if self.newer > 1 else ''} (or damaged here), "
-            "nor tables, figures, report and config; measure those runs here again, or publish as another study "
-            "(study=<name>)"
+            f"{line}; not replaced there: {self.newer} newer record{'s' if self.newer > 1 else ''}, "
+            "nor tables, figures, report, models and config; measure those runs here again, or publish as "
+            "another study (study=<name>)"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from whichdevice.errors import StudyError
+from whichdevice.workflow_command import make_tables
 
 Kind = Literal["text", "int", "float", "flag"]
 DTYPES: dict[Kind, Any] = {
@@ -94,9 +95,9 @@ def read_table(path: Path, columns: Columns) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
     except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise StudyError(f"cannot read table {path}: {error}; make it again: snakemake --cores 1 tables") from error
+        raise StudyError(f"cannot read table {path}: {error}; make it again: {make_tables(path.parent)}") from error
     if missing := [name for name in columns if name not in frame]:
-        raise StudyError(f"table {path} lacks column {missing[0]}; make it again: snakemake --cores 1 tables")
+        raise StudyError(f"table {path} lacks column {missing[0]}; make it again: {make_tables(path.parent)}")
     for name, column in columns.items():
         if column.kind == "flag":
             frame[name] = frame[name].map({"True": True, "False": False})

@@ -1,4 +1,4 @@
-"""What two studies should have measured alike: the fixed product before each run, and the cells that check a study.
+"""What two studies should have measured alike: the fixed work before each run, and the cells that check a study.
 
 Two sittings of one machine differ by more than the processes of either: no interval within them says by how much. These
 ratios show it, as far as they go.
@@ -18,16 +18,19 @@ def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
 
     Columns `name`, `ratio`, `ratio_low`, `ratio_high` (95 %, Welch), `n`, `n_there`.
     """
-    sides = [pd.concat([_fixed_products(runs), _self_checks(runs)]) for runs in (here, there)]
+    sides = [pd.concat([_fixed_work(runs), _self_checks(runs)]) for runs in (here, there)]
     found = welch(sides[0]["log"], sides[0]["name"], sides[1]["log"], sides[1]["name"])
     judged = decided(found)[["ratio", "ratio_low", "ratio_high", "n"]]
     return judged.assign(n_there=found["n_base"]).rename_axis("name").reset_index()
 
 
-def _fixed_products(runs: pd.DataFrame) -> pd.DataFrame:
+def _fixed_work(runs: pd.DataFrame) -> pd.DataFrame:
     """Beside every run, on the host's processor; no framework computes it."""
     known = _good(runs[runs["calibration"] > 0])
-    names = [f"the fixed NumPy product on the host of {device}" for device in known["device"]]
+    names = [
+        f"the fixed work ({kernel}, by NumPy) on the host of {device}"
+        for device, kernel in zip(known["device"], known["calibration_kernel"], strict=True)
+    ]
     return pd.DataFrame({"name": names, "log": -np.log(known["calibration"].astype(float))})
 
 

@@ -31,7 +31,7 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     alike = [runs[column] for column in ("workload", "module", "parameters", "sequence_length")]
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
-    return name + _told(runs["parameters"], ", {:,} weights") + _told(each, ", {:.4g} MFLOP an example")
+    return name + _told(runs["parameters"], ", {:,.0f} weights") + _told(each, ", {:.4g} MFLOP an example")
 
 
 def _told(values: pd.Series, text: str) -> pd.Series:
@@ -44,11 +44,12 @@ def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_common_share(good: pd.DataFrame) -> pd.DataFrame:
-    """Of each workload, number format and length the rows at the largest share of the data most devices measured."""
-    work = [good[name] for name in WORK]
+    """Of each model, number format and length the rows at the largest share of the data most devices measured."""
+    own = [*WORK, "model"]
+    work = [good[name] for name in own]
     devices = good.groupby([*work, good["fraction"]], dropna=False, sort=False)["device"].transform("nunique")
     most = good[devices == devices.groupby(work, dropna=False, sort=False).transform("max")]
-    return most[most["fraction"] == most.groupby(WORK, dropna=False, sort=False)["fraction"].transform("max")]
+    return most[most["fraction"] == most.groupby(own, dropna=False, sort=False)["fraction"].transform("max")]
 
 
 def disturbed(runs: pd.DataFrame) -> pd.Series:

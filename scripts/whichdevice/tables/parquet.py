@@ -7,6 +7,7 @@ from whichdevice.errors import StudyError
 from whichdevice.tables import comparison
 from whichdevice.tables.columns import read_table
 from whichdevice.tables.write import TABLES
+from whichdevice.workflow_command import make_tables
 
 
 def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
@@ -23,5 +24,5 @@ def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
             written.append(out_folder / f"{name}.parquet")
             frame.to_parquet(written[-1], index=False)
     if not written:
-        raise StudyError(f"no tables in {tables_folder}; make them: snakemake --cores 1 tables")
+        raise StudyError(f"no tables in {tables_folder}; make them: {make_tables(tables_folder)}")
     return written

@@ -161,6 +161,7 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "learning_disturbed": any(attempt.learned and attempt.noise.disturbed for attempt in record.attempts) or None,
         "severity": noise.severity,
         "calibration": before,
+        "calibration_kernel": None if before is None else noise.calibration_kernel,
         "calibration_change": noise.calibration_change or (after / before if before and after else None),
         "load_before": noise.load_before,
         "others": noise.others if noise.others_timed is None else noise.others_timed,
