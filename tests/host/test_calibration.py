@@ -26,6 +26,19 @@ def test_the_slowest_core_counts_and_none_stays_pinned(monkeypatch) -> None:
     assert os.sched_getaffinity(0) == cores
 
 
+def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
+    def refused(thread: int, cores: set[int]) -> None:
+        raise OSError("a sandbox")
+
+    monkeypatch.setattr(os, "sched_setaffinity", refused)
+    assert 0 < _Products()._on_each_core() < 1
+
+
+def test_blas_shares_none_of_the_products_out() -> None:
+    """OpenBLAS takes one thread up to 64³; beyond, threads of its own would answer for the pinned ones."""
+    assert calibration.SIZE**3 <= 64**3
+
+
 def test_of_very_many_cores_some_work_evenly_spread() -> None:
     assert _spread(list(range(10, 14)), 32) == [10, 11, 12, 13]
     assert _spread(list(range(128)), 4) == [0, 32, 64, 96]

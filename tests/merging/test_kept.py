@@ -47,6 +47,13 @@ def test_what_a_later_call_no_longer_merged_stays_out(working_folder: Path) -> N
     assert not plan_study(yaml.safe_load(OWN.read_text("utf-8")), files=[OWN]).elsewhere.records
 
 
+def test_what_an_earlier_version_brought_counts(working_folder: Path) -> None:
+    """It noted no sources."""
+    plan = brought()
+    Path("results/small/merged/counted.json").unlink()
+    assert plan_study(yaml.safe_load(OWN.read_text("utf-8")), files=[OWN]).elsewhere.records == plan.elsewhere.records
+
+
 def test_a_config_that_merges_nothing_has_none_of_them(working_folder: Path) -> None:
     brought()
     assert not plan_study(CONFIG).elsewhere.records

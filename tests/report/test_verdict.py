@@ -90,7 +90,7 @@ def test_each_sequence_length_counts_by_itself(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
     rows = board(study)
     assert [row.note for row in rows] == ["float32 · length 50", "float32 · length 100"]
-    assert lead(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length and model by itself."]
+    assert lead(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length by itself."]
     assert not [mark for mark in marks(study) if "several models" in mark.title]
 
 
@@ -104,7 +104,7 @@ def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:
         (["cpu"], ALONE),
         (["gpu"], ALONE),
     ]
-    assert "mnist_cnn, 1,000 weights, " in rows[0].note and rows[0].missing == []
+    assert rows[0].note.startswith("float32 · 1,000 weights, ") and rows[0].missing == []
     assert lead(study, rows) == ["Measured: cpu and gpu, never on the same work, so which is best cannot be said."]
     (mark,) = [mark for mark in marks(study) if mark.title == "mnist_cnn is several models"]
     assert "1,000 weights" in mark.text and "2,000 weights" in mark.text

@@ -2,24 +2,27 @@
 
 The same fixed work on each core, all at once, and on one alone. Each core works for itself: a product that the cores
 share ran 40 % slower for seconds on a virtual machine whose cores, each for itself, were as fast as ever, and the runs
-beside it were no slower. The fastest product of a burst does not see short interruptions; the fastest burst does not
-see a slow mode that passes within seconds, as neighbours on a shared host bring about. What stays is a changed clock,
-heat and lasting company.
+after it were not slower by anything like it. The fastest product of a burst does not see short interruptions; the
+fastest burst does not see a slow mode that passes within seconds, as neighbours on a shared host bring about. What
+stays is a changed clock, heat and lasting company.
 """
 
 import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from whichdevice.host.affinity import usable_cores
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
-SIZE, COUNT = 96, 64  # 0.11 GFLOP in products too small for BLAS to share out: a millisecond or so
-MOST_CORES = 32  # that work at once, spread over all: more threads would wait for Python's lock, not for their core
+SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only
+MOST_CORES = 32  # that work at once, by number evenly: more threads would wait for Python's lock, not for their core
 BURSTS = 4
 BURST_SECONDS = 0.03
+START_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
 GAP_SECONDS = 0.03
 MORE_BURSTS = 20  # while the question is open, each after a longer gap
 MORE_GAP_SECONDS = 0.1
@@ -74,7 +77,7 @@ class _Products:
         self._multiply = np.matmul
         self._small = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
         self._left = np.broadcast_to(self._small, (COUNT, SIZE, SIZE))
-        self._cores = _spread(_own_cores(), MOST_CORES)
+        self._cores = _spread(_own_cores(), min(MOST_CORES, usable_cores()))
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
@@ -84,20 +87,17 @@ class _Products:
 
     def _on_each_core(self) -> float:
         """Seconds of the fixed work on the slowest core, the fastest of each."""
-        start, fastest = threading.Barrier(len(self._cores)), [0.0] * len(self._cores)
+        start = threading.Barrier(len(self._cores), timeout=START_SECONDS)
 
-        def work(place: int) -> None:
+        def work(place: int) -> float:
             if hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(0, {self._cores[place]})  # of this thread
+                with suppress(OSError):  # a core taken from us meanwhile, or a sandbox: it works unpinned
+                    os.sched_setaffinity(0, {self._cores[place]})  # of this thread
             start.wait()
-            fastest[place] = self._fastest(place, time.perf_counter() + BURST_SECONDS / 2)
+            return self._fastest(place, time.perf_counter() + BURST_SECONDS / 2)
 
-        threads = [threading.Thread(target=work, args=(place,)) for place in range(len(self._cores))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return max(fastest)
+        with ThreadPoolExecutor(len(self._cores)) as threads:
+            return max(threads.map(work, range(len(self._cores))))
 
     def _fastest(self, place: int, end: float) -> float:
         """Of the products before `end`; none counts that ended later, when other cores may have been at rest."""

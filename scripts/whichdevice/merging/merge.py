@@ -73,7 +73,7 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
 def merge_nothing(call: Call) -> None:
     """Note that a call named no source: what was brought lies there, and counts no more."""
     path = Path(call.root) / FOLDER / COUNTED
-    if path.is_file() and path.read_text(encoding="utf-8") != "[]":
+    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != "[]":
         write_atomically("[]", path)
 
 
@@ -82,8 +82,8 @@ def kept_records(call: Call) -> MergedRuns:
     root, found = Path(call.root) / FOLDER, MergedRuns()
     try:
         ids = [str(name) for name in json.loads((root / COUNTED).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        ids = []
+    except (OSError, ValueError, TypeError):  # of an earlier version, or damaged
+        ids = sorted(path.name for path in root.glob("*") if path.is_dir())
     for source in (root / PurePosixPath(name).name for name in ids):
         runs = {run: facts for run, facts in read_index(source).items() if run.cell.device in call.devices}
         rename = {facts.device: run.cell.device for run, facts in runs.items() if facts.device != run.cell.device}

@@ -49,11 +49,9 @@ def _sentence(name: str, rows: list[Row]) -> str | None:
     wins = Counter(choice.devices[0] for choice in choices if choice.state == DECIDED)
     states = Counter(choice.state for choice in choices)
     total, title = len(choices), TITLES[name]
-    what = (
-        "workloads"
-        if len({row.workload for row in rows}) == total
-        else "workloads, each sequence length and model by itself,"
-    )
+    what = "workloads"
+    if len({row.workload for row in rows}) < total:
+        what += f", each {'sequence length' if any('length' in row.note for row in rows) else 'model'} by itself,"
     parts = [
         f"{device} in {_of(count, total, what) if not place else count}" for place, (device, count) in _placed(wins)
     ]

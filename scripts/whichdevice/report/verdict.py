@@ -60,7 +60,8 @@ class Row(NamedTuple):
 def board(study: StudyResults) -> list[Row]:
     """A row for every workload in each number format and length: those that train first, single operations last."""
     rows = [_row(study, fastest) for _, fastest in _works(study.fastest)]
-    return sorted(rows, key=lambda row: row.operation)
+    order = list(dict.fromkeys(row.workload for row in rows))
+    return sorted(rows, key=lambda row: (row.operation, order.index(row.workload)))
 
 
 def split_board(rows: list[Row]) -> tuple[list[Row], list[Row]]:
@@ -99,7 +100,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     elif first["fraction"] != 1:
         notes.append(f"{first['fraction'] * 100:.3g} % of data")
     if len(_models(study, first)) > 1:
-        notes.append(str(first["model"]))
+        notes.append(str(first["model"]).removeprefix(f"{first['workload']}, "))
     found = {}
     for name, quantity in QUANTITIES.items():
         rows = fastest if quantity == SECONDS else _same_work(study.cost_choices, first, quantity)

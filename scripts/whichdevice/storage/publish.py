@@ -38,8 +38,10 @@ def publish(root: Path, bucket: Place) -> Sent:
     path = root / "config.yaml"
     config = {path.name: path} if path.is_file() else {}
     newer = sum(why == NEWER for why in there.values())
-    made = [_files(root, RESULTS), config] if not newer else []
-    return replace(upload(place, beside, records, _files(root, COMPILED), *made), newer=newer)
+    compiled, made = _files(root, COMPILED), [_files(root, RESULTS), config]
+    if newer:
+        compiled, made = {name: path for name, path in compiled.items() if name not in listing}, []
+    return replace(upload(place, beside, records, compiled, *made), newer=newer)
 
 
 def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
