@@ -10,7 +10,10 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
+from whichdevice.figures.crossover import _lines, _shown
+from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
+from whichdevice.tables.device_pairs import device_pairs
 from whichdevice.tables.write import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
@@ -53,6 +56,18 @@ def test_several_backends_are_one_line_of_each_devices_fastest(tmp_path: Path) -
     devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
     study = sweep([64, 512], devices, backend=["tensorflow", "jax", "torch"], loop=["epoch", "fit"])
     assert text_of("crossover", study, tmp_path).count("gpu / cpu:") == 1
+
+
+def test_lines_of_two_lengths_can_be_told_apart(tmp_path: Path) -> None:
+    study = synthetic.small_study(
+        workloads={"shakespeare_lstm": Workload(batch_size=[32, 64], sequence_length=[50, 100])},
+        measure=Measure(repeats=3),
+    )
+    config, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    found = StudyResults(config, tmp_path / "tables")
+    first, second = (line.look for line in _lines(_shown(device_pairs(found.runs, study)), found))
+    assert first["ls"] != second["ls"] and first["marker"] != second["marker"]
 
 
 def test_each_sequence_length_has_its_own_bar(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
     assert 0 < _Products()._on_each_core() < 1
 
 
-def test_blas_shares_none_of_the_products_out() -> None:
+def test_openblas_shares_none_of_the_products_out() -> None:
     """OpenBLAS takes one thread up to 64³; beyond, threads of its own would answer for the pinned ones."""
     assert calibration.SIZE**3 <= 64**3
 

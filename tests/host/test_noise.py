@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from whichdevice.host.calibration import Calibration
+from whichdevice.host.calibration import KERNEL, Calibration
 from whichdevice.host.noise import NoiseWatch
 from whichdevice.host.processor_time import ProcessorTime
 from whichdevice.records.conditions import Clocks, Noise
@@ -60,6 +60,7 @@ def test_a_quiet_run_is_not_disturbed_and_keeps_its_numbers() -> None:
     noise = watched(bursts(1.0), bursts(1.05), QUIET)
     assert (noise.disturbed, noise.reasons) == (False, [])
     assert (noise.calibration_before, noise.calibration_after, noise.steal) == (1.0, 1.05, 0.1 / 40)
+    assert noise.calibration_kernel == KERNEL
     assert noise.calibration_change == pytest.approx(1.05)
     assert noise.bursts_after == [[1.05] * 4, [1.0] * 4]
     assert noise.load_before is not None and noise.load_after is not None

@@ -151,9 +151,9 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
     ).assign(
         unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, fraction=1.0, learned_epochs=2
     )
-    cells = cells.assign(metric="accuracy", epoch_time=15.0, tflops=0.1)
+    cells = cells.assign(workload="mnist_cnn", sequence_length=pd.NA, metric="accuracy", epoch_time=15.0, tflops=0.1)
     study = SimpleNamespace(speedups=pd.DataFrame(columns=list(TABLES["speedups"])), devices=["cpu"])
-    answer = _answer(study, "mnist_cnn", pd.NA, cells)
+    answer = _answer(study, "mnist_cnn", cells)
     assert "batch 256" in answer["where"]
     assert "0.97" in answer["quality"]
 

@@ -29,6 +29,11 @@ def test_a_slower_sitting_shows_in_the_fixed_product_and_in_the_self_check():
     assert found["n"].tolist() == found["n_there"].tolist()
 
 
+def test_times_of_different_fixed_work_are_no_control():
+    assert len(controls(runs_of(STUDY), runs_of(STUDY))) == 1
+    assert controls(runs_of(STUDY), runs_of(STUDY).assign(calibration_kernel="a product on each core")).empty
+
+
 def test_what_one_side_lacks_is_no_control():
     assert len(controls(runs_of(CHECKED), runs_of(STUDY))) == 1
     assert controls(runs_of(STUDY), runs_of(STUDY).assign(calibration=None)).empty

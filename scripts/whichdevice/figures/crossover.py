@@ -85,15 +85,16 @@ def _work(pair: DevicePair) -> tuple[str, ...]:
 
 
 def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
-    """Colour by pair (of the device compared, where the other one is the first of all), dashes by precision."""
+    """Colour by pair (of the device compared, where the other one is the first of all), dashes by format and length."""
     colours, base = style.device_colours(study), pairs[0].first if pairs else ""
     spare = [colour for colour in style.CYCLE if colour not in colours.values()] or [style.BLACK]
     others = list(dict.fromkeys((pair.first, pair.second) for pair in pairs if pair.first != base))
     named = list(dict.fromkeys((pair.first, pair.second) for pair in pairs))
-    precisions = list(dict.fromkeys(pair.work["precision"] for pair in pairs))
+    kinds: dict[str, dict[tuple[str, ...], int]] = {}
     found = []
     for pair in pairs:
-        turn = precisions.index(pair.work["precision"])
+        own = kinds.setdefault(pair.work["workload"], {})
+        turn = own.setdefault((pair.work["precision"], str(pair.work["sequence_length"])), len(own))
         place = others.index((pair.first, pair.second)) if pair.first != base else 0
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]

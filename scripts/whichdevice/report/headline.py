@@ -7,6 +7,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
+from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
@@ -119,12 +120,12 @@ def answers(study: StudyResults) -> list[dict[str, Any]]:
     """Per workload and sequence length: the cell of highest throughput; how devices, backends and loops compare."""
     cells = without_rehearsals(study.measured)
     return [
-        _answer(study, str(workload), length, own)
-        for (workload, length), own in cells.groupby(["workload", "sequence_length"], dropna=False, sort=False)
+        _answer(study, str(workload), own)
+        for (workload, _), own in cells.groupby(["workload", "sequence_length"], dropna=False, sort=False)
     ]
 
 
-def _answer(study: StudyResults, workload: str, length: Any, cells: pd.DataFrame) -> dict[str, Any]:
+def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str, Any]:
     cells = cells[cells["fraction"] == cells["fraction"].max()]
     product = cells["unit"].iloc[0] == "product"
     column = "tflops" if product else "throughput"
@@ -134,10 +135,9 @@ def _answer(study: StudyResults, workload: str, length: Any, cells: pd.DataFrame
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
-    found = study.speedups[study.speedups["workload"] == workload]
-    found = found[found["sequence_length"].isna() if pd.isna(length) else (found["sequence_length"] == length)]
+    found = study.speedups[alike(study.speedups, best, ["workload", "sequence_length"])]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
-    size += "" if pd.isna(length) else f", length {length}"
+    size += "" if pd.isna(best["sequence_length"]) else f", length {best['sequence_length']}"
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
