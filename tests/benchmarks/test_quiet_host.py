@@ -3,6 +3,8 @@
 import os
 import time
 
+import numpy as np
+import psutil
 import pytest
 from benchmarks.quiet_host import PAUSE, PROBE, Probe, QuietHost, load_on, probed
 
@@ -47,10 +49,26 @@ def test_without_patience_nothing_is_probed() -> None:
     assert not host.wait() and not host.is_quiet()
 
 
-def test_a_probe_sees_company_on_one_core() -> None:
-    cores = os.sched_getaffinity(0)
-    alone = probed(0.2)
-    with load_on(min(cores)):
-        beside = probed(0.5)
-    assert 0 <= alone.stolen <= 1 and 0 < alone.seconds < beside.seconds
-    assert os.sched_getaffinity(0) == cores
+def test_a_probe_works_on_each_core_and_tells_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    of_core = {core: 1.0 + place for place, core in enumerate(cores)}  # s a product
+
+    def median(_took: list[float]) -> float:
+        (core,) = os.sched_getaffinity(0)  # of the thread that asks
+        return of_core.pop(core)
+
+    monkeypatch.setattr(np, "median", median)
+    seen = probed(0.01)
+    assert seen.seconds == len(cores) and not of_core and 0 <= seen.stolen <= 1
+    assert sorted(os.sched_getaffinity(0)) == cores
+
+
+def test_a_load_keeps_to_its_core_until_it_is_taken_away() -> None:
+    core = min(os.sched_getaffinity(0))
+    with load_on(core):
+        (load,) = psutil.Process().children()
+        deadline = time.monotonic() + 60
+        while load.cpu_affinity() != [core] and time.monotonic() < deadline:  # until Python has begun
+            time.sleep(0.01)
+        assert load.cpu_affinity() == [core]
+    assert not load.is_running()
