@@ -1,13 +1,14 @@
 """Step time as this project reports it against the same compiled step in a bare loop, in alternating blocks.
 
 python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 256] [--pairs 12] [--seconds 1.5]
-    [--backends tensorflow jax torch]
+    [--window 0.5] [--backends tensorflow jax torch]
 
 One process per backend, supervised as a run is: it tells every window, and the supervisor reads energy counters and
 clocks meanwhile. A pair is a block timed by the project's own search for a steady state (all its windows), then
 as many steps in a plain `for` with one reading of the clock at each end; every other pair begins with the plain one.
 Printed: the geometric mean with its 95 % t-interval, and the Hodges-Lehmann estimate with the interval of Wilcoxon's
-signed ranks, which a few blocks that a neighbour stretched do not widen.
+signed ranks, which a few blocks that a neighbour stretched do not widen. Windows last as long as in a study with 10
+seconds of steady state, the published one's; the quick study's second has windows of a tenth (`--window 0.1`).
 """
 
 import argparse
@@ -34,7 +35,7 @@ MOST_SECONDS = 3600.0
 
 
 def one_process(
-    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, emit: "Emitter"
+    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
 ) -> list[float]:
     """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
     from backends.scenario import REQUEST, arrays_for
@@ -68,7 +69,7 @@ def one_process(
 
     def harness() -> float:
         found = find_steady_state(
-            lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4), lambda windows: None, tell
+            lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4), lambda windows: None, tell, window
         )
         windows = [*found.warm_up, *found.windows]
         return sum(took for _, took in windows) / sum(steps for steps, _ in windows)
@@ -147,6 +148,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--window", type=float, default=0.5, help="seconds of a timed call")
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
     parser.add_argument("--process", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -155,7 +157,9 @@ def main() -> None:
 
         with os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8") as events:
             emit = Emitter(events)
-            found = one_process(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds, emit)
+            found = one_process(
+                asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds, asked.window, emit
+            )
             emit.part("results", {"ratios": found})
             emit.end("ok")
         return

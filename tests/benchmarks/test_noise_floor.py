@@ -56,12 +56,6 @@ def test_a_small_slowdown_in_much_noise_is_not_found(capsys: pytest.CaptureFixtu
     assert "found in 20 of 20" not in capsys.readouterr().out
 
 
-def test_the_number_of_processes_gives_the_width():
-    n = noise_floor.processes_for(0.05, 0.07)
-    rows = np.exp(np.random.default_rng(0).normal(0, 0.07, (2000, n)))
-    assert np.median([noise_floor.half_width(row) for row in rows]) == pytest.approx(0.05, rel=0.1)
-
-
 def test_records_of_other_options_are_not_taken_for_these(working_folder: Path) -> None:
     study = noise_floor.study_of(OPTIONS)
     run = study_runs(study)[0]

@@ -55,18 +55,21 @@ def test_a_silent_host_costs_no_more_than_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()
         assert reachable(f"http://127.0.0.1:{silent.getsockname()[1]}/x", timeout=0.3) is False
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 30  # without a timeout it would take for ever
 
 
 def test_a_slow_name_look_up_costs_no_more_than_the_timeout(monkeypatch: Any) -> None:
+    told = threading.Event()
+
     def look_up(*_: Any, **__: Any) -> list[Any]:
-        time.sleep(1)
+        assert told.wait(60), "the answer waited for the look-up"
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     start = time.monotonic()
     assert reachable("http://example.invalid/x", timeout=0.3) is False
-    assert time.monotonic() - start < 0.9
+    assert time.monotonic() - start < 30
+    told.set()
 
 
 def test_the_environments_proxy_is_used(server: str, monkeypatch: Any) -> None:

@@ -116,3 +116,9 @@ def test_seconds_left_never_falls_below_zero(clock):
 def test_a_loop_may_ask_for_longer_windows(clock):
     state = found(clock, wobbly(0.01), Budget(9.0, 1), window=3.0)
     assert all(took == pytest.approx(3.0, rel=0.1) for _, took in state.windows)
+
+
+def test_a_longer_budget_has_longer_windows_and_not_more(clock):
+    short, long = (found(clock, wobbly(0.01), Budget(budget, 1)) for budget in (2.0, 10.0))
+    assert len(short.windows) == pytest.approx(20, abs=1) and len(long.windows) == pytest.approx(20, abs=1)
+    assert all(took == pytest.approx(0.5, rel=0.1) for _, took in long.windows)

@@ -126,8 +126,8 @@ def test_a_pair_that_measured_a_smaller_share_alone_is_told_too() -> None:
 
     study = results(workloads, speed, "cpu", "gpu", "tpu")
     (found,) = advice(study)
-    assert sum("10 % of the data" in text for text in found["devices"]) == 2
-    assert sum("10 % of the data" in text for text in found["sizes"]) == 1
+    assert sum("10 % of data" in text for text in found["devices"]) == 2
+    assert sum("10 % of data" in text for text in found["sizes"]) == 1
 
 
 def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:

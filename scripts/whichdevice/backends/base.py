@@ -32,7 +32,7 @@ class OperationLoop(Protocol):
 class TrainingLoop(ABC):
     """A model being trained; `run` is given the same batches whatever the backend and the kind of loop."""
 
-    window_seconds: ClassVar[float] = 0.1  # long enough that reading clock and result costs under a thousandth
+    window_seconds: ClassVar[float] = 0.1  # at least, for one timed call
 
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:

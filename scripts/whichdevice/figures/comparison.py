@@ -12,6 +12,7 @@ from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.comparison import BOTH
 from whichdevice.tables.decision import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
+from whichdevice.tables.row_words import share_words
 from whichdevice.workflow_command import workflow_command
 
 TITLE = "Compared with other records"
@@ -84,5 +85,5 @@ def _name(row: pd.Series, varied: Sequence[str]) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
     told = [row["workload"], f"{letter}{row['batch_size']}"]
     told += [str(row[axis]) for axis in varied if axis != "fraction" and pd.notna(row[axis])]
-    told += [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
+    told += share_words(row)
     return style.shortened(" ".join(told), 64)

@@ -12,6 +12,7 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.tables.crossing import crossings, ratios_between
 from whichdevice.tables.decision import SAME
 from whichdevice.tables.device_pairs import OWN, DevicePair, device_pairs
+from whichdevice.tables.row_words import length_words, share_words
 
 TITLE = "Which device is faster, by batch size"
 CAPTION = (
@@ -107,9 +108,9 @@ def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
     """The two devices, and what else tells this line from others."""
     work, told = pair.work, [f"{pair.second} / {pair.first}"]
     lengths = {str(other.work["sequence_length"]) for other in pairs if other.work["workload"] == work["workload"]}
-    told += [f"length {work['sequence_length']}"] if len(lengths) > 1 else []
+    told += length_words(work) if len(lengths) > 1 else []
     told += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
-    told += [f"{work['fraction'] * 100:.3g} % of data"] if work["fraction"] != 1 else []
+    told += share_words(work)
     return ", ".join(told)
 
 

@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.row_words import length_words
 
 TITLE = "Training throughput by model"
 CAPTION = (
@@ -60,9 +61,9 @@ def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
             axes.errorbar(value, place, xerr=ends, color=style.BLACK, capsize=2.5, lw=1)
         right = value if np.isnan(ends).any() else cell["throughput_high"]
         axes.annotate(style.number(value), (right, place), (6, 0), textcoords="offset points", va="center", fontsize=8)
-        format_ = "" if pd.isna(cell["sequence_length"]) else f" length {cell['sequence_length']}"
-        format_ += "" if cell["precision"] == "float32" else f" {cell['precision']}"
-        names.append(f"{cell['workload']} b{cell['batch_size']}{format_}" + (f", {device}" if several else ""))
+        told = [cell["workload"], f"b{cell['batch_size']}", *length_words(cell)]
+        told += [] if cell["precision"] == "float32" else [cell["precision"]]
+        names.append(" ".join(told) + (f", {device}" if several else ""))
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.12)

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
+from whichdevice.tables.row_words import length_words, share_words
 
 TITLE = "Speed-ups on one device, all else equal"
 CAPTION = (
@@ -80,6 +81,6 @@ def _name(row: pd.Series, comparison: str, several: bool) -> str:
     for axis, usual in series.USUAL.items():
         if axis not in (comparison, "fraction") and row[axis] != usual:
             told.append(str(row[axis]))
-    told += [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
-    told += [f"length {row['sequence_length']}"] if pd.notna(row["sequence_length"]) else []
+    told += share_words(row)
+    told += length_words(row)
     return f"{' '.join(told)}: {row['compared']} / {row['baseline']}"

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures.results import StudyResults
+from whichdevice.tables.row_words import share_words
 
 
 def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
@@ -21,10 +22,10 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
 
 def run_label(run: pd.Series, study: StudyResults) -> str:
     """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
-    part = f", {run['fraction'] * 100:.3g} % of data" if run["fraction"] != 1 else ""
     epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
-    source = f", {run['source']}" if len(study.sources) > 1 else ""
-    return f"{run['workload']} on {run['device']}\nb{run['batch_size']}, {epochs}{part}{source}"
+    source = [run["source"]] if len(study.sources) > 1 else []
+    below = ", ".join([f"b{run['batch_size']}", epochs, *share_words(run), *source])
+    return f"{run['workload']} on {run['device']}\n{below}"
 
 
 def predicted_classes(content: dict[str, np.ndarray]) -> np.ndarray:

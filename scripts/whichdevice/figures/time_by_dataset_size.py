@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
+from whichdevice.tables.row_words import length_words
 
 TITLE = "Epoch time against data-set size"
 CAPTION = (
@@ -97,7 +98,6 @@ def _unusual(own: pd.DataFrame) -> list[str]:
     told = []
     for device, part in own.groupby("device", sort=False):
         named = [str(part[name].iloc[0]) for name in SETTINGS[:-1] if part[name].iloc[0] != series.USUAL[name]]
-        length = part["sequence_length"].iloc[0]
-        named += [] if pd.isna(length) else [f"length {length}"]
+        named += length_words(part.iloc[0])
         told += [f"{device}: {', '.join(named)}"] if named else []
     return told

@@ -11,7 +11,8 @@ from functools import partial
 
 from whichdevice.measuring.trend import Trend, Window, settled_from, trend_of
 
-WINDOW_SECONDS = 0.1  # long enough that reading clock and result costs under a thousandth; a loop may want more
+WINDOW_SECONDS = 0.1  # at least; a loop may want more
+WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes, and few stops of a device
 WARM_UP_SHARE = 0.25  # of the time budget
 MIN_WARM_UP_STEPS = 2
 MOST = 2.0  # times the first look, for a run that does not settle
@@ -55,9 +56,11 @@ def find_steady_state(
 ) -> SteadyState:
     """Time windows until a steady state of the whole budget is found, or twice the time is spent.
 
-    `on_warm(windows)` is called after the least warm-up, `on_window(step time, seconds left)` between windows.
+    A window lasts `window` seconds or a twentieth of the budget, whichever is more: waiting for the device at its end
+    keeps steps from overlapping there. `on_warm(windows)` is called after the least warm-up,
+    `on_window(step time, seconds left)` between windows.
     """
-    series = _Series(prepare, window, partial(_tell, on_window, budget))
+    series = _Series(prepare, max(window, budget.seconds / WINDOWS), partial(_tell, on_window, budget))
     while not _warmed(series.windows, budget):
         series.extend()
     least = len(series.windows)

@@ -11,6 +11,7 @@ from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import OWN
+from whichdevice.tables.row_words import length_words, share_words
 
 MOST_SENTENCES = 8
 
@@ -129,8 +130,7 @@ def _basis(row: pd.Series) -> str:
 
 def _where(row: pd.Series) -> str:
     """Sequence length and share of the data, where it has one or not all."""
-    length = "" if pd.isna(row["sequence_length"]) else f", length {row['sequence_length']}"
-    return length + ("" if row["fraction"] == 1 else f", {row['fraction'] * 100:.3g} % of the data")
+    return "".join(f", {words}" for words in (*length_words(row), *share_words(row)))
 
 
 def saturation_sentence(row: pd.Series) -> str:

@@ -12,6 +12,7 @@ from whichdevice.report.page import render
 from whichdevice.report.verdicts import RULE, verdict_words
 from whichdevice.tables.comparison import BOTH, COLUMNS, HERE, THERE
 from whichdevice.tables.decision import FASTER, SAME, SLOWER, UNDECIDED
+from whichdevice.tables.row_words import length_words, share_words
 
 VERDICTS = [FASTER, SLOWER, SAME, UNDECIDED]
 
@@ -89,7 +90,7 @@ def _row(row: pd.Series) -> dict[str, Any]:
 def _name(row: pd.Series) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
     told = [row["device"], row["workload"], row["backend"], row["precision"], f"{letter}{row['batch_size']}"]
-    told += [f"{row['fraction'] * 100:.3g} % of data"] if row["fraction"] != 1 else []
+    told += share_words(row)
     told += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
-    told += [f"length {row['sequence_length']}"] if pd.notna(row["sequence_length"]) else []
+    told += length_words(row)
     return " · ".join(told)

@@ -8,6 +8,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import seconds, size
+from whichdevice.tables.row_words import length_words
 
 
 def compiled_section(study: StudyResults) -> dict[str, Any]:
@@ -20,10 +21,10 @@ def compiled_section(study: StudyResults) -> dict[str, Any]:
 
 def _row(row: pd.Series) -> dict[str, str]:
     letter = "N" if row["module"] == "matmul" else "b"
-    length = f", length {row['sequence_length']}" if pd.notna(row["sequence_length"]) else ""
+    size = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
     return {
         "topology": f"{row['topology']}, {row['devices']} devices",
-        "step": f"{row['workload']} {row['precision']} {letter}{row['batch_size']}{length}",
+        "step": f"{row['workload']} {row['precision']} {size}",
         "fits": _fits(row),
         "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "largest": _largest(row),

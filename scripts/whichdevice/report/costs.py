@@ -13,6 +13,7 @@ from whichdevice.report.verdicts import verdict_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision import UNDECIDED
 from whichdevice.tables.measured_values import OPERATIONS, WORK
+from whichdevice.tables.row_words import length_words, share_words
 
 WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Most frugal", "J", "draws")}
 MUCH_BLUR = 0.02
@@ -46,9 +47,9 @@ def _sentence(rows: pd.DataFrame) -> str:
     best = rows[rows["device"] == rows["lowest"]].iloc[0]
     title, unit, takes = WORDS[best["quantity"]]
     bounds = interval(best["value_low"], best["value_high"]) or "(no interval)"
-    length = "" if pd.isna(best["sequence_length"]) else f", length {best['sequence_length']}"
+    work = ", ".join([best["precision"], *length_words(best)])
     told = (
-        f"{best['workload']} {best['precision']}{length}: "
+        f"{best['workload']} {work}: "
         f"{number(best['value'])} {unit} {bounds} per million {best['unit']}s on {_where(best)}"
     )
     others = rows[rows["device"] != best["device"]]
@@ -78,8 +79,7 @@ def _row(row: pd.Series) -> dict[str, Any]:
     return {
         "what": WORDS[row["quantity"]][1],
         "workload": row["workload"],
-        "work": f"{row['precision']}"
-        + ("" if pd.isna(row["sequence_length"]) else f", length {row['sequence_length']}"),
+        "work": ", ".join([row["precision"], *length_words(row)]),
         "where": _where(row),
         "value": cell_number(row, "value"),
         "beside": f"{row['unit']}s " + (interval(row["value_low"], row["value_high"]) or ""),
@@ -119,12 +119,11 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _target_row(row: pd.Series) -> dict[str, Any]:
     better = "≥" if row["better"] == "higher" else "≤"
     loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
-    part = [] if row["fraction"] == 1 else [f"{row['fraction'] * 100:.3g} % of data"]
     kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
     return {
         "workload": row["workload"],
         "where": f"{row['device']} b{row['batch_size']}",
-        "settings": " · ".join([row["backend"], row["precision"], *part, *loop]),
+        "settings": " · ".join([row["backend"], row["precision"], *share_words(row), *loop]),
         "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",

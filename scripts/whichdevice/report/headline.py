@@ -12,6 +12,7 @@ from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
 from whichdevice.tables.measured_values import without_rehearsals, without_self_checks
+from whichdevice.tables.row_words import length_words, share_words
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -137,13 +138,12 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
     found = study.speedups[alike(study.speedups, best, ["workload", "sequence_length"])]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
-    size += "" if pd.isna(best["sequence_length"]) else f", length {best['sequence_length']}"
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
         "interval": bounds,
         "n": int(best["n_ok"]),
-        "where": f"{best['device']}, {best['backend']}, {best['precision']}, {size}",
+        "where": f"{best['device']}, {best['backend']}, {', '.join([best['precision'], size, *length_words(best)])}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),
         "ratios": list(_ratios(found)),
@@ -158,8 +158,8 @@ def _quality(cell: pd.Series) -> str | None:
     if pd.isna(cell[column]):
         return None
     epochs = int(cell["learned_epochs"])
-    part = "" if cell["fraction"] == 1 else f", {cell['fraction'] * 100:.3g} % of the data"
-    return f"{name} {share(cell[column])} after {epochs} epoch{'s' if epochs > 1 else ''}{part}"
+    reached = f"{name} {share(cell[column])} after {epochs} epoch{'s' if epochs > 1 else ''}"
+    return ", ".join([reached, *share_words(cell)])
 
 
 def _ratios(found: pd.DataFrame) -> Iterator[str]:

@@ -11,6 +11,7 @@ from whichdevice.report.advice import about, fastest, telling
 from whichdevice.report.numbers import interval
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
 from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.row_words import length_words
 
 GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
 BATCHES = "GPUs and TPUs pay with large batches, CPUs with small ones"
@@ -73,8 +74,7 @@ def _work(row: pd.Series) -> str:
 
 
 def _named(row: pd.Series) -> str:
-    length = "" if pd.isna(row["sequence_length"]) else f" length {row['sequence_length']}"
-    return f"{row['workload']}{length}"
+    return " ".join([row["workload"], *length_words(row)])
 
 
 def _models(study: StudyResults) -> Iterator[str]:

@@ -17,6 +17,7 @@ from whichdevice.tables.cost_choices import JOULES, MORE, USD
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
 from whichdevice.tables.measured_values import OPERATIONS, WORK
+from whichdevice.tables.row_words import length_words, share_words
 
 DECIDED, ALONE = "decided", "alone"
 PLAIN = "float32"  # what every device and backend can compute in
@@ -91,14 +92,13 @@ def _works(table: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
 def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     first = fastest.iloc[0]
     operation = first["unit"] in OPERATIONS
-    notes = [str(first["precision"])]
-    notes += [] if pd.isna(first["sequence_length"]) else [f"length {first['sequence_length']}"]
+    notes = [str(first["precision"]), *length_words(first)]
     if operation:
         notes.append(
             f"N = {first['batch_size']}" if first["unit"] == "product" else f"{first['batch_size']} MiB arrays"
         )
-    elif first["fraction"] != 1:
-        notes.append(f"{first['fraction'] * 100:.3g} % of data")
+    else:
+        notes += share_words(first)
     if len(_models(study, first)) > 1:
         notes.append(str(first["model"]).removeprefix(f"{first['workload']}, "))
     found = {}
