@@ -34,14 +34,11 @@ if TYPE_CHECKING:
 MOST_SECONDS = 3600.0
 
 
-def one_process(
-    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
-) -> list[float]:
-    """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
+def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[Any, Any]:
+    """This project's own loop on made-up data, and the order of its batches; nothing has run yet."""
     from backends.scenario import REQUEST, arrays_for
 
     from whichdevice.backends import backend_class
-    from whichdevice.measuring.steady_state import Budget, find_steady_state
     from whichdevice.records.request import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
@@ -55,8 +52,16 @@ def one_process(
     with backend.scope():
         model = workload.model()
     train, validation = workload.splits(arrays_for(workload_name))
-    loop = backend.training_loop(workload, model, train, validation)
-    order = workload.order(train.examples, 1)
+    return backend.training_loop(workload, model, train, validation), workload.order(train.examples, 1)
+
+
+def one_process(
+    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
+) -> list[float]:
+    """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
+    from whichdevice.measuring.steady_state import Budget, find_steady_state
+
+    loop, order = loop_and_order(backend_name, workload_name, batch)
     loop.run(order.take(4))
     bare = BARE_LOOPS[backend_name](loop)
     bare(order.take(4))

@@ -1,7 +1,7 @@
 """Seconds and peak memory of tables, figures and report from many records: `python benchmarks/tables.py [records]`.
 
-Ten repeats a cell, 100 timed windows in each record, as the published study leaves them. With `--tables` nothing is
-drawn: `python benchmarks/tables.py 100000 --tables`.
+Ten repeats a cell, 100 timed windows in each record, four times as many as the published study leaves. With
+`--tables` nothing is drawn: `python benchmarks/tables.py 100000 --tables`.
 """
 
 import json

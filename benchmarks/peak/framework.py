@@ -23,7 +23,7 @@ from whichdevice.backends import backend_class  # noqa: E402
 from whichdevice.host.affinity import thread_environment, usable_cores  # noqa: E402
 from whichdevice.measuring.events import Emitter  # noqa: E402
 from whichdevice.measuring.operation_run import run_operation  # noqa: E402
-from whichdevice.measuring.steady_state import window_steps  # noqa: E402
+from whichdevice.measuring.steady_state import window_seconds, window_steps  # noqa: E402
 from whichdevice.records.request import Request  # noqa: E402
 from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
@@ -65,14 +65,14 @@ def timed_rate(run: Callable[[int], object], per_step: float, seconds: float) ->
 class WithOther(Emitter):
     """Takes the parts of a record; after each timed window `other` fills one as long, outside the clock."""
 
-    def __init__(self, other: Callable[[int], object]) -> None:
+    def __init__(self, other: Callable[[int], object], window: float) -> None:
         self._parts = io.StringIO()
         super().__init__(self._parts)
-        self._other, self.windows = other, list[tuple[int, float]]()
+        self._other, self._window, self.windows = other, window, list[tuple[int, float]]()
 
     def progress(self, phase: str, **told: Any) -> None:
         if phase == "timing":
-            steps = window_steps(told["step_time"])
+            steps = window_steps(told["step_time"], self._window)
             began = time.perf_counter()
             self._other(steps)
             self.windows.append((steps, time.perf_counter() - began))
@@ -88,7 +88,7 @@ def reported_and_by_hand(
 ) -> tuple[float, float]:
     """Rate by the code that makes a record (operands, warm-up, windows and sums), and by hand between its windows."""
     chain(1)
-    emit = WithOther(chain)
+    emit = WithOther(chain, window_seconds(request.seconds))
     workload = workload_class(request.module)(Options(request.batch_size, request.precision))
     run_operation(backend, workload, request, 1e15, emit)
     steady = emit.steady()

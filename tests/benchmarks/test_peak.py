@@ -36,7 +36,7 @@ def test_each_is_timed_by_a_clock_that_the_other_does_not_move(
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     loop = SimpleNamespace(run=takes("loop", 0.03, 0.02), ends=np.ones(1))
     backend = SimpleNamespace(operation_loop=lambda workload, random: loop)
-    request = framework.request_for("tensorflow", "float32", "matmul", 512, 2.0)
+    request = framework.request_for("tensorflow", "float32", "matmul", 512, 4.0)  # windows of .2 s
     rates = framework.reported_and_by_hand(backend, request, takes("hand", 2 * by_hand, by_hand), 1.0)
     assert rates == pytest.approx((1 / 0.02, 1 / by_hand))
     assert calls[:2] == ["hand", "loop"] and calls[2:6] == ["loop", "hand"] * 2

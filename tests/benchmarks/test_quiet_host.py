@@ -64,11 +64,11 @@ def test_a_probe_works_on_each_core_and_tells_the_slowest(monkeypatch: pytest.Mo
 
 
 def test_a_load_keeps_to_its_core_until_it_is_taken_away() -> None:
-    core = min(os.sched_getaffinity(0))
+    core, before = min(os.sched_getaffinity(0)), set(psutil.Process().children())
     with load_on(core):
-        (load,) = psutil.Process().children()
+        (load,) = set(psutil.Process().children()) - before
         deadline = time.monotonic() + 60
-        while load.cpu_affinity() != [core] and time.monotonic() < deadline:  # until Python has begun
-            time.sleep(0.01)
-        assert load.cpu_affinity() == [core]
+        while load.cpu_times().user < 1 and time.monotonic() < deadline:  # more than Python takes to begin
+            time.sleep(0.05)
+        assert load.cpu_times().user >= 1 and load.cpu_affinity() == [core]
     assert not load.is_running()

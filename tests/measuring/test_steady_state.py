@@ -6,7 +6,14 @@ from itertools import chain, repeat
 import pytest
 
 from whichdevice.measuring import steady_state
-from whichdevice.measuring.steady_state import Budget, SteadyState, find_steady_state, timed, window_steps
+from whichdevice.measuring.steady_state import (
+    Budget,
+    SteadyState,
+    find_steady_state,
+    timed,
+    window_seconds,
+    window_steps,
+)
 
 
 class Clock:
@@ -122,3 +129,10 @@ def test_a_longer_budget_has_longer_windows_and_not_more(clock):
     short, long = (found(clock, wobbly(0.01), Budget(budget, 1)) for budget in (2.0, 10.0))
     assert len(short.windows) == pytest.approx(20, abs=1) and len(long.windows) == pytest.approx(20, abs=1)
     assert all(took == pytest.approx(0.5, rel=0.1) for _, took in long.windows)
+
+
+@pytest.mark.parametrize(
+    ("budget", "least", "window"), [(1, 0.1, 0.1), (10, 0.1, 0.5), (600, 0.1, 1.0), (10, 3.0, 3.0)]
+)
+def test_a_window_is_a_twentieth_of_the_budget_within_bounds(budget, least, window):
+    assert window_seconds(budget, least) == window

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, theilslopes
 
+from whichdevice.measuring import trend
 from whichdevice.measuring.trend import Trend, settled_from, trend_of
 
 TRIALS = 300
@@ -63,3 +64,9 @@ def test_nothing_before_the_least_warm_up_is_counted():
 
 def test_a_cut_that_would_change_nothing_is_not_made():
     assert settled_from(windows([1.004, 1.004, 1.004, *[1.0] * 20]), 0) == 0
+
+
+@pytest.mark.parametrize("n", [20, 21, 25, 39, 101])
+def test_a_long_series_enters_the_test_as_twenty_values(n):
+    sizes = [len(batch) for batch in trend._batches(windows(np.ones(n)))]
+    assert len(sizes) == 20 and sum(sizes) == n and max(sizes) - min(sizes) <= 1

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from whichdevice.figures import style
+from whichdevice.tables.row_words import length_words, share_words
 
 RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
 USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
@@ -44,9 +45,9 @@ def _written(axis: str, value: Any, unit: Any) -> str:
     if axis == "batch_size":
         return f"N{value}" if unit == "product" else f"b{value}"
     if axis == "fraction":
-        return f"{value * 100:.3g} % of data"
+        return " ".join(share_words({"fraction": value}))
     if axis == "sequence_length":
-        return "" if pd.isna(value) else f"length {value}"
+        return " ".join(length_words({"sequence_length": value}))
     return str(value)
 
 

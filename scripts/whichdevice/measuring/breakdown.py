@@ -13,7 +13,7 @@ import numpy as np
 from whichdevice.backends.base import Backend, TrainingLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.failure_reason import reason_line
-from whichdevice.measuring.steady_state import timed, window_steps
+from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_seconds, window_steps
 from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Breakdown
@@ -22,7 +22,6 @@ from whichdevice.workloads.batch_order import BatchOrder
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3
-LONGEST_WINDOW = 1.0  # seconds; the windows of `fit` are longer
 STEPS_OF_ONE_WEIGHT = 64  # at least: they are quick, and a difference of few would be noise
 AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
 METHOD = (
@@ -78,12 +77,18 @@ def _broken_down(
             trained = model if name == ONE_BATCH else variant.model()
         data = variant.split(train, order.take(1)[0])
         variants[name] = backend.training_loop(variant, trained, data, nothing)
-    steps = max(2, window_steps(step_time, min(loop.window_seconds, LONGEST_WINDOW)))
+    steps = steps_at_once(loop, request, step_time)
     for variant_loop in variants.values():
         for count in (1, min(steps, 2)):  # traced and compiled
             variant_loop.run(order.take(count))
     rounds = _rounds(variants, order, steps, request.seconds * SHARE)
     return split_up(rounds, backend.gap_share(partial(variants[ONE_BATCH].run, order.take(steps))))
+
+
+def steps_at_once(loop: TrainingLoop, request: Request, step_time: float) -> int:
+    """As many as a timed window of this run has, at least two; the windows of `fit` are longer than a second."""
+    window = min(window_seconds(request.seconds, loop.window_seconds), LONGEST_WINDOW)
+    return max(2, window_steps(step_time, window))
 
 
 def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int, budget: float) -> list[Round]:

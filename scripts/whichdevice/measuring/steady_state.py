@@ -12,7 +12,8 @@ from functools import partial
 from whichdevice.measuring.trend import Trend, Window, settled_from, trend_of
 
 WINDOW_SECONDS = 0.1  # at least; a loop may want more
-WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes, and few stops of a device
+WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes
+LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
 WARM_UP_SHARE = 0.25  # of the time budget
 MIN_WARM_UP_STEPS = 2
 MOST = 2.0  # times the first look, for a run that does not settle
@@ -56,11 +57,10 @@ def find_steady_state(
 ) -> SteadyState:
     """Time windows until a steady state of the whole budget is found, or twice the time is spent.
 
-    A window lasts `window` seconds or a twentieth of the budget, whichever is more: waiting for the device at its end
-    keeps steps from overlapping there. `on_warm(windows)` is called after the least warm-up,
+    A window lasts what `window_seconds` says. `on_warm(windows)` is called after the least warm-up,
     `on_window(step time, seconds left)` between windows.
     """
-    series = _Series(prepare, max(window, budget.seconds / WINDOWS), partial(_tell, on_window, budget))
+    series = _Series(prepare, window_seconds(budget.seconds, window), partial(_tell, on_window, budget))
     while not _warmed(series.windows, budget):
         series.extend()
     least = len(series.windows)
@@ -82,6 +82,11 @@ def find_steady_state(
         while series.seconds < min(goal, limit):
             series.extend()
     return SteadyState(series.windows[:start], series.windows[start:], trend, _told(trend, start > least))
+
+
+def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
+    """A twentieth of the time budget between `least` and a second: each window's start and end cost a fixed time."""
+    return max(least, min(budget / WINDOWS, LONGEST_WINDOW))
 
 
 def window_steps(step_time: float, window: float = WINDOW_SECONDS) -> int:

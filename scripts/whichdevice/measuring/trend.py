@@ -8,6 +8,7 @@ tests against trend", Econometrica 13, 1945), with the exact distribution; its s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -68,11 +69,10 @@ def settled_from(windows: Sequence[Window], least: int) -> int:
 
 
 def _batches(windows: Sequence[Window]) -> list[Sequence[Window]]:
-    """At most `MOST_BATCHES` runs of neighbouring windows, all but the first of one length."""
-    size = -(-len(windows) // MOST_BATCHES)
-    starts = range(len(windows) % size, len(windows), size) if size else range(0)
-    first = [windows[: len(windows) % size]] if size and len(windows) % size else []
-    return [*first, *(windows[start : start + size] for start in starts)]
+    """At most `MOST_BATCHES` runs of neighbouring windows, as even as can be."""
+    count = min(MOST_BATCHES, len(windows))
+    ends = [place * len(windows) // count for place in range(count + 1)] if count else [0]
+    return [windows[start:end] for start, end in pairwise(ends)]
 
 
 def _step_times(batches: Sequence[Sequence[Window]]) -> np.ndarray:

@@ -21,10 +21,10 @@ def compiled_section(study: StudyResults) -> dict[str, Any]:
 
 def _row(row: pd.Series) -> dict[str, str]:
     letter = "N" if row["module"] == "matmul" else "b"
-    size = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
+    work = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
     return {
         "topology": f"{row['topology']}, {row['devices']} devices",
-        "step": f"{row['workload']} {row['precision']} {size}",
+        "step": f"{row['workload']} {row['precision']} {work}",
         "fits": _fits(row),
         "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "largest": _largest(row),

@@ -18,7 +18,7 @@ from whichdevice.tables.columns import Column
 
 LEAST_WINDOWS = 4
 RUN_COLUMNS: dict[str, Column] = {
-    "sd_within": Column("float", "relative standard deviation of the windows' step times, about .1 s each"),
+    "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
     "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
 }
 SUMMARY_COLUMNS: dict[str, Column] = {

@@ -1,4 +1,4 @@
-"""The words for what tells one row's work from another's, alike in every figure and sentence."""
+"""The words for what tells one row's work from another's, alike wherever a row is told."""
 
 from collections.abc import Mapping
 from typing import Any
