@@ -1,7 +1,7 @@
 """Every claim of docs/measurement.md about a machine, measured in one run: `python benchmarks/claims.py [name ...]`.
 
-Three hours on two cores, with nothing else running; each part prints its ratios and can be run by itself:
-peak, overhead, loops, honesty, intervals, tables, many_tables.
+Two to three hours on two cores (an estimate), with nothing else running; each part prints its ratios and can be run by
+itself: peak, overhead, loops, honesty, intervals, tables, many_tables.
 """
 
 import subprocess
