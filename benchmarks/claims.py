@@ -27,7 +27,7 @@ CLAIMS = {
     "honesty": (
         "false alarms of a family at most 5 %, half width at most 5 %, a planted 10 % found in at least 80 %, runs "
         "beside a load flagged",
-        ["benchmarks/noise_floor.py", "--blocks", "24"],
+        ["benchmarks/noise_floor.py", "--blocks", "24", "--patience", "15"],
     ),
     "intervals": (
         "synthetic timings: intervals hold the truth in 93 to 97 % of 2,000 trials",
