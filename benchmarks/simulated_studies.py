@@ -33,9 +33,9 @@ class Noise(NamedTuple):
     name: str
     between: float
     within: float = 0.05
-    correlation: float = 0.9
+    correlation: float = 0.6
     outliers: float = 0.0  # share of processes that something slows by 1.2 to 3 times
-    windows: int = 100
+    windows: int = 20  # as a long time budget has
 
 
 QUIET = Noise("processes differ by 2 %", 0.02)

@@ -1,6 +1,7 @@
-"""Dropout from a byte an element drops the share asked for, scales the rest, and gives way to Keras' own afterwards.
+"""Dropout from few random bits drops the share asked for, scales the rest, and gives way to Keras' own afterwards.
 
-Each test runs once through TensorFlow's operations and once through one program of XLA's, as large arrays do.
+Each test runs once with random bytes through TensorFlow's operations, as small arrays do, and once with a hash in one
+program of XLA's, as large ones do.
 """
 
 import numpy as np
@@ -98,6 +99,15 @@ def test_what_is_no_tensor_with_examples_is_left_to_keras(tf, inputs):
 def test_every_step_has_a_mask_of_its_own(tf):
     (first, _), (second, _) = dropped(tf, [1001], 0.5, steps=2)
     assert 0.4 < (first == second).mean() < 0.6
+
+
+@pytest.mark.parametrize("apart", [1, 2, 3, 64, 1000, 4096])
+def test_elements_are_independent_within_a_step_and_from_one_to_the_next(tf, apart):
+    first, second = (outputs.ravel() != 0 for outputs, _ in dropped(tf, [2000, 1000], 0.5, steps=2))
+    bound = 4.5 / np.sqrt(first.size - apart)
+    assert abs(np.corrcoef(first[:-apart], first[apart:])[0, 1]) < bound
+    assert abs(np.corrcoef(first[:-apart], second[apart:])[0, 1]) < bound
+    assert abs(np.corrcoef(first[apart:], second[:-apart])[0, 1]) < bound
 
 
 def test_neighbours_that_share_a_random_word_are_independent(tf):

@@ -11,8 +11,9 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
+from whichdevice.report.choice import ALONE, DECIDED
 from whichdevice.report.lead import lead, marks
-from whichdevice.report.verdict import ALONE, DECIDED, board, split_board
+from whichdevice.report.verdict import board, split_board
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.write import write_tables
 
@@ -92,6 +93,15 @@ def test_each_sequence_length_counts_by_itself(tmp_path: Path) -> None:
     assert [row.note for row in rows] == ["float32 · length 50", "float32 · length 100"]
     assert lead(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length by itself."]
     assert not [mark for mark in marks(study) if "several models" in mark.title]
+
+
+def test_models_of_one_length_count_as_models(tmp_path: Path) -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50])}
+    study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
+    (row,) = board(study)
+    twice, longer = row._replace(details=["1,000 weights"]), row._replace(length=["length 100"])
+    assert lead(study, [row, twice])[0].endswith("in all 2 workloads, each model by itself.")
+    assert lead(study, [row, twice, longer])[0].endswith("all 3 workloads, each sequence length and model by itself.")
 
 
 def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:

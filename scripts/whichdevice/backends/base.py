@@ -12,6 +12,7 @@ from whichdevice.records.facts import Types
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
+WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
 
 
@@ -32,7 +33,7 @@ class OperationLoop(Protocol):
 class TrainingLoop(ABC):
     """A model being trained; `run` is given the same batches whatever the backend and the kind of loop."""
 
-    window_seconds: ClassVar[float] = 0.1  # at least, for one timed call
+    window_seconds: ClassVar[float] = WINDOW_SECONDS
 
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:

@@ -2,7 +2,7 @@
 
 The gradient of XLA's pooling scatters element by element. Where windows do not overlap,
 comparing each of a window's places with its maximum gives the same gradient (the first of equal ones takes it). Dropout
-draws 16 random bits an element in place of 32.
+takes 16 bits an element from a hash in place of 32 from JAX's generator.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+from whichdevice.backends.dropout_hash import WORDS, hashed
 from whichdevice.backends.keras_functions import LEVELS, dropped_levels, whole_windows
 from whichdevice.replacing import replaced
 
@@ -75,8 +76,9 @@ def _dropout(jax: Any, own: Callable[..., Any]) -> Callable[..., Any]:
         dropped = dropped_levels(rate, noise_shape)
         if dropped is None:
             return own(inputs, rate, noise_shape, seed)
-        words = jax.random.bits(jax_draw_seed(seed), ((inputs.size + 1) // 2,), "uint32")
-        bits = jax.lax.bitcast_convert_type(words, "uint16").reshape(-1)[: inputs.size].reshape(inputs.shape)
+        words = jax.random.bits(jax_draw_seed(seed), (WORDS,), "uint32")
+        numbers = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
+        bits = hashed(numbers, list(words), lambda x, by: x >> by)
         scale = jax.numpy.asarray(LEVELS / (LEVELS - dropped), inputs.dtype)
         return jax.numpy.where(bits >= dropped, inputs * scale, 0)
 

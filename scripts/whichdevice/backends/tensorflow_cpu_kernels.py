@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from whichdevice.backends.keras_functions import channels_last, dropped_levels
 from whichdevice.backends.tensorflow_bias import product_bias_gradients, sum_of_positions
-from whichdevice.backends.tensorflow_dropout import dropped_below, is_drawn, masked
+from whichdevice.backends.tensorflow_dropout import is_drawn, kept_by_bytes, kept_by_hash, masked, words_of_step
 from whichdevice.replacing import replaced
 
 KERAS = "keras.src.backend.tensorflow"
+NEARLY = 0.99  # of the lowest number, for what adding a bias to it leaves
 FUSED_ELEMENTS = 1 << 20  # of the pooled array; below, starting XLA's programs takes what they save: found by trial
 Function = Callable[..., Any]
 
@@ -69,7 +70,9 @@ class Chains:
         """Goes on a chain."""
 
         def relu(x: Any) -> Any:
-            chain = self._longer(self._chain(x), lambda values, _: rectified(self._tf, values), ())
+            chain = self._chain(x)
+            lowest = NEARLY * float(chain.source.dtype.min)
+            chain = self._longer(chain, lambda values, _: rectified(self._tf, values, lowest), ())
             return self._keep(fused(self._tf, chain) if chain.fusible else own(x), chain)
 
         return relu
@@ -100,13 +103,17 @@ class Chains:
             dropped = dropped_levels(rate, noise_shape)
             if dropped is None or not is_drawn(self._tf, inputs, dropped):
                 return own(inputs, rate, noise_shape, seed)
-            drawn = dropped_below(self._tf, inputs.shape, dropped, draw_seed(seed))
+            tf, seed = self._tf, draw_seed(seed)
             if not is_large(inputs):
-                return masked(self._tf, inputs, drawn, dropped)
+                return masked(tf, inputs, kept_by_bytes(tf, inputs.shape, dropped, seed), dropped)
+
+            def step(values: Any, words: Any) -> Any:
+                return masked(tf, values, kept_by_hash(tf, values.shape, dropped, words), dropped)
+
             before = self._chain(inputs)
             chain = before if before.fusible else Chain(inputs, inputs, None, fusible=True)
-            chain = self._longer(chain, lambda values, drawn: masked(self._tf, values, drawn, dropped), drawn)
-            return self._keep(fused(self._tf, chain), chain)
+            chain = self._longer(chain, step, words_of_step(tf, seed))
+            return self._keep(fused(tf, chain), chain)
 
         return dropout
 
@@ -128,9 +135,9 @@ def is_large(values: Any) -> bool:
     return elements is not None and elements >= FUSED_ELEMENTS
 
 
-def rectified(tf: Any, values: Any) -> Any:
+def rectified(tf: Any, values: Any, lowest: float) -> Any:
     """ReLU that keeps what is no number, which XLA's maximum loses, and the lowest one, which pooling makes of such."""
-    kept = (values > 0) | tf.math.is_nan(values) | (values == values.dtype.min)
+    kept = (values > 0) | tf.math.is_nan(values) | (values <= lowest)
     return tf.where(kept, values, tf.zeros_like(values))
 
 
@@ -148,19 +155,25 @@ def stepped(values: Any, steps: Any, operands: Any) -> Any:
 
 
 def fused(tf: Any, chain: Chain) -> Any:
-    """The chain as one program forward and one back, which computes it again rather than keep what lies between."""
+    """The chain as one program forward and one back, which computes it again rather than keep what lies between.
+
+    Inside, 16 bits are float32: XLA would make them so for each operation and round after each, twice the time.
+    """
+
+    def summed(source: Any, bias: Any) -> Any:
+        return tf.cast(source, tf.float32) + tf.cast(bias, tf.float32)
 
     @tf.function(jit_compile=True, autograph=False)
     def forward(source: Any, bias: Any, operands: Any) -> Any:
-        return stepped(source + bias, chain.steps, operands)
+        return tf.cast(stepped(summed(source, bias), chain.steps, operands), source.dtype)
 
     @tf.function(jit_compile=True, autograph=False)
     def backward(upstream: Any, source: Any, bias: Any, operands: Any) -> Any:
         with tf.GradientTape() as tape:
-            shifted = source + bias
+            shifted = summed(source, bias)
             tape.watch(shifted)
             values = stepped(shifted, chain.steps, operands)
-        return tape.gradient(values, shifted, upstream)
+        return tf.cast(tape.gradient(values, shifted, tf.cast(upstream, tf.float32)), source.dtype)
 
     @tf.custom_gradient
     def whole(source: Any, bias: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from whichdevice.backends.base import WINDOW_SECONDS
 from whichdevice.measuring.trend import Trend, Window, settled_from, trend_of
 
-WINDOW_SECONDS = 0.1  # at least; a loop may want more
 WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes
 LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
 WARM_UP_SHARE = 0.25  # of the time budget

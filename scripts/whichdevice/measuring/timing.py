@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+from whichdevice.backends.base import WINDOW_SECONDS
 from whichdevice.devices import gpu
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.steady_state import (
-    WINDOW_SECONDS,
     Budget,
     PrepareSteps,
     SteadyState,

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from whichdevice.figures.results import StudyResults
+from whichdevice.report.choice import ALONE, DECIDED, LACKING
 from whichdevice.report.headline import BROKEN
-from whichdevice.report.verdict import ALONE, DECIDED, LACKING, Row, board, split_board
+from whichdevice.report.verdict import Row, board, split_board
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.measured_values import measured_values
 from whichdevice.tables.sittings import told
@@ -49,9 +50,7 @@ def _sentence(name: str, rows: list[Row]) -> str | None:
     wins = Counter(choice.devices[0] for choice in choices if choice.state == DECIDED)
     states = Counter(choice.state for choice in choices)
     total, title = len(choices), TITLES[name]
-    what = "workloads"
-    if len({row.workload for row in rows}) < total:
-        what += f", each {'sequence length' if any('length' in row.note for row in rows) else 'model'} by itself,"
+    what = _counted(rows)
     parts = [
         f"{device} in {_of(count, total, what) if not place else count}" for place, (device, count) in _placed(wins)
     ]
@@ -64,6 +63,16 @@ def _sentence(name: str, rows: list[Row]) -> str | None:
     lacking = any(other.words == LACKING[name] for choice in choices for other in choice.others)
     among = f", of the devices with a {WITH[name]}" if name in WITH and lacking else ""
     return f"{title.capitalize()}{among}: {', '.join(parts)}."
+
+
+def _counted(rows: list[Row]) -> str:
+    """Workloads, and what else each row has for itself where one workload has several."""
+    workloads = len({row.workload for row in rows})
+    if workloads == len(rows):
+        return "workloads"
+    lengths = len({(row.workload, *row.length) for row in rows})
+    apart = [name for name, more in (("sequence length", lengths > workloads), ("model", len(rows) > lengths)) if more]
+    return f"workloads, each {' and '.join(apart)} by itself,"
 
 
 def _placed(wins: Counter[str]) -> Iterator[tuple[int, tuple[str, int]]]:

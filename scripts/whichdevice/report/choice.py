@@ -1,0 +1,98 @@
+"""The best device for one piece of work by one quantity, what the others are beside it, and how sure that is."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.report.matching import cell_of
+from whichdevice.report.numbers import Estimate, cell_number, estimate, number
+from whichdevice.report.verdicts import undecided_words
+from whichdevice.tables.cost_choices import JOULES, MORE, USD
+from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.fastest import SECONDS
+from whichdevice.tables.measured_values import OPERATIONS
+
+DECIDED, ALONE = "decided", "alone"
+ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
+LACKING = {"fastest": "not measured", "cheapest": "has no price", "frugal": "has no meter"}
+UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
+
+
+class Against(NamedTuple):
+    """Another device beside the best one: how many times as much it takes."""
+
+    device: str
+    ratio: Estimate | None
+    words: str
+
+
+class Choice(NamedTuple):
+    """The best device by one quantity; several names where these are the same or nothing is decided between them."""
+
+    devices: list[str]
+    state: str  # DECIDED, SAME, UNDECIDED or ALONE
+    words: str
+    value: Estimate
+    settings: str
+    others: list[Against]
+
+
+def choice(study: StudyResults, rows: pd.DataFrame, quantity: str, without: list[Against]) -> Choice:
+    """Of rows of table `fastest` or `cost_choices`, one a device; `without`: the devices that have no such number."""
+    best = rows[rows["device"] == rows["lowest"]].iloc[0]
+    others = [_against(row) for _, row in rows[rows["device"] != best["device"]].iterrows()]
+    verdicts = rows.loc[rows["device"] != best["device"]].set_index("device")["verdict"].fillna(UNDECIDED)
+    equals = [str(name) for name, verdict in verdicts.items() if verdict != MORE]
+    state, words = DECIDED, DECIDED
+    if rows["device"].nunique() == 1:
+        state, words = ALONE, ONLY[quantity]
+    elif (verdicts == UNDECIDED).any():
+        needed = rows.loc[rows["verdict"].fillna(UNDECIDED) == UNDECIDED, "n_to_decide"].max()
+        state, words = UNDECIDED, undecided_words(needed)
+    elif (verdicts == SAME).any():
+        state = words = SAME
+    value = _speed(study, best) if quantity == SECONDS else _cost(best, quantity)
+    return Choice([str(best["device"]), *equals], state, words, value, _settings(best), [*others, *without])
+
+
+def lacking(name: str, fastest: pd.DataFrame, rows: pd.DataFrame) -> list[Against]:
+    """The devices that did this work and have no number of this kind."""
+    missing = fastest.loc[~fastest["device"].isin(rows["device"]), "device"]
+    return [Against(str(device), None, LACKING[name]) for device in missing]
+
+
+def _against(row: pd.Series) -> Against:
+    if pd.isna(row["ratio"]):
+        return Against(str(row["device"]), None, "no repeat of the same work in common")
+    words = {MORE: "", UNDECIDED: undecided_words(row["n_to_decide"])}.get(row["verdict"], str(row["verdict"]))
+    return Against(str(row["device"]), estimate(row, "ratio"), words)
+
+
+def _cost(best: pd.Series, quantity: str) -> Estimate:
+    per = {USD: "USD", JOULES: "J"}[quantity]
+    if best["unit"] in OPERATIONS:  # the column's heading speaks of examples
+        per = f"{per} per million {best['unit']}s"
+    found = estimate(best, "value", unit=per, n="n_value")
+    assert found is not None
+    return found
+
+
+def _speed(study: StudyResults, best: pd.Series) -> Estimate:
+    """The speed of the very cell that was chosen, as tables `summary` and `roofline` hold it."""
+    unit = UNITS.get(best["unit"], f"{best['unit']}s/s")
+    if best["unit"] == "product":
+        found = estimate(cell_of(study.roofline, best), "tflops", unit=unit)
+    else:
+        found = estimate(cell_of(study.summary, best), "throughput", unit=unit, n="n_ok")
+    if found is None:  # six digits of a table that lacks the cell: the time stands in
+        value = cell_number(best, "value", number)
+        assert value is not None
+        found = Estimate(value, f"s per million {best['unit']}s", n=int(best["n_value"]))
+    return found
+
+
+def _settings(row: pd.Series) -> str:
+    told = [str(row["backend"])]
+    told += [] if row["unit"] in OPERATIONS else [f"batch {row['batch_size']}"]
+    return ", ".join([*told, *([] if row["loop"] == "epoch" else [f"loop {row['loop']}"])])
