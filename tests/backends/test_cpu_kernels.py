@@ -41,7 +41,7 @@ def test_every_step_has_a_mask_of_its_own(found):
     assert found["repeated"] == pytest.approx(0.3**2 + 0.7**2, abs=0.01)
 
 
-def test_elements_of_one_random_word_are_independent(found):
+def test_neighbouring_elements_are_independent(found):
     assert found["neighbours"] < 0.02
 
 

@@ -117,22 +117,46 @@ def test_with_a_dropout_they_are_what_the_same_mask_makes_of_keras_own(tf, size)
         np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("where", ["images", "weights"])
-def test_what_is_no_number_does_not_vanish_in_a_program(tf, monkeypatch, where):
+def test_what_is_no_number_does_not_vanish_in_a_program(tf, monkeypatch, where, dtype):
     """oneDNN's own ReLU makes zeros of it."""
     import keras
 
     from whichdevice.backends import tensorflow_cpu_kernels
 
     monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", 1)
-    images, layers = np.ones((2, 13, 12, 2), np.float32), network(keras, "float32")
+    images, layers = np.ones((2, 13, 12, 2), np.float32), network(keras, dtype)
     if where == "images":
         images[0] = np.nan
     else:
         kernel, bias = layers[0].get_weights()
         layers[0].set_weights([np.full_like(kernel, np.nan), bias])
     _, (outputs, *_) = both(tf, layers, tf.constant(images))
-    assert not (np.abs(outputs) < 1e30).all()
+    assert np.isnan(outputs).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_what_is_negative_vanishes_however_low(tf, monkeypatch, dtype):
+    import keras
+
+    from whichdevice.backends import tensorflow_cpu_kernels
+
+    monkeypatch.setattr(tensorflow_cpu_kernels, "FUSED_ELEMENTS", 1)
+    images = tf.cast(tf.constant([-65472.0, -65000.0, -1.0, 2.0])[:, None, None, None] * tf.ones([4, 2, 2, 1]), dtype)
+    pool = keras.layers.MaxPooling2D(2, dtype=dtype)
+    outputs, _ = step_of(tf, [keras.ops.relu, pool], images, True)(images)
+    assert np.asarray(tf.cast(outputs, "float32")).ravel().tolist() == [0, 0, 0, 2]
+
+
+@pytest.mark.parametrize("value", [np.ones((2, 3), np.float32), -1.0])
+def test_what_is_no_tensor_is_rectified_by_keras(tf, value):
+    from keras.src.backend.tensorflow import nn
+
+    from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
+
+    with quick_kernels(tf):
+        np.testing.assert_array_equal(nn.relu(value), np.maximum(value, 0))
 
 
 def test_what_stands_between_or_branches_off_keeps_its_order(tf, size):

@@ -101,13 +101,39 @@ def test_every_step_has_a_mask_of_its_own(tf):
     assert 0.4 < (first == second).mean() < 0.6
 
 
-@pytest.mark.parametrize("apart", [1, 2, 3, 64, 1000, 4096])
-def test_elements_are_independent_within_a_step_and_from_one_to_the_next(tf, apart):
-    first, second = (outputs.ravel() != 0 for outputs, _ in dropped(tf, [2000, 1000], 0.5, steps=2))
+@pytest.mark.parametrize("rate", [0.3, 0.5])
+@pytest.mark.parametrize("apart", [0, 1, 2, 3, 64, 1000, 4096])
+def test_elements_are_independent_within_a_step_and_from_one_to_the_next(tf, apart, rate):
+    first, second = (outputs.ravel() != 0 for outputs, _ in dropped(tf, [2000, 1000], rate, steps=2))
+    here, there = slice(None, first.size - apart), slice(apart, None)
     bound = 4.5 / np.sqrt(first.size - apart)
-    assert abs(np.corrcoef(first[:-apart], first[apart:])[0, 1]) < bound
-    assert abs(np.corrcoef(first[:-apart], second[apart:])[0, 1]) < bound
-    assert abs(np.corrcoef(first[apart:], second[:-apart])[0, 1]) < bound
+    assert abs(np.corrcoef(first[here], second[there])[0, 1]) < bound
+    assert abs(np.corrcoef(first[there], second[here])[0, 1]) < bound
+    if apart:
+        assert abs(np.corrcoef(first[here], first[there])[0, 1]) < bound
+
+
+def test_two_layers_of_a_step_have_masks_of_their_own(tf):
+    import keras
+
+    from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
+
+    layers, ones = [keras.layers.Dropout(0.5) for _ in range(2)], tf.ones([1000, 100])
+
+    @tf.function(autograph=False)
+    def step():
+        with quick_kernels(tf):
+            one, other = (layer(ones, training=True) for layer in layers)
+            return one, other, layers[1](layers[0](ones, training=True), training=True)
+
+    one, other, after = (np.asarray(each) for each in step())
+    assert abs(np.corrcoef(one.ravel() != 0, other.ravel() != 0)[0, 1]) < 0.02
+    assert (after != 0).mean() == pytest.approx(0.25, abs=0.01)
+
+
+def test_float64_keeps_its_digits(tf):
+    ((outputs, _),) = dropped(tf, [1000], 0.3, "float64")
+    assert np.unique(outputs)[-1] == pytest.approx(2**16 / (2**16 - round(0.3 * 2**16)), rel=1e-7)
 
 
 def test_neighbours_that_share_a_random_word_are_independent(tf):

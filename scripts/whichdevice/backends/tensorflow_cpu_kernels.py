@@ -19,7 +19,7 @@ from whichdevice.backends.tensorflow_dropout import is_drawn, kept_by_bytes, kep
 from whichdevice.replacing import replaced
 
 KERAS = "keras.src.backend.tensorflow"
-NEARLY = 0.99  # of the lowest number, for what adding a bias to it leaves
+SIXTEEN_BITS = 2  # bytes
 FUSED_ELEMENTS = 1 << 20  # of the pooled array; below, starting XLA's programs takes what they save: found by trial
 Function = Callable[..., Any]
 
@@ -32,6 +32,7 @@ class Chain(NamedTuple):
     bias: Any  # [channels]; None: nothing is added
     steps: tuple[Callable[[Any, Any], Any], ...] = ()  # element by element, each with its operands
     operands: tuple[Any, ...] = ()
+    pooled: bool = False
     fusible: bool = False  # large, and pooled or dropped out: oneDNN adds bias and ReLU to a convolution at no cost
 
 
@@ -70,9 +71,7 @@ class Chains:
         """Goes on a chain."""
 
         def relu(x: Any) -> Any:
-            chain = self._chain(x)
-            lowest = NEARLY * float(chain.source.dtype.min)
-            chain = self._longer(chain, lambda values, _: rectified(self._tf, values, lowest), ())
+            chain = self._longer(self._chain(x), lambda values, _: rectified(self._tf, values), ())
             return self._keep(fused(self._tf, chain) if chain.fusible else own(x), chain)
 
         return relu
@@ -87,7 +86,7 @@ class Chains:
             chain = self._chain(inputs)
             if chain.fusible or chain.source is inputs or not channels_last(inputs, data_format):
                 return own(inputs, *windows)
-            pooled = chain._replace(source=own(chain.source, *windows), fusible=True)
+            pooled = chain._replace(source=own(chain.source, *windows), pooled=True, fusible=True)
             if not is_large(pooled.source):
                 return own(inputs, *windows)
             return self._keep(fused(self._tf, pooled), pooled)
@@ -135,10 +134,9 @@ def is_large(values: Any) -> bool:
     return elements is not None and elements >= FUSED_ELEMENTS
 
 
-def rectified(tf: Any, values: Any, lowest: float) -> Any:
-    """ReLU that keeps what is no number, which XLA's maximum loses, and the lowest one, which pooling makes of such."""
-    kept = (values > 0) | tf.math.is_nan(values) | (values <= lowest)
-    return tf.where(kept, values, tf.zeros_like(values))
+def rectified(tf: Any, values: Any) -> Any:
+    """ReLU that keeps what is no number, which XLA's maximum loses."""
+    return tf.where((values > 0) | tf.math.is_nan(values), values, tf.zeros_like(values))
 
 
 def is_bias(x1: Any, x2: Any) -> bool:
@@ -161,7 +159,11 @@ def fused(tf: Any, chain: Chain) -> Any:
     """
 
     def summed(source: Any, bias: Any) -> Any:
-        return tf.cast(source, tf.float32) + tf.cast(bias, tf.float32)
+        wide = tf.float32 if source.dtype.size == SIXTEEN_BITS else source.dtype
+        values = tf.cast(source, wide)
+        if chain.pooled:  # of what is no number oneDNN's pooling makes the lowest one, as of -inf, or in bfloat16 -inf
+            values = tf.where(source <= source.dtype.min, tf.constant(float("nan"), wide), values)
+        return values + tf.cast(bias, wide)
 
     @tf.function(jit_compile=True, autograph=False)
     def forward(source: Any, bias: Any, operands: Any) -> Any:
@@ -173,7 +175,7 @@ def fused(tf: Any, chain: Chain) -> Any:
             shifted = summed(source, bias)
             tape.watch(shifted)
             values = stepped(shifted, chain.steps, operands)
-        return tf.cast(tape.gradient(values, shifted, tf.cast(upstream, tf.float32)), source.dtype)
+        return tf.cast(tape.gradient(values, shifted, tf.cast(upstream, values.dtype)), source.dtype)
 
     @tf.custom_gradient
     def whole(source: Any, bias: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:
