@@ -54,7 +54,7 @@ def kept_by_hash(tf: Any, shape: Any, dropped: int, words: Any) -> Any:
 
 def masked(tf: Any, values: Any, kept: Any, dropped: int) -> Any:
     """The values that stay, scaled so that the mean does."""
-    scale = tf.cast(LEVELS / (LEVELS - dropped), values.dtype)
+    scale = tf.constant(LEVELS / (LEVELS - dropped), values.dtype)
     return tf.where(kept, values * scale, tf.zeros_like(values))
 
 
