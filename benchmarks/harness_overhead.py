@@ -18,12 +18,14 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
@@ -88,7 +90,7 @@ def one_process(
         return (time.perf_counter() - began) / steps
 
     steps = max(4, round(1.25 * seconds / harness()))
-    plain(steps)  # the first long call grows memory; whichever pays for that, it is not the harness
+    plain(steps)  # a pair that does not count: the first long calls of a process also pay for growing memory
     harness()
     ratios = []
     for pair in range(pairs):
@@ -140,27 +142,30 @@ def supervised(name: str) -> list[float]:
     return results["ratios"]
 
 
-def by_t(logs: np.ndarray) -> tuple[float, float, float]:
-    """Mean and its 95 % t-interval."""
-    from scipy import stats
+def by_t(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean and its 95 % t-interval, as the tables have them."""
+    from whichdevice.tables.intervals import geometric
 
-    low, high = stats.t.interval(0.95, len(logs) - 1, logs.mean(), stats.sem(logs))
-    return float(logs.mean()), float(low), float(high)
+    values = pd.Series(ratios)
+    found = geometric(values, pd.Series(0, values.index)).iloc[0]
+    return found["mean"], found["low"], found["high"]
 
 
-def signed_ranks(logs: np.ndarray) -> tuple[float, float, float]:
+def signed_ranks(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Hodges-Lehmann estimate and 95 % limits: order statistics of the means of all pairs (Hollander & Wolfe, 3.3)."""
+    logs = np.log(ratios)
     count = len(logs)
     first, second = np.triu_indices(count)
     means = np.sort((logs[first] + logs[second]) / 2)
     spread = (count * (count + 1) * (2 * count + 1) / 24) ** 0.5
     rank = max(0, int(count * (count + 1) / 4 - 1.96 * spread))
-    return float(np.median(means)), float(means[rank]), float(means[-1 - rank])
+    middle, low, high = np.exp([np.median(means), means[rank], means[-1 - rank]])
+    return float(middle), float(low), float(high)
 
 
 def told(mean: float, low: float, high: float) -> str:
-    """Logarithms as a ratio with its interval."""
-    return "{:.4f} [{:.4f}, {:.4f}]".format(*np.exp([mean, low, high]))
+    """A ratio with its interval."""
+    return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
 
 
 def main() -> None:
@@ -189,16 +194,16 @@ def main() -> None:
     of_processes: dict[str, list[float]] = {name: [] for name in asked.backends}
     for _ in range(asked.processes):
         for name in asked.backends:
-            logs = np.log(supervised(name))
-            of_processes[name].append(float(logs.mean()))
+            ratios = supervised(name)
+            of_processes[name].append(by_t(ratios)[0])
             print(
-                f"{name}: harness / bare loop {told(*by_t(logs))}, by signed ranks {told(*signed_ranks(logs))}, "
-                f"{asked.pairs} pairs\n  {np.exp(logs).round(3).tolist()}",
+                f"{name}: harness / bare loop {told(*by_t(ratios))}, by signed ranks {told(*signed_ranks(ratios))}, "
+                f"{asked.pairs} pairs\n  {[round(ratio, 3) for ratio in ratios]}",
                 flush=True,
             )
     if asked.processes > 1:
         for name, means in of_processes.items():
-            print(f"{name}: harness / bare loop {told(*by_t(np.array(means)))}, {len(means)} processes", flush=True)
+            print(f"{name}: harness / bare loop {told(*by_t(means))}, {len(means)} processes", flush=True)
 
 
 if __name__ == "__main__":
