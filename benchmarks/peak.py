@@ -5,8 +5,9 @@ python benchmarks/peak.py [--backends tensorflow,jax,torch] [--rounds 5] [--seco
 An independent C program (benchmarks/peak/fma_loop.c, compiled here with -O3 -march=native) gives the limits: fused
 multiply-adds that never leave the registers, products of bfloat16 by the processor's own instructions, a pass over
 memory. Each is run in turn with the framework's matrix product or memory stream, so that drift cancels. The number that
-a record reports is compared with the framework's bare loop, written without this package, window by window in turn.
-Ratios are geometric means over rounds with 95 % t-intervals. Linux or macOS with a C compiler; about four minutes.
+a record of four times the seconds reports is compared with the framework's bare loop, written without this package,
+window by window in turn. Ratios are geometric means over rounds with 95 % t-intervals. Linux or macOS with a C
+compiler; about eight minutes.
 """
 
 import argparse

@@ -28,6 +28,7 @@ from whichdevice.records.request import Request  # noqa: E402
 from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
+RECORD = 4  # times a measurement: a record of four or five windows said little more than a host's last half second
 Rate = Callable[[], float | None]  # operations or bytes per second, measured
 
 
@@ -174,7 +175,7 @@ def main() -> None:
             continue
         for measured, limit in in_turns(rounds, partial(timed_rate, loops[best].run, flops, seconds), peak):
             tell("peak", kind=kind, size=best, measured=measured, limit=limit)
-    chain, request = by_hand(name, best, precision), request_for(name, precision, "matmul", best, seconds)
+    chain, request = by_hand(name, best, precision), request_for(name, precision, "matmul", best, RECORD * seconds)
     for _ in range(rounds):
         measured, limit = reported_and_by_hand(backend, request, chain, flops)
         tell("hand", size=best, measured=measured, limit=limit)

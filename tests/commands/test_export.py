@@ -63,6 +63,15 @@ def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatc
     assert "pip install pyarrow" in capsys.readouterr().err
 
 
+def test_a_record_that_cannot_be_read_keeps_no_other_from_being_written(results: Path, capsys) -> None:
+    cut = results / "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json"
+    cut.write_text("{", "utf-8")
+    assert main(["export", "--mlperf", str(results)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("export: 1 of 8 records left out, the others written: ") and told.count("\n") == 1
+    assert len(list((results / "mlperf").rglob("*.log"))) == 7
+
+
 @pytest.mark.parametrize("run", ["../../../../x", "ABSOLUTE/x", "cpu/mnist_cnn/tensorflow-float32-b256/r9"])
 def test_a_record_that_names_another_place_writes_nothing_there(
     results: Path, run: str, capsys: pytest.CaptureFixture[str]

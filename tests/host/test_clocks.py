@@ -25,7 +25,7 @@ def test_lowest_and_highest_clocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(clocks.psutil, "cpu_freq", lambda: SimpleNamespace(current=next(found)))
     seen = watched(ClockWatch("cpu", interval=0.01), samples=4)
     assert (seen.cpu_low, seen.cpu_high) == (2e9, 3e9)
-    assert (seen.gpu_low, seen.gpu_throttling) == (None, [])
+    assert (seen.gpu_low, seen.gpu_throttling) == (None, None)
 
 
 def test_a_machine_that_states_no_clock_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +39,26 @@ def test_a_gpu_tells_its_clock_and_why_it_throttled(monkeypatch: pytest.MonkeyPa
     seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(read)), samples=4)
     assert (seen.gpu_low, seen.gpu_high) == (1.2e9, 1.9e9)
     assert seen.gpu_throttling == ["heat (hardware)"]
+
+
+def test_throttling_of_any_gpu_of_the_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {0: 4, 1: 64, 2: 8}
+    nvml = SimpleNamespace(
+        NVML_CLOCK_SM=1,
+        nvmlDeviceGetClockInfo=lambda gpu, _: 1500 + gpu,
+        nvmlDeviceGetCurrentClocksEventReasons=lambda gpu: reasons[gpu],
+    )
+    monkeypatch.setattr(clocks, "open_nvml", lambda: nvml)
+    monkeypatch.setattr(clocks, "visible_gpus", lambda _: [0, 1, 2])
+    monkeypatch.setattr(clocks, "handle", lambda _, gpu: gpu)
+    assert clocks.gpu_clock(replicas=2)() == (1.5e9, 64 | 4)
+    del nvml.nvmlDeviceGetCurrentClocksEventReasons  # a driver without it
+    assert clocks.gpu_clock(replicas=2)() == (1.5e9, None)
+
+
+def test_what_a_driver_does_not_say_is_not_no_throttling() -> None:
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: (1.5e9, None)))
+    assert (seen.gpu_low, seen.gpu_throttling) == (1.5e9, None)
 
 
 def test_a_gpu_whose_library_fails_is_not_watched() -> None:

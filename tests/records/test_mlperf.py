@@ -49,7 +49,33 @@ def test_a_run_that_only_timed_has_no_mlperf_run_and_a_failed_one_is_aborted() -
     assert "tracked_stats" in keys and not {"run_start", "run_stop"} & keys
     study = synthetic.small_study()
     failed = synthetic.failed_record(study, synthetic.configured_runs(study)[0], reason="killed by signal 9")
-    assert events(failed)[-1]["metadata"] == {"status": "aborted", "why": "killed by signal 9"}
+    found = events(failed)
+    assert found[-1]["metadata"] == {"status": "aborted", "why": "killed by signal 9"}
+    assert found[-1]["key"] == "init_stop" and "run_start" not in {event["key"] for event in found}
+
+
+def test_a_run_that_timed_out_while_it_learned_keeps_its_epochs_and_is_aborted() -> None:
+    record = record_of()
+    record.status, record.reason = "timed_out", "after 900 s"
+    found = events(record)
+    assert [event["key"] for event in found].count("epoch_stop") == len(record.epochs)
+    assert found[-1]["key"] == "run_stop"
+    assert found[-1]["metadata"] == {"status": "aborted", "why": "after 900 s"}
+    times = [event["time_ms"] for event in found]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(("metric", "name"), [("balanced_accuracy", "balanced_accuracy"), (None, "loss")])
+def test_a_quality_says_which_one_it_is(metric: str | None, name: str) -> None:
+    record = record_of()
+    assert record.workload is not None
+    record.workload.metric = metric
+    for epoch in record.epochs if metric is None else ():
+        epoch.validation_metric = None
+    found = [event for event in events(record) if event["key"] == "eval_accuracy"]
+    expected = [each.validation_loss if metric is None else each.validation_metric for each in record.epochs]
+    assert [event["value"] for event in found] == expected
+    assert {event["metadata"]["metric"] for event in found} == {name}
 
 
 def test_the_public_parser_reads_every_line(tmp_path: Path) -> None:

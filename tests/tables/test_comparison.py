@@ -10,8 +10,9 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
+from whichdevice.records.results_folder import record_paths
 from whichdevice.records.store import write_record
-from whichdevice.tables.comparison import comparison_table, read_runs, record_paths, without_copies
+from whichdevice.tables.comparison import comparison_table, read_runs, without_copies
 from whichdevice.tables.differences import differences
 
 

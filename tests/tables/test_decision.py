@@ -71,7 +71,7 @@ def test_holm_by_hand_within_each_family() -> None:
     p = pd.Series([0.01, 0.04, 0.03, 0.02, None])
     corrected, factor = holm(p, pd.Series(["a", "a", "a", "b", "a"]))
     assert corrected.tolist()[:4] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert factor.tolist()[:4] == [3, 1, 2, 1]
+    assert factor.tolist()[:4] == [3, 2, 2, 1]  # the one of .04 waits until the one of .03 is rejected, at .05 / 2
     assert np.isnan(corrected[4])  # one repeat is no test and takes nothing from the others
 
 
@@ -94,6 +94,14 @@ def test_the_repeats_said_to_decide_do_so_in_four_of_five_simulated_studies() ->
         family = pd.Series(range(2000))  # each study by itself
         verdicts = decided(paired(studies, pd.Series(np.repeat(range(2000), n))), family)["verdict"]
         assert 0.77 < verdicts.isin(ways).mean() < 0.87
+
+
+def test_alike_comparisons_need_as_many_repeats_and_more_than_did_not_decide() -> None:
+    one = np.log(1.1) + 0.0845 * np.linspace(-1.49, 1.49, 10)  # t = 3.57 at n = 10: p .006, by Holm .06
+    judged = decided(paired(pd.Series(np.tile(one, 10)), pd.Series(np.repeat(range(10), 10))))
+    assert set(judged["verdict"]) == {UNDECIDED}
+    assert judged["n_to_decide"].nunique() == 1
+    assert judged["n_to_decide"][0] > 10
 
 
 def test_what_is_decided_needs_no_more_repeats_and_one_repeat_cannot_tell_how_many() -> None:

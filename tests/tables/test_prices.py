@@ -40,10 +40,6 @@ def test_without_a_price_it_says_what_to_set() -> None:
     assert price_of("gone", synthetic.small_study(), SHEET) == Price(None, "no price: the config has no device gone")
 
 
-def test_a_price_of_zero_is_a_price() -> None:
-    assert price(usd_per_hour=0).usd_per_hour == 0
-
-
 def test_every_price_of_the_sheet_has_a_number_and_a_source() -> None:
     for row in hardware_rows().values():
         if row["usd_hour_per_chip"]:

@@ -131,6 +131,19 @@ def test_runs_that_failed_are_no_seeds() -> None:
     assert (row["n"], row["n_reached"]) == (2, 2)
 
 
+@pytest.mark.parametrize(("curve", "reached"), [([0.5, 0.6], 2), ([0.5, 0.95], 3)])
+def test_a_run_that_ran_out_of_time_counts_with_the_epochs_it_had(curve: list[float], reached: int) -> None:
+    """Left out, the slow seeds would make the others look sure."""
+
+    def late(record: Record) -> Record:
+        return record.model_copy(update={"status": "timed_out"}) if record.asked.repeat == 3 else record
+
+    row = row_of(study_of(), [[0.5, 0.9, 1, 1]] * 2 + [curve], late)
+    assert (row["n"], row["n_reached"], row["n_timed_out"], row["given_epochs"]) == (3, reached, 1, 2)
+    assert pd.notna(row["epochs"]) == (reached == 3)
+    assert row["epochs_median"] == 2
+
+
 def test_runs_with_the_same_seed_are_told() -> None:
     def one_seed(record: Record) -> Record:
         record.asked.seed = 1

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from whichdevice.errors import StudyError
 
+MOST_TOLD = 3  # faults, in one line
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
@@ -31,17 +33,24 @@ def run(args: argparse.Namespace) -> int:
 def _write_mlperf(results: Path) -> int:
     from whichdevice.records.foreign import foreign_run
     from whichdevice.records.mlperf import mlperf_lines
+    from whichdevice.records.results_folder import record_paths
     from whichdevice.records.store import read_record, write_atomically
-    from whichdevice.tables.comparison import record_paths
 
     paths = record_paths(results)
     if not paths:
         raise StudyError(f"export: no record.json below {results}")
+    faults = []
     for path in paths:
-        record, run = read_record(path), foreign_run(path.absolute().as_posix())
+        try:
+            record, run = read_record(path), foreign_run(path.absolute().as_posix())
+        except StudyError as error:  # one lost record keeps no other from being written
+            faults.append(str(error))
+            continue
         if run is None:  # of any other, read_record has seen that the record is of that run
-            raise StudyError(
-                f"export: {path} is in the place of no run: <device>/<workload>/<cell>/r<repeat>/record.json"
-            )
+            faults.append(f"{path} is in the place of no run: <device>/<workload>/<cell>/r<repeat>/{path.name}")
+            continue
         write_atomically("\n".join(mlperf_lines(record)) + "\n", results / "mlperf" / f"{run.path}.log")
+    if faults:
+        told = "; ".join(faults[:MOST_TOLD]) + ("; ..." if len(faults) > MOST_TOLD else "")
+        raise StudyError(f"export: {len(faults)} of {len(paths)} records left out, the others written: {told}")
     return len(paths)

@@ -13,7 +13,6 @@ from whichdevice.config.section import (
     Name,
     PositiveFloat,
     PositiveInt,
-    Price,
     Section,
     Seed,
     Share,
@@ -36,7 +35,9 @@ class Device(Section):
     kind: DeviceKind = Field(description="cpu, gpu or tpu")
     replicas: PositiveInt = Field(1, description="how many chips (GPU) or cores (TPU) share a batch")
     hardware: str | None = Field(None, description="row of config/hardware.csv with sheet peaks and price")
-    usd_per_hour: Price | None = Field(None, description="price of the whole device per hour; empty takes the sheet's")
+    usd_per_hour: PositiveFloat | None = Field(
+        None, description="price of the whole device per hour; empty takes the sheet's"
+    )
     resources: dict[Name, Annotated[int | str, BeforeValidator(from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )

@@ -14,7 +14,6 @@ TOO_MANY = 2**53  # of anything; a table's column and a float still hold what is
 PositiveInt = Annotated[int, Field(gt=0, lt=TOO_MANY), BeforeValidator(from_text)]
 Count = Annotated[int, Field(ge=0, lt=TOO_MANY), BeforeValidator(from_text)]
 PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
-Price = Annotated[float, Field(ge=0), BeforeValidator(from_text)]
 Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(from_text)]
 Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]

@@ -17,10 +17,11 @@ from whichdevice.records.schema import Record
 
 TITLE = "Noise: every timed window"
 CAPTION = (
-    "Step time of each timed window against the cell's mean, one strip for each process, windows from left to right as "
-    "they were timed. Hollow: warm-up, discarded. Filled: steady state. Bar: the one number with which the process "
-    "counts, its total time over its steps. Triangles lie beyond the panel. d: the machine disturbed the process, also "
-    "when repeated. ↗, ↘: its step times still rose or fell when time was up. Both count."
+    "Of each workload and device the cell with most processes, then the largest size: step time of each timed window "
+    "against the cell's mean, one strip for each process, windows from left to right as they were timed. Hollow: "
+    "warm-up, discarded. Filled: steady state. Bar: the one number with which the process counts, its total time over "
+    "its steps. Triangles lie beyond the panel. d: the machine disturbed the process, also when repeated. ↗, ↘: its "
+    "step times still rose or fell when time was up. Both count."
 )
 CATEGORY = "Speed"
 MOST_PANELS, MOST_PROCESSES = 12, 10
@@ -44,7 +45,8 @@ def draw(study: StudyResults) -> Figure:
         axes.set_title(_title(cell), fontsize=8, parse_math=False)
     figure.supylabel("step time against the cell's mean", fontsize=8.5)
     figure.legend(handles=_legend(), loc="outside upper right", ncols=4)
-    more = f"; {len(shown)} of {len(panels)} panels" if len(shown) < len(panels) else ""
+    cells = int(study.measured["step_time"].notna().sum())
+    more = f"; {len(shown)} of {cells} cells" if len(shown) < cells else ""
     style.footnote(
         figure,
         f"one strip a process, up to {MOST_PROCESSES}, in the order of repeats; d: disturbed; ↗ ↘: a trend left{more}",

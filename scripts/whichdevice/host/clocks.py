@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,21 @@ GPU_THROTTLING = {
     "nvmlClocksEventReasonHwThermalSlowdown": "heat (hardware)",
     "nvmlClocksEventReasonHwPowerBrakeSlowdown": "power brake",
 }
-ReadClock = Callable[[], tuple[float, int]]  # Hz, and bits of throttling
+ReadClock = Callable[[], tuple[float, int | None]]  # Hz, and bits of throttling, None where the driver does not say
 
 
 class ClockWatch:
     """Lowest and highest clocks between `start()` and `stop()`, and what throttled. It never fails."""
 
-    def __init__(self, kind: str, interval: float = INTERVAL, open_gpu: Callable[[], ReadClock] | None = None) -> None:
+    def __init__(
+        self, kind: str, replicas: int = 1, interval: float = INTERVAL, open_gpu: Callable[[], ReadClock] | None = None
+    ) -> None:
         self._kind, self._interval = kind, interval
-        self._open_gpu = open_gpu or gpu_clock
+        self._open_gpu = open_gpu or partial(gpu_clock, replicas)
         self._ended = threading.Event()
         self._processor: list[float] = []
         self._gpu: list[float] = []
-        self._bits = 0
+        self._bits: int | None = None
         self._throttles = 0
         self._samples = 0
 
@@ -51,7 +54,7 @@ class ClockWatch:
             cpu_throttles=processor_throttles() - self._throttles,
             gpu_low=min(self._gpu, default=None),
             gpu_high=max(self._gpu, default=None),
-            gpu_throttling=[name for bit, name in throttling_bits() if self._bits & bit],
+            gpu_throttling=None if self._bits is None else [n for bit, n in throttling_bits() if self._bits & bit],
         )
 
     def _watch(self) -> None:
@@ -67,7 +70,7 @@ class ClockWatch:
                 with contextlib.suppress(Exception):
                     clock, bits = read_gpu()
                     self._gpu.append(clock)
-                    self._bits |= bits
+                    self._bits = self._bits if bits is None else (self._bits or 0) | bits
 
 
 def processor_throttles(folder: Path = PROCESSORS) -> int:
@@ -88,16 +91,21 @@ def throttling_bits() -> list[tuple[int, str]]:
     return [(int(getattr(pynvml, name, 0)), text) for name, text in GPU_THROTTLING.items()]
 
 
-def gpu_clock() -> ReadClock:
-    """Reads clock and throttling of the first visible GPU's multiprocessors. Raises NvmlError."""
+def gpu_clock(replicas: int = 1) -> ReadClock:
+    """Reads the first visible GPU's clock of multiprocessors, and what throttles any of the run's. Raises NvmlError."""
     nvml: Any = open_nvml()
-    gpus = visible_gpus(nvml)
+    gpus = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
     if not gpus:
         raise NvmlError("no GPU is visible")
-    first = handle(nvml, gpus[0])
 
-    def read() -> tuple[float, int]:
-        clock = nvml.nvmlDeviceGetClockInfo(first, nvml.NVML_CLOCK_SM) * 1e6
-        return clock, int(nvml.nvmlDeviceGetCurrentClocksEventReasons(first))
+    def read() -> tuple[float, int | None]:
+        clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
+        bits = 0
+        for gpu in gpus:
+            try:
+                bits |= int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
+            except Exception:  # a driver without this call still tells its clock
+                return clock, None
+        return clock, bits
 
     return read

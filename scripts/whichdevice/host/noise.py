@@ -46,11 +46,12 @@ class NoiseWatch:
         calibrate: Calibrate = lambda answered: calibrate(answered) if answered else calibrate(),
         snapshot: Callable[[], ProcessorTime] = processor_time,
         clocks: ClockWatch | None = None,
+        replicas: int = 1,
     ) -> None:
         self._calibrate, self._snapshot = calibrate, snapshot
         self._cores = cores or usable_cores()
         self._kind = kind
-        self._clocks = clocks or ClockWatch(kind)
+        self._clocks = clocks or ClockWatch(kind, replicas)
         self._load: float | None = None
         self._calibration: Calibration | None = None
         self._before: ProcessorTime | None = None
@@ -132,8 +133,8 @@ def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
 
 
 def _throttling(clocks: Clocks) -> list[Finding]:
-    named = ", ".join(clocks.gpu_throttling)
+    reasons = clocks.gpu_throttling or []
     return [
         Finding(clocks.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
-        Finding(len(clocks.gpu_throttling), 0.5, f"the GPU throttled: {named}"),
+        Finding(len(reasons), 0.5, f"the GPU throttled: {', '.join(reasons)}"),
     ]

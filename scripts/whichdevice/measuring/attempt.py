@@ -92,7 +92,8 @@ def _supervised(
         else:
             draft.take(message)
 
-    watch, meter = NoiseWatch(threads, request.kind), EnergyMeter(request.kind, request.replicas)
+    watch = NoiseWatch(threads, request.kind, replicas=request.replicas)
+    meter = EnergyMeter(request.kind, request.replicas)
     watch.start()
     meter.start()
     with tempfile.TemporaryDirectory() as scratch:

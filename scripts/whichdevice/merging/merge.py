@@ -14,10 +14,8 @@ from whichdevice.merging.devices import merged_device
 from whichdevice.merging.mirror import Mirrored, mirror, read_index, record_path, source_id
 from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
+from whichdevice.records.results_folder import COUNTED, MERGED, counted_sources
 from whichdevice.records.store import read_record, write_atomically
-
-FOLDER = "merged"
-COUNTED = "counted.json"  # in it: the sources that the last call named
 
 
 @dataclass
@@ -49,7 +47,7 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
 
     It stands for results/<study>/merged, where the paths lie that are returned.
     """
-    home = Path(call.root) / FOLDER
+    home = Path(call.root) / MERGED
     root = folder or home
     found = MergedRuns()
     for merge in call.merge:
@@ -72,19 +70,15 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
 
 def merge_nothing(call: Call) -> None:
     """Note that a call named no source: what was brought lies there, and counts no more."""
-    path = Path(call.root) / FOLDER / COUNTED
+    path = Path(call.root) / MERGED / COUNTED
     if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != "[]":
         write_atomically("[]", path)
 
 
 def kept_records(call: Call) -> MergedRuns:
     """The records of the sources that the last call named, where this one's config names none."""
-    root, found = Path(call.root) / FOLDER, MergedRuns()
-    try:
-        ids = [str(name) for name in json.loads((root / COUNTED).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):  # of an earlier version, or damaged
-        ids = sorted(path.name for path in root.glob("*") if path.is_dir())
-    for source in (root / PurePosixPath(name).name for name in ids):
+    root, found = Path(call.root) / MERGED, MergedRuns()
+    for source in counted_sources(root):
         runs = {run: facts for run, facts in read_index(source).items() if run.cell.device in call.devices}
         rename = {facts.device: run.cell.device for run, facts in runs.items() if facts.device != run.cell.device}
         merge = Merge.model_validate({"from": source.as_posix(), "rename": rename})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from whichdevice.config.model import Call
 from whichdevice.errors import StudyError
-from whichdevice.tables.comparison import record_paths
+from whichdevice.records.results_folder import record_paths
 
 
 def against_records(call: Call) -> list[Path]:

@@ -9,6 +9,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Call, Study
 from whichdevice.errors import StudyError
 from whichdevice.planning.claim import Claim
+from whichdevice.records.results_folder import MERGED
 
 if TYPE_CHECKING:
     from whichdevice.datasets.info import DatasetInfo
@@ -54,9 +55,9 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -
         study = published_study(call.results_from, refresh, claim.holds, workload_files(call))
         found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
         return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
-    if not call.merge and not (Path(call.root) / "merged").is_dir():
+    if not call.merge and not (Path(call.root) / MERGED).is_dir():
         return call, Elsewhere()
-    from whichdevice.merging.merge import FOLDER, kept_records, merge_nothing, merge_records, with_devices
+    from whichdevice.merging.merge import kept_records, merge_nothing, merge_records, with_devices
 
     if not call.merge and not own:
         if claim.holds(Path(call.root)):
@@ -65,7 +66,7 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -
     if not call.merge:
         merged = kept_records(call)
     elif refresh:
-        with claim.folder(Path(call.root), FOLDER) as folder:
+        with claim.folder(Path(call.root), MERGED) as folder:
             merged = merge_records(call, refresh, folder)
     else:
         merged = merge_records(call, refresh)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from whichdevice.records.schema import Record
+from whichdevice.records.timings import Epoch
 
 TOKEN = ":::MLLOG "  # nosec B105  # begins each line for its parser; no secret
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
@@ -28,7 +29,11 @@ class Clock:
 
 
 def mlperf_lines(record: Record) -> Iterator[str]:
-    """One line per event, in order of time; learning is the MLPerf run, so a record without it has none."""
+    """One line per event, in order of time; learning is the MLPerf run, so a record without it has none.
+
+    A run that ended well is a "success" whatever its quality: a record does not know the study's target.
+    `eval_accuracy` is MLPerf's key for every quality; which one it is stands beside it.
+    """
     for time_ms, event_type, key, value, metadata in _events(record):
         event = {
             "namespace": record.run,
@@ -50,15 +55,20 @@ def _events(record: Record) -> Iterator[Event]:
     yield from ((begun, POINT, key, value, {}) for key, value in _facts(record).items() if value is not None)
     yield begun, START, "init_start", None, {}
     ready = clock.after(cold.start, cold.initialise, cold.load, cold.build)
-    if record.status != "ok":
-        yield round(record.ended.timestamp() * 1e3), END, "run_stop", None, {"status": "aborted", "why": record.reason}
+    aborted = None if record.status == "ok" else {"status": "aborted", "why": record.reason}
+    ended = round(record.ended.timestamp() * 1e3)
+    if aborted and not record.epochs:
+        yield ended, END, "init_stop", None, aborted
         return
     yield ready, END, "init_stop", None, {}
     timed = clock.after(cold.first_step, *(seconds for _, seconds in cold.warm_up), steady.seconds)
     speed = {"throughput": steady.throughput, "step_time": steady.step_time, "first_step": cold.first_step}
-    yield timed, POINT, "tracked_stats", {k: v for k, v in speed.items() if v is not None}, {"step": steady.steps}
+    if steady.steps:
+        yield timed, POINT, "tracked_stats", {k: v for k, v in speed.items() if v is not None}, {"step": steady.steps}
     if record.epochs:
         yield from _learning(record, clock)
+        last = clock.after()
+        yield max(last, ended) if aborted else last, END, "run_stop", None, aborted or {"status": "success"}
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -85,7 +95,14 @@ def _learning(record: Record, clock: Clock) -> Iterator[Event]:
         if epoch.validation_seconds is not None:
             yield clock.after(), START, "eval_start", None, about
             over = clock.after(epoch.validation_seconds)
-            if epoch.validation_metric is not None:
-                yield over, POINT, "eval_accuracy", epoch.validation_metric, about
+            name, quality = _quality(record, epoch)
+            if quality is not None:
+                yield over, POINT, "eval_accuracy", quality, {**about, "metric": name}
             yield over, END, "eval_stop", None, about
-    yield clock.after(), END, "run_stop", None, {"status": "success"}
+
+
+def _quality(record: Record, epoch: Epoch) -> tuple[str, float | None]:
+    """What the workload is judged by: its metric, or the validation loss where it has none."""
+    if epoch.validation_metric is not None:
+        return (record.workload.metric if record.workload else None) or "metric", epoch.validation_metric
+    return "loss", epoch.validation_loss

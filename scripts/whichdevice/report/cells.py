@@ -9,7 +9,7 @@ from whichdevice.report.cell_columns import HEADINGS, OTHER_VIEWS, VIEWS
 from whichdevice.report.cell_strips import with_strips
 from whichdevice.report.cells_elsewhere import compiled_rows, published_rows
 from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
-from whichdevice.report.verdicts import verdict_words
+from whichdevice.report.verdicts import verdict_words, with_setting
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.measured_values import OPERATIONS
 
@@ -100,7 +100,7 @@ def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
 
 def _relative(row: pd.Series, ratio: Any, reference: str | None) -> dict[str, Any]:
     if ratio is not None:
-        return {"relative": estimate(ratio, "ratio"), "verdict": verdict_words(ratio)}
+        return {"relative": estimate(ratio, "ratio"), "verdict": with_setting(verdict_words(ratio), ratio)}
     if row["device"] == reference:
         return {"verdict": "the reference"}
     return {"verdict": f"not run on {reference}" if reference else "no other device measured"}

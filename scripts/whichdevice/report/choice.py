@@ -7,7 +7,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.matching import cell_of
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number
-from whichdevice.report.verdicts import undecided_words
+from whichdevice.report.verdicts import undecided_words, with_setting
 from whichdevice.tables.cost_choices import JOULES, MORE, USD
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
@@ -66,7 +66,7 @@ def _against(row: pd.Series) -> Against:
     if pd.isna(row["ratio"]):
         return Against(str(row["device"]), None, "no repeat of the same work in common")
     words = {MORE: "", UNDECIDED: undecided_words(row["n_to_decide"])}.get(row["verdict"], str(row["verdict"]))
-    return Against(str(row["device"]), estimate(row, "ratio"), words)
+    return Against(str(row["device"]), estimate(row, "ratio"), with_setting(words, row))
 
 
 def _cost(best: pd.Series, quantity: str) -> Estimate:

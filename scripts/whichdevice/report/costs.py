@@ -9,7 +9,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import cell_number, interval, seconds, share
-from whichdevice.report.verdicts import verdict_words
+from whichdevice.report.verdicts import verdict_words, with_setting
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision import UNDECIDED
 from whichdevice.tables.measured_values import OPERATIONS, WORK
@@ -70,7 +70,8 @@ def _against(row: pd.Series, takes: str) -> str:
     if pd.isna(row["ratio"]):
         return f"{_where(row)} not compared: no repeat of the same work in common"
     bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
-    return f"{_where(row)} {takes} {number(row['ratio'])} {bounds} times as much: {verdict_words(row)}, n = {row['n']}"
+    told = f"{verdict_words(row)}, n = {row['n']}, {row['setting']}"
+    return f"{_where(row)} {takes} {number(row['ratio'])} {bounds} times as much: {told}"
 
 
 def _row(row: pd.Series) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _row(row: pd.Series) -> dict[str, Any]:
         "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
         "verdict": "lowest"
         if lowest
-        else words.get(row["verdict"], verdict_words(row))
+        else with_setting(words.get(row["verdict"], verdict_words(row)), row)
         if pd.notna(row["ratio"])
         else "–",
         "source": row["source"] if pd.notna(row["source"]) else "",
@@ -128,7 +129,11 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
         "note": f"best {share(row['best'])} in {row['given_epochs']} epochs" if row["n_reached"] < row["n"] else "",
-        "disturbed": f"{row['n_disturbed']} disturbed" if row["n_disturbed"] else "",
+        "disturbed": ", ".join(
+            f"{row[column]} {word}"
+            for column, word in (("n_disturbed", "disturbed"), ("n_timed_out", "ran out of time"))
+            if row[column]
+        ),
         "seeds": "" if row["n_seeds"] == row["n"] else f"{row['n_seeds']} different seeds",
         **{name: _taken(row, name, written) for name, written in WRITTEN.items()},
         "source": row["source"] if pd.notna(row["source"]) else "",

@@ -6,6 +6,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import cell_number, interval
+from whichdevice.report.verdicts import with_setting
 
 
 def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
@@ -19,7 +20,7 @@ def _row(row: pd.Series) -> dict[str, Any]:
     loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
     return {
         **{name: row[name] for name in ("workload", "scaling", "n")},
-        "note": None if pd.isna(row["note"]) else row["note"],
+        "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
         "devices": f"{row['baseline']} → {row['device']}",
         "settings": " · ".join([row["backend"], row["precision"], *loop]),
         "replicas": f"{row['baseline_replicas']} → {row['replicas']}",

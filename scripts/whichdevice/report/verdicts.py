@@ -7,6 +7,7 @@ import pandas as pd
 from whichdevice.figures.style import number
 from whichdevice.tables.decision import UNDECIDED
 from whichdevice.tables.sample_size import MOST
+from whichdevice.tables.sittings import ONE
 
 RULE = (
     "Faster, slower: p below .05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
@@ -19,6 +20,12 @@ RULE = (
 def verdict_words(row: Any) -> str:
     """A row's verdict; where undecided, with the repeats that would decide."""
     return undecided_words(row["n_to_decide"]) if row["verdict"] == UNDECIDED else str(row["verdict"])
+
+
+def with_setting(words: str, row: Any) -> str:
+    """Words on a ratio, and its machines and sittings where these are several; a mark says that of the whole study."""
+    setting = row["setting"]
+    return words if pd.isna(setting) or setting == ONE else "; ".join(filter(None, [words, setting]))
 
 
 def undecided_words(n_to_decide: Any) -> str:

@@ -39,11 +39,6 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def record_paths(folder: Path) -> list[Path]:
-    """Every record below a results folder (`<folder>/runs`) or below any other folder, by path."""
-    return sorted((folder / "runs" if (folder / "runs").is_dir() else folder).rglob("record.json"))
-
-
 def read_runs(paths: list[Path]) -> tuple[pd.DataFrame, list[str]]:
     """The records as table `runs`, and why some cannot be read."""
     rows, faults = [], []

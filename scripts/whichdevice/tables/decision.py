@@ -117,12 +117,16 @@ def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFram
 
 
 def holm(p: pd.Series, family: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """p values corrected within each family, and the factor that Holm's method applied; missing ones do not count."""
+    """p values corrected within each family, and the factor that each has to pass; missing ones do not count.
+
+    That is Holm's own up to the first that is not rejected, whose factor all after it wait for.
+    """
     ordered = p.dropna().sort_values(kind="stable")
     of = family.loc[ordered.index]
     factor = of.groupby(of, sort=False).transform("size") - of.groupby(of, sort=False).cumcount()
     corrected = (ordered * factor).clip(upper=1.0).groupby(of, sort=False).cummax()
-    return corrected.reindex(p.index), factor.reindex(p.index)
+    waited = factor.where(corrected >= LEVEL).groupby(of, sort=False).cummax()
+    return corrected.reindex(p.index), waited.fillna(factor).astype(int).reindex(p.index)
 
 
 def _verdicts(judged: pd.DataFrame) -> np.ndarray:

@@ -1,8 +1,8 @@
 """On how many machines and in how many sittings the runs behind a ratio were measured, so that each ratio can say so.
 
-A record holds no host name: machines are told apart by processor, memory and operating system, and by a hash of the
-system's own id where it has one; without, two of a kind look like one. A sitting ends where a machine measured nothing
-for more than an hour.
+A record holds no host name: machines are told apart by processor, memory and a hash of the system's own id, which an
+update of the kernel leaves alone; without one by the operating system, so that two of a kind look like one. A sitting
+ends where a machine measured nothing for more than an hour.
 """
 
 import pandas as pd
@@ -20,7 +20,8 @@ def located(rows: pd.DataFrame) -> pd.DataFrame:
     alike = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
     # Older records have none: they are taken for the first machine of their kind.
     identity = rows["machine_id"].fillna(rows["machine_id"].groupby(alike).transform("first"))
-    machine = rows.groupby([alike, identity], dropna=False, sort=False).ngroup()
+    system = rows["operating_system"].where(identity.isna())
+    machine = rows.groupby([rows["cpu"], memory, identity, system], dropna=False, sort=False).ngroup()
     times = pd.DataFrame({"machine": machine, "started": pd.to_datetime(rows["started"], errors="coerce")})
     times["ended"] = pd.to_datetime(rows["ended"], errors="coerce").fillna(times["started"])
     times = times.sort_values(["machine", "started"], kind="stable")

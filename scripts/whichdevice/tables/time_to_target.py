@@ -1,7 +1,8 @@
 """Table `time_to_target`: what it takes until a cell's runs first reach the quality that their workload has to reach.
 
 A run reaches it with the first epoch that ends at or beyond it; one that never does counts as never, for the epochs
-that it was given. Each run learns with a seed of its own.
+that it was given, also where measure.timeout ended it: left out, the slow ones would. Each run learns with a seed of
+its own. A run that failed otherwise says nothing of how long learning takes.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from whichdevice.tables.measured_values import disturbed
 from whichdevice.tables.prices import SECONDS, Sheet, price_of
 from whichdevice.tables.targets import Goal, goal_of
 
+LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
 START = ["start", "initialise", "load", "build", "first_step"]
 TAKEN = {
     "epochs": "epochs, the reaching one included",
@@ -33,7 +35,8 @@ COLUMNS: dict[str, Column] = {
     "better": Column("text", "higher or lower"),
     "target_source": Column("text", "config, published or chosen for stand-in data; or why there is none"),
     "best": Column("float", "best quality that any of the runs ended an epoch with"),
-    "n": Column("int", "runs that ended well and learned"),
+    "n": Column("int", "runs that learned and ended well, or ran out of time while learning"),
+    "n_timed_out": Column("int", "of these runs, those that measure.timeout ended; what they had not reached is never"),
     "n_seeds": Column("int", "different seeds among them"),
     "n_disturbed": Column("int", "of these runs, those that the machine disturbed while they learned; they count"),
     "n_reached": Column("int", "of these runs, those that reached the target"),
@@ -57,7 +60,7 @@ COLUMNS: dict[str, Column] = {
 
 def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """A row for every cell and data source whose runs learned; where there is no target, its row says why."""
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["run"].isin(epochs["run"])]
+    good = runs[runs["status"].isin(LEARNED) & (runs["evidence"] == "measured") & runs["run"].isin(epochs["run"])]
     good = good.reset_index(drop=True)
     cell = good.groupby([*CELL, "source"], dropna=False, sort=False).ngroup()
     curves = _curves(good, epochs, cell, study)
@@ -72,6 +75,7 @@ def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study,
     frame["better"] = frame["higher"].map({True: "higher", False: "lower"})
     frame["best"] = by_cell["quality"].max().where(frame["higher"], by_cell["quality"].min())
     frame["n"], frame["n_seeds"] = good.groupby(cell).size(), good["seed"].groupby(cell).nunique()
+    frame["n_timed_out"] = (good["status"] == "timed_out").astype(int).groupby(cell).sum()
     frame["n_disturbed"] = disturbed(good).astype(int).groupby(cell).sum()
     frame["given_epochs"] = curves.groupby("place").size().groupby(cell).min()
     frame["n_reached"] = np.isfinite(taken["epochs"]).groupby(cell).sum().where(frame["target"].notna())
