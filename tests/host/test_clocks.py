@@ -20,6 +20,9 @@ def watched(watch: ClockWatch, samples: int = 2) -> Clocks:
     return watch.stop()
 
 
+reading = clocks.GpuReading
+
+
 def test_lowest_and_highest_clocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter([3000.0, 2000.0, *[2500.0] * 1000])
     monkeypatch.setattr(clocks.psutil, "cpu_freq", lambda: SimpleNamespace(current=next(found)))
@@ -35,34 +38,36 @@ def test_a_machine_that_states_no_clock_has_none(monkeypatch: pytest.MonkeyPatch
 
 def test_a_gpu_tells_its_clock_and_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "throttling_bits", lambda: [(8, "hardware slowdown"), (64, "heat (hardware)")])
-    read = iter([(1.9e9, 0), (1.2e9, 64 | 4), *[(1.5e9, 0)] * 1000])
+    read = iter([reading(1.9e9, 0, 0.5), reading(1.2e9, 64 | 4, 0.9), *[reading(1.5e9, 0, 1.0)] * 1000])
     seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(read)), samples=4)
     assert (seen.gpu_low, seen.gpu_high) == (1.2e9, 1.9e9)
     assert seen.gpu_throttling == ["heat (hardware)"]
+    assert seen.gpu_busy_before == 0.5  # of the first reading: later ones are the run's own work
 
 
-def test_throttling_of_any_gpu_of_the_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    reasons = {0: 4, 1: 64, 2: 8}
+def test_every_gpu_of_the_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons, busy = {0: 4, 1: 64, 2: 8}, {0: 0, 1: 30, 2: 99}
     nvml = SimpleNamespace(
         NVML_CLOCK_SM=1,
         nvmlDeviceGetClockInfo=lambda gpu, _: 1500 + gpu,
         nvmlDeviceGetCurrentClocksEventReasons=lambda gpu: reasons[gpu],
+        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=busy[gpu]),
     )
     monkeypatch.setattr(clocks, "open_nvml", lambda: nvml)
     monkeypatch.setattr(clocks, "visible_gpus", lambda _: [0, 1, 2])
     monkeypatch.setattr(clocks, "handle", lambda _, gpu: gpu)
-    assert clocks.gpu_clock(replicas=2)() == (1.5e9, 64 | 4)
-    del nvml.nvmlDeviceGetCurrentClocksEventReasons  # a driver without it
-    assert clocks.gpu_clock(replicas=2)() == (1.5e9, None)
+    assert clocks.gpu_reader(replicas=2)() == reading(1.5e9, 64 | 4, 0.3)
+    del nvml.nvmlDeviceGetCurrentClocksEventReasons, nvml.nvmlDeviceGetUtilizationRates  # a driver without them
+    assert clocks.gpu_reader(replicas=2)() == reading(1.5e9, None, None)
 
 
 def test_what_a_driver_does_not_say_is_not_no_throttling() -> None:
-    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: (1.5e9, None)))
-    assert (seen.gpu_low, seen.gpu_throttling) == (1.5e9, None)
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: reading(1.5e9, None, None)))
+    assert (seen.gpu_low, seen.gpu_throttling, seen.gpu_busy_before) == (1.5e9, None, None)
 
 
 def test_a_gpu_whose_library_fails_is_not_watched() -> None:
-    def broken() -> clocks.ReadClock:
+    def broken() -> clocks.ReadGpu:
         raise OSError("no library")
 
     assert watched(ClockWatch("gpu", interval=0.01, open_gpu=broken)).gpu_low is None

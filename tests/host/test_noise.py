@@ -140,10 +140,11 @@ def test_half_a_core_of_sixteen_holds_up_work_in_step_and_not_a_gpu(kind: str, d
     ("seen", "reason"),
     [
         ({"cpu_throttles": 3}, "the processor throttled for heat (3 times)"),
+        ({"gpu_busy_before": 0.4}, "the GPU was 40% busy before the run (bound 10%)"),
         ({"gpu_throttling": ["power brake"]}, "the GPU throttled: power brake"),
     ],
 )
-def test_throttling_is_a_reason(seen: dict, reason: str) -> None:
+def test_what_the_device_did_is_a_reason(seen: dict, reason: str) -> None:
     assert watched(bursts(1.0), bursts(1.0), QUIET, clocks=NoClocks(**seen)).reasons == [reason]
 
 

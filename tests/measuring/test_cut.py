@@ -49,6 +49,11 @@ def test_another_request_measures(cut: Cut) -> None:
     assert whole_record(study, request.model_copy(update={"seed": request.seed + 1}), path) is None
 
 
+def test_more_time_for_what_hangs_does_not_measure(cut: Cut) -> None:
+    study, request, path = cut
+    assert whole_record(study, request.model_copy(update={"timeout": 2 * request.timeout}), path) == read_record(path)
+
+
 def test_other_code_measures(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whichdevice.measuring.cut.run_code_hash", lambda *_: "other")
     assert whole_record(*cut) is None

@@ -15,6 +15,7 @@ from whichdevice.measuring.repetition import chosen, repetition, with_note
 from whichdevice.records.conditions import Energy, MeteredPart, Noise
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record
+from whichdevice.records.timings import Breakdown
 from whichdevice.study_runs import study_runs
 
 STUDY = synthetic.small_study()
@@ -91,9 +92,14 @@ def test_still_disturbed_is_marked() -> None:
 def test_learning_is_not_repeated_and_stays_with_what_it_gave() -> None:
     first = attempt(LEARNS, 3.0)
     again, _ = repetition(first, first.asked, True)
-    assert again is not None and (again.learn, again.epochs) == (False, 0)
+    assert again is not None and (again.learn, again.epochs, again.breakdown) == (False, 0, first.asked.breakdown)
     second = attempt(LEARNS, 0.5).model_copy(update={"epochs": [], "results": {}})
+    first, second = (
+        record.model_copy(update={"breakdown": Breakdown(step_time=time)})
+        for record, time in ((first, 3.0), (second, 0.5))
+    )
     record = chosen(first, second)
+    assert record.breakdown == second.breakdown  # of the process that was timed
     assert record.steady.step_time == 0.5 and record.epochs == first.epochs and record.results == first.results
     assert record.attempts[0].learned
     parts = {name: part.joules for name, part in record.energy.parts.items()}

@@ -50,6 +50,14 @@ def test_a_hung_run_is_killed_and_timed_out(run):
     assert len(messages) == 1  # what was known before is kept
 
 
+def test_a_run_that_hangs_after_its_last_word_has_said_it(run, monkeypatch):
+    monkeypatch.setattr(supervisor, "LEAVING_SECONDS", 0.3)
+    began = time.monotonic()
+    finish, _ = run("say(event='end', status='ok', reason=None); time.sleep(60)")
+    assert (finish.status, finish.reason) == ("ok", None)
+    assert time.monotonic() - began < 15
+
+
 def test_a_killed_run_is_out_of_memory_where_the_kernel_counted_a_kill(run, monkeypatch):
     kills = iter([7, 8])
     monkeypatch.setattr(supervisor, "memory_kills", lambda: next(kills))

@@ -125,6 +125,7 @@ def test_a_request_holds_what_the_run_is_asked(plan):
     asked = {"device": "gpu", "batch_size": 512, "repeat": 2, "seed": 6, "dataset": "mnist", "source": "standin"}
     assert {name: request[name] for name in asked} == asked
     assert (request["learn"], request["epochs"]) == (False, 0)  # train.repeats is 1
+    assert "timeout" not in request  # more time for runs that hang measures none of the others again
     with pytest.raises(StudyError, match="no such device"):
         planned.request("abacus/mnist_cnn/tensorflow-float32-b512/r2")
 

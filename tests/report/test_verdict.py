@@ -104,6 +104,14 @@ def test_models_of_one_length_count_as_models(tmp_path: Path) -> None:
     assert lead(study, [row, twice, longer])[0].endswith("all 3 workloads, each sequence length and model by itself.")
 
 
+def test_a_cell_whose_repeats_were_measured_before_and_after_an_update_is_marked(tmp_path: Path) -> None:
+    found = results(tmp_path, lambda run: 100.0)
+    assert not [mark for mark in marks(found) if "mix" in mark.title]
+    found.runs.loc[found.runs["repeat"] == 2, "versions"] = "tensorflow 9.9"
+    (mark,) = [mark for mark in marks(found) if "mix" in mark.title]
+    assert mark.title == "4 of 4 cells mix repeats" and mark.text == "measured with other library versions"
+
+
 def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:
     study = results(
         tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device],

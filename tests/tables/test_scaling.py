@@ -6,6 +6,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.records.schema import Record
 from whichdevice.tables.scaling import REHEARSAL, scaling_table
 
 COUNTS = {"gpu1": 1, "gpu2": 2, "gpu4": 4}
@@ -47,6 +48,17 @@ def test_weak_scaling_keeps_the_batch_of_each_replica() -> None:
     assert weak["replica_batch_size"].isin([128, 256, 512]).all()
     row = weak[(weak["baseline"] == "gpu2")].iloc[0]
     assert (row["ratio"], row["efficiency"]) == (pytest.approx(1.6), pytest.approx(0.8))
+
+
+def test_two_models_of_one_name_are_no_scaling(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = synthetic.runs_row
+
+    def wider(record: Record) -> dict[str, object]:
+        return row(record) | ({"parameters": 7} if record.asked.device == "gpu4" else {})
+
+    monkeypatch.setattr(synthetic, "runs_row", wider)
+    pairs = found()[["baseline", "device"]].apply(tuple, axis=1)
+    assert set(pairs) == {("gpu1", "gpu2")}
 
 
 def test_operations_run_on_every_replica_and_scale_weakly_alone() -> None:

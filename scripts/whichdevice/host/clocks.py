@@ -1,11 +1,15 @@
-"""Clocks and throttling watched during a run: once a second, by a thread that reads a few small files."""
+"""Clocks and throttling watched during a run: once a second, by a thread that reads a few small files.
+
+What a GPU does one second after the start, before the measured process has taken it, is other people's work.
+"""
 
 import contextlib
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -21,21 +25,30 @@ GPU_THROTTLING = {
     "nvmlClocksEventReasonHwThermalSlowdown": "heat (hardware)",
     "nvmlClocksEventReasonHwPowerBrakeSlowdown": "power brake",
 }
-ReadClock = Callable[[], tuple[float, int | None]]  # Hz, and bits of throttling, None where the driver does not say
+
+
+class GpuReading(NamedTuple):
+    """What a driver says; None where it does not."""
+
+    clock: float  # Hz, of the first GPU's multiprocessors
+    throttling: int | None  # bits of any GPU of the run
+    busy: float | None  # share of the driver's last sample in which a kernel ran, on the busiest of them
+
+
+ReadGpu = Callable[[], GpuReading]
 
 
 class ClockWatch:
     """Lowest and highest clocks between `start()` and `stop()`, and what throttled. It never fails."""
 
     def __init__(
-        self, kind: str, replicas: int = 1, interval: float = INTERVAL, open_gpu: Callable[[], ReadClock] | None = None
+        self, kind: str, replicas: int = 1, interval: float = INTERVAL, open_gpu: Callable[[], ReadGpu] | None = None
     ) -> None:
         self._kind, self._interval = kind, interval
-        self._open_gpu = open_gpu or partial(gpu_clock, replicas)
+        self._open_gpu = open_gpu or partial(gpu_reader, replicas)
         self._ended = threading.Event()
         self._processor: list[float] = []
-        self._gpu: list[float] = []
-        self._bits: int | None = None
+        self._gpu: list[GpuReading] = []
         self._throttles = 0
         self._samples = 0
 
@@ -47,18 +60,21 @@ class ClockWatch:
     def stop(self) -> Clocks:
         """What was seen."""
         self._ended.set()
+        clocks = [reading.clock for reading in self._gpu]
+        bits = [reading.throttling for reading in self._gpu if reading.throttling is not None]
         return Clocks(
             samples=self._samples,
             cpu_low=min(self._processor, default=None),
             cpu_high=max(self._processor, default=None),
             cpu_throttles=processor_throttles() - self._throttles,
-            gpu_low=min(self._gpu, default=None),
-            gpu_high=max(self._gpu, default=None),
-            gpu_throttling=None if self._bits is None else [n for bit, n in throttling_bits() if self._bits & bit],
+            gpu_low=min(clocks, default=None),
+            gpu_high=max(clocks, default=None),
+            gpu_throttling=[n for bit, n in throttling_bits() if any(bit & seen for seen in bits)] if bits else None,
+            gpu_busy_before=self._gpu[0].busy if self._gpu else None,
         )
 
     def _watch(self) -> None:
-        read_gpu: ReadClock | None = None
+        read_gpu: ReadGpu | None = None
         if self._kind == "gpu":
             with contextlib.suppress(Exception):  # no library, no device: nothing to watch
                 read_gpu = self._open_gpu()
@@ -68,9 +84,7 @@ class ClockWatch:
                 self._processor.append(psutil.cpu_freq().current * 1e6)
             if read_gpu is not None:
                 with contextlib.suppress(Exception):
-                    clock, bits = read_gpu()
-                    self._gpu.append(clock)
-                    self._bits = self._bits if bits is None else (self._bits or 0) | bits
+                    self._gpu.append(read_gpu())
 
 
 def processor_throttles(folder: Path = PROCESSORS) -> int:
@@ -91,21 +105,20 @@ def throttling_bits() -> list[tuple[int, str]]:
     return [(int(getattr(pynvml, name, 0)), text) for name, text in GPU_THROTTLING.items()]
 
 
-def gpu_clock(replicas: int = 1) -> ReadClock:
-    """Reads the first visible GPU's clock of multiprocessors, and what throttles any of the run's. Raises NvmlError."""
+def gpu_reader(replicas: int = 1) -> ReadGpu:
+    """Reads the first GPUs that are visible, as many as the run uses. Raises NvmlError."""
     nvml: Any = open_nvml()
     gpus = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
     if not gpus:
         raise NvmlError("no GPU is visible")
 
-    def read() -> tuple[float, int | None]:
+    def read() -> GpuReading:
         clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
-        bits = 0
-        for gpu in gpus:
-            try:
-                bits |= int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
-            except Exception:  # a driver without this call still tells its clock
-                return clock, None
-        return clock, bits
+        bits = busy = None
+        with contextlib.suppress(Exception):  # older drivers know no reasons, parts of a GPU (MIG) no utilisation
+            bits = reduce(or_, (int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)) for gpu in gpus))
+        with contextlib.suppress(Exception):
+            busy = max(nvml.nvmlDeviceGetUtilizationRates(gpu).gpu for gpu in gpus) / 100
+        return GpuReading(clock, bits, busy)
 
     return read

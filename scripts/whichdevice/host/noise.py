@@ -80,7 +80,7 @@ class NoiseWatch:
             *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),
             *self._findings(before, after, STEAL_BOUND, "of the run"),
             *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
-            *_throttling(clocks),
+            *_device_findings(clocks),
         ]
         reasons = [reason for finding in findings if (reason := finding.reason)]
         return Noise(
@@ -132,9 +132,14 @@ def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
     ]
 
 
-def _throttling(clocks: Clocks) -> list[Finding]:
+def _device_findings(clocks: Clocks) -> list[Finding]:
     reasons = clocks.gpu_throttling or []
     return [
         Finding(clocks.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
+        Finding(
+            clocks.gpu_busy_before or 0.0,
+            OTHERS_BOUND,
+            "the GPU was {value:.0%} busy before the run (bound {bound:.0%})",
+        ),
         Finding(len(reasons), 0.5, f"the GPU throttled: {', '.join(reasons)}"),
     ]

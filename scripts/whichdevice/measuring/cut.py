@@ -29,5 +29,6 @@ def whole_record(study: Study, request: Request, path: Path) -> Record | None:
         data = None if request.dataset is None else read_info(dataset_folder(study, request.dataset)).checksum
     except StudyError:
         return None
-    known = (record.asked, record.software.code_hash, record.data.checksum if record.data else None)
+    asked = record.asked.model_copy(update={"timeout": request.timeout})  # changes no number
+    known = (asked, record.software.code_hash, record.data.checksum if record.data else None)
     return record if known == (request, run_code_hash(request.module, request.backend, request.model), data) else None

@@ -1,8 +1,8 @@
 """A disturbed run is repeated once in the same job: whether, with what request, and which attempt counts.
 
 The choice looks at the noise alone, never at the speed: choosing the faster one would favour luck. A run that learns
-is repeated without learning, which can take hours: its timing then comes from the second process, what it learned
-from the first.
+is repeated without learning, which can take hours: its timing and its breakdown then come from the second process,
+what it learned from the first.
 """
 
 from whichdevice.records.conditions import Energy
@@ -25,7 +25,7 @@ def repetition(first: Record, request: Request, wanted: bool) -> tuple[Request |
         return None, f"no time left: it took {took:.0f} s of measure.timeout = {request.timeout:g} s"
     again = request.model_copy(update={"timeout": left})
     if request.learn:
-        again = again.model_copy(update={"learn": False, "epochs": 0, "profile": False, "breakdown": False})
+        again = again.model_copy(update={"learn": False, "epochs": 0, "profile": False})
     return again, None
 
 
@@ -44,6 +44,7 @@ def chosen(first: Record, second: Record) -> Record:
     if not first.asked.learn:
         return second.model_copy(update=kept)
     timing = {"cold": second.cold, "steady": second.steady, "noise": second.noise, "ended": second.ended}
+    timing |= {"breakdown": second.breakdown or first.breakdown}
     return first.model_copy(update={**kept, **timing, "energy": _with_timing_of(first.energy, second.energy)})
 
 

@@ -23,6 +23,7 @@ from whichdevice.package_path import package_first
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
 OVERRIDES = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
+LEAVING_SECONDS = 60.0  # between a process's last word and killing it
 GRACE_SECONDS = 5.0  # between asking a process to end and killing it
 NEAR = 0.8  # of the memory that was there: a killed process that held more was killed for it, whoever did it
 
@@ -94,7 +95,7 @@ def supervise(
     listener = threading.Thread(target=_listen, args=(read_end, on_message, last), daemon=True)
     listener.start()
     try:
-        hung, code, peak = _wait(process, timeout, on_minute)
+        hung, code, peak = _wait(process, timeout, on_minute, last)
     except BaseException:  # interrupted: leave nothing behind
         _kill(process)
         raise
@@ -116,12 +117,19 @@ def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) ->
                 on_message(message)
 
 
-def _wait(process: subprocess.Popen, timeout: float, on_minute: Callable[[], None]) -> tuple[bool, int, int]:
-    """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes."""
+def _wait(
+    process: subprocess.Popen, timeout: float, on_minute: Callable[[], None], last: list[dict[str, Any]]
+) -> tuple[bool, int, int]:
+    """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
+
+    Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down.
+    """
     deadline = time.monotonic() + timeout
     next_minute = time.monotonic() + 60
-    hung = False
+    hung = leaving = False
     while True:
+        if last and not leaving:
+            leaving, deadline = True, min(deadline, time.monotonic() + LEAVING_SECONDS)
         if time.monotonic() > next_minute:
             next_minute += 60
             on_minute()
@@ -149,7 +157,7 @@ def _kill_group(group: int) -> None:
 
 
 def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float, short: bool) -> Finish:
-    if hung:
+    if hung and last is None:
         return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed", peak)
     if last is not None:
         return Finish(last["status"], last["reason"], peak)

@@ -20,7 +20,8 @@ def workload_facts(
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
     need = estimated_memory(costs, request, data_bytes, backend.activation_copies)
-    width = 4 if request.precision in ("float32", "tf32") else 2  # of activations; weights are kept in float32
+    width = 4 if request.precision in ("float32", "tf32") else 2  # of activations
+    weight = 2 if request.precision in ("bfloat16", "float16") else 4  # mixed formats keep them in float32
     sequence = workload.sequence_length if workload.recipe.sequence_length else None
     facts = WorkloadFacts(
         unit=workload.unit,
@@ -33,7 +34,8 @@ def workload_facts(
         steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(train.examples),
         flops_per_step=costs.training_flops * request.batch_size,
         flops_counted=costs.counted,
-        bytes_per_step=costs.trainable_parameters * 3 * 4 + costs.activations * request.batch_size * 2 * width,
+        bytes_per_step=costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
+        + costs.activations * request.batch_size * 2 * width,
         estimated_memory=need,
         metric=workload.metric,
         higher_is_better=workload.higher_is_better,

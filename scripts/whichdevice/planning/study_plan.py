@@ -103,8 +103,11 @@ class StudyPlan:
         return [written.get(path) or path.stat().st_mtime_ns for path in map(Path, self.other_records())]
 
     def request(self, run: str) -> dict[str, Any]:
-        """Everything asked of the run of that path; any change in it measures the run again."""
-        return build_request(self.study, parse_run(run)).model_dump(mode="json")
+        """What is asked of the run of that path and can change its numbers; any change in it measures the run again.
+
+        More time for runs that hang changes none of those that did not: `retry=failed` repeats the others.
+        """
+        return build_request(self.study, parse_run(run)).model_dump(mode="json", exclude={"timeout"})
 
     def environment(self, run: str) -> str:
         """The name in envs/ that the run needs: PyTorch has its own, JAX on a TPU the ordinary one."""

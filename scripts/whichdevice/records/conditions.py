@@ -39,6 +39,7 @@ class Clocks(Part):
     cpu_throttles: Integer = 0  # for heat, as the kernel counts them
     gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
     gpu_high: float | None = None
+    gpu_busy_before: float | None = None  # share of time, on the busiest of the run's GPUs, before its process took it
     gpu_throttling: list[str] | None = None  # of any of its GPUs beyond the ordinary power limit; None: not watched
 
 

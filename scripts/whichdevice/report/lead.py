@@ -8,6 +8,7 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.report.choice import ALONE, DECIDED, LACKING
 from whichdevice.report.headline import BROKEN
 from whichdevice.report.verdict import Row, board, split_board
+from whichdevice.tables.columns import CELL
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.measured_values import measured_values
 from whichdevice.tables.sittings import told
@@ -22,6 +23,13 @@ class Mark(NamedTuple):
     warning: bool = False
 
 
+CONDITIONS = {
+    "code_hash": "code of this project",
+    "versions": "library versions",
+    "driver": "driver",
+    "threads": "thread counts",
+    "flags": "settings of the framework",
+}  # columns of table `runs`
 PER = "per million examples"
 WITH = {"cheapest": "price", "frugal": "meter"}
 TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
@@ -87,7 +95,7 @@ def _of(count: int, total: int, what: str) -> str:
 
 def marks(study: StudyResults) -> list[Mark]:
     """What was not measured first, then what limits the rest, then on what it rests."""
-    return [*_absent(study), *_data(study), *_unlike(study), *_broken(study), *_basis(study)]
+    return [*_absent(study), *_data(study), *_unlike(study), *_mixed(study), *_broken(study), *_basis(study)]
 
 
 def _absent(study: StudyResults) -> Iterator[Mark]:
@@ -115,6 +123,17 @@ def _unlike(study: StudyResults) -> Iterator[Mark]:
         if len(models) > 1:
             told = "; ".join(f"{name} on {', '.join(devices)}" for name, devices in models.items())
             yield Mark(f"{workload} is several models", f"not compared with each other: {told}", None, True)
+
+
+def _mixed(study: StudyResults) -> Iterator[Mark]:
+    """Cells whose repeats were not measured under the same conditions, such as before and after an update."""
+    good = measured_values(study.runs)
+    kinds = good.groupby(CELL, dropna=False, sort=False)[list(CONDITIONS)].nunique()
+    mixed = kinds[(kinds > 1).any(axis=1)]
+    if len(mixed):
+        what = ", ".join(words for column, words in CONDITIONS.items() if (mixed[column] > 1).any())
+        again = "snakemake --cores 1 all --forcerun measure"
+        yield Mark(f"{len(mixed)} of {len(kinds)} cells mix repeats", f"measured with other {what}", again, True)
 
 
 def _broken(study: StudyResults) -> Iterator[Mark]:

@@ -30,7 +30,5 @@ def _told(row: pd.Series) -> str:
         wrong = UNTOLD if pd.isna(row["passed"]) else "" if row["passed"] else "; a false alarm"
         return f"the same cell twice gave {found} ({judged}{wrong})"
     slower = f"{100 * (1 / row['expected'] - 1):.3g}"
-    was = "found" if row["verdict"] == SLOWER else "not found"
-    return (
-        f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and was {was} ({judged})"
-    )
+    was = "could not be tested" if row["n"] == 1 else "was found" if row["verdict"] == SLOWER else "was not found"
+    return f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and {was} ({judged})"

@@ -8,6 +8,7 @@ from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
+BY_LAYERS = "layer by layer"  # in `flops_counted`: every layer's operations are known (`workloads.costs`)
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 
@@ -17,17 +18,21 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
     Columns `machine` and `sitting` say where and when each was measured, `model` what: two workloads of one name, such
     as a model file of another width on another machine, are never compared.
     """
-    runs = without_self_checks(runs)
+    runs = without_self_checks(located(runs))  # also a failed run and a self-check are part of a sitting
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
     good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
-    return located(good[good["value"] > 0])
+    return good[good["value"] > 0]
 
 
 def _model(runs: pd.DataFrame) -> pd.Series:
-    """The workload file's name, its weights and the operations of an example: the same on every device and backend."""
+    """The workload file's name, its weights and the operations of an example: the same on every device and backend.
+
+    Operations that layers hide are counted on one backend and not on another, and then name no model.
+    """
     name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
     each = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
+    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == BY_LAYERS))
     alike = [runs[column] for column in ("workload", "module", "parameters", "sequence_length")]
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits

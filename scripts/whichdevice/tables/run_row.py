@@ -66,6 +66,7 @@ def _speed(record: Record) -> dict[str, Any]:
         "steps_per_epoch": steps or None,
         "steps_per_sequence": _sequence(record),
         "flops_per_step": flops or None,
+        "flops_counted": facts.flops_counted if facts else None,
         "bytes_per_step": (facts.bytes_per_step or None) if facts else None,
         "start": cold.start,
         "initialise": cold.initialise,

@@ -33,6 +33,7 @@ COLUMNS: dict[str, Column] = {
     "steps_per_epoch": Column("int", "steps per epoch"),
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "flops_counted": Column("text", "how they were counted, and what was not"),
     "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
     "start": Column("float", "s, process start to framework imported"),
     "initialise": Column("float", "s, device taken: CUDA context, TPU system"),

@@ -62,7 +62,7 @@ def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str, Any]]:
     """Groups alike in all but device and replicas; in each, the first device with the fewest replicas is the base."""
-    alike = ["kind", "device_name", *(name for name in CELL if name not in ("device", "batch_size")), size]
+    alike = ["kind", "device_name", "model", *(name for name in CELL if name not in ("device", "batch_size")), size]
     fewest = good.groupby(alike, dropna=False, sort=False)["replicas"].transform("min")
     base = good[good["replicas"] == fewest]
     base = base[base["place"] == base.groupby(alike, dropna=False, sort=False)["place"].transform("min")]
