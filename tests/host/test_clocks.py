@@ -1,6 +1,7 @@
 """Clocks and throttling during a run."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +65,17 @@ def test_every_gpu_of_the_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_driver_does_not_say_is_not_no_throttling() -> None:
     seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: reading(1.5e9, None, None)))
     assert (seen.gpu_low, seen.gpu_throttling, seen.gpu_busy_before) == (1.5e9, None, None)
+
+
+def test_how_busy_a_gpu_was_before_is_told_by_the_first_second_alone() -> None:
+    def late() -> Iterator[clocks.GpuReading]:
+        yield reading(None, None, None)
+        while True:
+            yield reading(1.5e9, 0, 1.0)  # the run itself
+
+    readings = late()
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(readings)), samples=3)
+    assert (seen.gpu_busy_before, seen.gpu_low) == (None, 1.5e9)
 
 
 def test_a_gpu_whose_library_fails_is_not_watched() -> None:

@@ -61,7 +61,7 @@ def test_renamed_records_are_of_another_device_with_its_price_and_never_measured
     assert len(counted({"from": "other", "rename": {"cpu": "laptop"}})) == 4
 
 
-@pytest.mark.parametrize("price", ["9" * 400, "-1", ".nan", ".inf", "x", "[1]"])
+@pytest.mark.parametrize("price", ["9" * 400, "-1", "0", ".nan", ".inf", "x", "[1]"])
 def test_an_impossible_price_there_is_none_here(price, working_folder, other):
     config = other / "config.yaml"
     config.write_text(config.read_text("utf-8").replace("usd_per_hour: null", f"usd_per_hour: {price}"), "utf-8")

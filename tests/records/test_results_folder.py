@@ -42,5 +42,13 @@ def test_a_results_folder_whose_sources_were_all_dropped_is_no_other_folder(resu
     assert devices(results) == []
 
 
+def test_of_two_sources_with_one_run_the_later_one_counts(results: Path) -> None:
+    for source, ended in (("a", "2026-01-02T00:00:00Z"), ("b", "2026-01-01T00:00:00Z")):
+        file = results / "merged" / source / "tpu" / RUN
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'{{"ended": "{ended}"}}', "utf-8")
+    assert devices(results) == ["merged/a/gpu", "merged/a/tpu", "runs/cpu"]
+
+
 def test_any_other_folder_is_searched(results: Path) -> None:
     assert devices(results / "merged/b") == ["cpu", "tpu"]

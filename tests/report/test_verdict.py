@@ -110,6 +110,9 @@ def test_a_cell_whose_repeats_were_measured_before_and_after_an_update_is_marked
     found.runs.loc[found.runs["repeat"] == 2, "versions"] = "tensorflow 9.9"
     (mark,) = [mark for mark in marks(found) if "mix" in mark.title]
     assert mark.title == "4 of 4 cells mix repeats" and mark.text == "measured with other library versions"
+    assert mark.command is not None and "--configfile results/small/config.yaml" in mark.command
+    found.runs["versions"] = found.runs["repeat"].map("snakemake 9.{}; tensorflow 2.21".format)
+    assert not [mark for mark in marks(found) if "mix" in mark.title]  # Snakemake runs in no measured process
 
 
 def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:

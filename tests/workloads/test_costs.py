@@ -4,9 +4,10 @@ import os
 
 import pytest
 
+from whichdevice.records.facts import BY_LAYERS
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.costs import BY_LAYERS, model_costs
+from whichdevice.workloads.costs import model_costs
 
 
 @pytest.fixture(scope="module")

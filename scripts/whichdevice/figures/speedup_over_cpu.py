@@ -50,7 +50,7 @@ def draw(study: StudyResults) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=min(len(devices), 6))
     more = f"; {len(rows)} of {len(found)} ratios, the largest sizes" if len(rows) < len(found) else ""
-    measured = "measured in " + " or ".join(rows["setting"].dropna().unique())
+    measured = "measured on " + " / ".join(rows["setting"].dropna().unique())
     style.footnote(
         figure, f"bars: 95 % t-interval over n pairs; no bar from one pair{more}; {measured}; {series.UNNAMED}"
     )

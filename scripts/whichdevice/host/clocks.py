@@ -30,7 +30,7 @@ GPU_THROTTLING = {
 class GpuReading(NamedTuple):
     """What a driver says; None where it does not."""
 
-    clock: float  # Hz, of the first GPU's multiprocessors
+    clock: float | None  # Hz, of the first GPU's multiprocessors
     throttling: int | None  # bits of any GPU of the run
     busy: float | None  # share of the driver's last sample in which a kernel ran, on the busiest of them
 
@@ -49,6 +49,7 @@ class ClockWatch:
         self._ended = threading.Event()
         self._processor: list[float] = []
         self._gpu: list[GpuReading] = []
+        self._busy: float | None = None
         self._throttles = 0
         self._samples = 0
 
@@ -60,7 +61,7 @@ class ClockWatch:
     def stop(self) -> Clocks:
         """What was seen."""
         self._ended.set()
-        clocks = [reading.clock for reading in self._gpu]
+        clocks = [reading.clock for reading in self._gpu if reading.clock is not None]
         bits = [reading.throttling for reading in self._gpu if reading.throttling is not None]
         return Clocks(
             samples=self._samples,
@@ -70,7 +71,7 @@ class ClockWatch:
             gpu_low=min(clocks, default=None),
             gpu_high=max(clocks, default=None),
             gpu_throttling=[n for bit, n in throttling_bits() if any(bit & seen for seen in bits)] if bits else None,
-            gpu_busy_before=self._gpu[0].busy if self._gpu else None,
+            gpu_busy_before=self._busy,
         )
 
     def _watch(self) -> None:
@@ -85,6 +86,8 @@ class ClockWatch:
             if read_gpu is not None:
                 with contextlib.suppress(Exception):
                     self._gpu.append(read_gpu())
+                    if self._samples == 1:  # a later one is of the run itself
+                        self._busy = self._gpu[0].busy
 
 
 def processor_throttles(folder: Path = PROCESSORS) -> int:
@@ -113,9 +116,10 @@ def gpu_reader(replicas: int = 1) -> ReadGpu:
         raise NvmlError("no GPU is visible")
 
     def read() -> GpuReading:
-        clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
-        bits = busy = None
-        with contextlib.suppress(Exception):  # older drivers know no reasons, parts of a GPU (MIG) no utilisation
+        clock = bits = busy = None
+        with contextlib.suppress(Exception):  # each may be unknown: to older drivers, of parts of a GPU (MIG)
+            clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
+        with contextlib.suppress(Exception):
             bits = reduce(or_, (int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)) for gpu in gpus))
         with contextlib.suppress(Exception):
             busy = max(nvml.nvmlDeviceGetUtilizationRates(gpu).gpu for gpu in gpus) / 100

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from whichdevice.backends import backend_class
@@ -59,15 +60,18 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
     )
     folder = Path(job["folder"])
     dataset = Path(job["dataset"]) if "dataset" in job else None
+    explain: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
-        run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
+        explain = run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
     elif isinstance(workload, ServedWorkload):
         # By a computed name: so that no other run's code hash covers the code of serving.
         serving = importlib.import_module("whichdevice.measuring.serving_run")
         serving.run_serving(backend, workload, request, job["memory_limit"], emit)
     _tell_settings(backend, emit)  # now of the programs that really ran
+    if explain is not None:
+        explain()
     emit.part("memory", {"peak_device": backend.peak_device_memory()})
 
 

@@ -44,7 +44,8 @@ def chosen(first: Record, second: Record) -> Record:
     if not first.asked.learn:
         return second.model_copy(update=kept)
     timing = {"cold": second.cold, "steady": second.steady, "noise": second.noise, "ended": second.ended}
-    timing |= {"breakdown": second.breakdown or first.breakdown}
+    if second.breakdown is not None and second.breakdown.reason is None:
+        timing["breakdown"] = second.breakdown
     return first.model_copy(update={**kept, **timing, "energy": _with_timing_of(first.energy, second.energy)})
 
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,11 @@ def run_training(
     folder: Path,
     memory_limit: float,
     emit: Emitter,
-) -> None:
-    """Measure and send everything but the end; artefacts go to `folder`. Without a dataset the workload has its own."""
+) -> Callable[[], None] | None:
+    """Measure and send everything but the end; artefacts go to `folder`. Without a dataset the workload has its own.
+
+    Returns what sends the breakdown, if any is asked for: it builds programs of its own, with settings of their own.
+    """
     emit.progress("loading data")
     splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays if dataset is not None else {}))
     train, validation = splits
@@ -72,8 +76,9 @@ def run_training(
         epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
         results = _final_results(epochs, workload, request)
         _keep_artefacts(loop, workload, model, validation, folder, results, emit)
-    if request.breakdown:
-        explain_step(backend, workload, model, loop, train, order, request, step_time, emit)
+    if not request.breakdown:
+        return None
+    return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, float]:

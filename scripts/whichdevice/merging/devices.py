@@ -22,7 +22,7 @@ def merged_device(kind: str, replicas: int, hardware: str | None, usd_per_hour: 
         kind=cast(DeviceKind, kind),
         replicas=max(1, replicas),
         hardware=hardware,
-        usd_per_hour=usd_per_hour,
+        usd_per_hour=usd_per_hour or None,  # 0 in what an earlier version brought: none
         elsewhere=True,
     )
 
@@ -42,7 +42,7 @@ def device_settings(place: Place, listing: dict[str, dict[str, Any]]) -> dict[st
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     price, sheet = settings.get("usd_per_hour"), settings.get("hardware")
-    known = isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price <= sys.float_info.max
+    known = isinstance(price, int | float) and not isinstance(price, bool) and 0 < price <= sys.float_info.max
     return {
         "hardware": sheet if isinstance(sheet, str) and sheet in hardware_rows() else None,
         "usd_per_hour": float(price) if known and price is not None else None,

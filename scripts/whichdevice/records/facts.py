@@ -5,6 +5,8 @@ from pydantic import Field
 from whichdevice.records.part import Integer, Part
 from whichdevice.records.redaction import Told
 
+BY_LAYERS = "layer by layer"  # in `flops_counted`: every product of every layer is known
+
 
 class WorkloadFacts(Part):
     """What the workload turned out to be on this data."""

@@ -1,6 +1,7 @@
 """Which records a study's results hold: its own, and those merged from elsewhere that still count."""
 
 import json
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 OWN, MERGED, RECORD = "runs", "merged", "record.json"
@@ -17,9 +18,25 @@ def counted_sources(merged: Path) -> list[Path]:
 
 
 def record_paths(folder: Path) -> list[Path]:
-    """The records of a results folder, own ones before merged ones of the same run, or all below any other folder."""
+    """The records of a results folder, one of each run, or all below any other folder.
+
+    An own one comes before merged ones of its run, and of these the one that ended last, as in the study's tables.
+    """
     own, merged = folder / OWN, folder / MERGED
     if not (own.is_dir() or merged.is_dir()):
         return sorted(folder.rglob(RECORD))
-    brought = [(path, own / path.relative_to(part)) for part in counted_sources(merged) for path in part.rglob(RECORD)]
-    return sorted([*own.rglob(RECORD), *(path for path, here in brought if not here.is_file())])
+    places: dict[Path, list[Path]] = {path.relative_to(own): [path] for path in own.rglob(RECORD)}
+    here = set(places)
+    for source in counted_sources(merged):
+        for path in source.rglob(RECORD):
+            if (run := path.relative_to(source)) not in here:
+                places.setdefault(run, []).append(path)
+    return sorted(paths[0] if len(paths) == 1 else max(paths, key=_ended) for paths in places.values())
+
+
+def _ended(path: Path) -> float:
+    """When the record's run ended, in seconds since 1970; 0 for one that cannot be read."""
+    try:
+        return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["ended"]).timestamp()
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return 0.0

@@ -120,6 +120,7 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _target_row(row: pd.Series) -> dict[str, Any]:
     better = "≥" if row["better"] == "higher" else "≤"
     loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
+    more = " or more" if row["n_timed_out"] else ""
     kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
     return {
         "workload": row["workload"],
@@ -128,7 +129,9 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
         "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
-        "note": f"best {share(row['best'])} in {row['given_epochs']} epochs" if row["n_reached"] < row["n"] else "",
+        "note": f"best {share(row['best'])} in {row['given_epochs']}{more} epochs"
+        if row["n_reached"] < row["n"]
+        else "",
         "disturbed": ", ".join(
             f"{row[column]} {word}"
             for column, word in (("n_disturbed", "disturbed"), ("n_timed_out", "ran out of time"))

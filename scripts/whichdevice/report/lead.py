@@ -12,6 +12,7 @@ from whichdevice.tables.columns import CELL
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.measured_values import measured_values
 from whichdevice.tables.sittings import told
+from whichdevice.workflow_command import workflow_command
 
 
 class Mark(NamedTuple):
@@ -26,10 +27,12 @@ class Mark(NamedTuple):
 CONDITIONS = {
     "code_hash": "code of this project",
     "versions": "library versions",
+    "python": "Python",
     "driver": "driver",
     "threads": "thread counts",
     "flags": "settings of the framework",
 }  # columns of table `runs`
+NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measured process runs their code as such
 PER = "per million examples"
 WITH = {"cheapest": "price", "frugal": "meter"}
 TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
@@ -128,12 +131,17 @@ def _unlike(study: StudyResults) -> Iterator[Mark]:
 def _mixed(study: StudyResults) -> Iterator[Mark]:
     """Cells whose repeats were not measured under the same conditions, such as before and after an update."""
     good = measured_values(study.runs)
-    kinds = good.groupby(CELL, dropna=False, sort=False)[list(CONDITIONS)].nunique()
+    versions = good["versions"].str.replace(NOT_MEASURING, "", regex=True)
+    cells = good.assign(versions=versions).groupby(CELL, dropna=False, sort=False)
+    kinds = cells[list(CONDITIONS)].nunique()
     mixed = kinds[(kinds > 1).any(axis=1)]
-    if len(mixed):
-        what = ", ".join(words for column, words in CONDITIONS.items() if (mixed[column] > 1).any())
-        again = "snakemake --cores 1 all --forcerun measure"
-        yield Mark(f"{len(mixed)} of {len(kinds)} cells mix repeats", f"measured with other {what}", again, True)
+    if mixed.empty:
+        return
+    what = ", ".join(words for column, words in CONDITIONS.items() if (mixed[column] > 1).any())
+    known = study.study.devices
+    here = all(name in known and not known[name].elsewhere for name in mixed.index.get_level_values("device"))
+    again = workflow_command(study.study, "all", "--forcerun measure") if here else None
+    yield Mark(f"{len(mixed)} of {len(kinds)} cells mix repeats", f"measured with other {what}", again, True)
 
 
 def _broken(study: StudyResults) -> Iterator[Mark]:

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
+from whichdevice.records.facts import BY_LAYERS
 from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
-BY_LAYERS = "layer by layer"  # in `flops_counted`: every layer's operations are known (`workloads.costs`)
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from whichdevice.records.facts import BY_LAYERS
 from whichdevice.workloads.model_calls import Call, model_calls
-
-BY_LAYERS = "layer by layer"
 
 
 @dataclass(frozen=True)
