@@ -17,11 +17,11 @@ from whichdevice.records.schema import Record
 
 TITLE = "Noise: every timed window"
 CAPTION = (
-    "Of each workload and device the cell with most processes, then the largest size: step time of each timed window "
-    "against the cell's mean, one strip for each process, windows from left to right as they were timed. Hollow: "
-    "warm-up, discarded. Filled: steady state. Bar: the one number with which the process counts, its total time over "
-    "its steps. Triangles lie beyond the panel. d: the machine disturbed the process, also when repeated. ↗, ↘: its "
-    "step times still rose or fell when time was up. Both count."
+    "Of each workload and device the cell with most processes, then most data, then the largest batch: step time of "
+    "each timed window against the cell's mean, one strip for each process, windows from left to right as they were "
+    "timed. Hollow: warm-up, discarded. Filled: steady state. Bar: the one number with which the process counts, its "
+    "total time over its steps. Triangles lie beyond the panel. d: the machine disturbed the process, also when "
+    "repeated. ↗, ↘: its step times still rose or fell when time was up. Both count."
 )
 CATEGORY = "Speed"
 MOST_PANELS, MOST_PROCESSES = 12, 10
@@ -32,7 +32,7 @@ LEAST_SPREAD = 0.03  # half the height of a panel, at least
 
 
 def draw(study: StudyResults) -> Figure:
-    """A panel for each workload and device: of its cells the one with most processes, then the largest batch."""
+    """A panel for each workload and device: of its cells the one with most processes, most data, the largest batch."""
     panels = [(cell, records) for cell in _cells(study) if (records := _records(study, cell))]
     if not panels:
         return style.empty(study, "No run was timed.")
