@@ -1,6 +1,6 @@
 """Every claim of docs/measurement.md about a machine, measured in one run: `python benchmarks/claims.py [name ...]`.
 
-Two and a half hours on two cores (an estimate: 2 h 17 min on an AMD EPYC with ten rounds of the loops), with nothing
+About three hours on two cores (an estimate: 2 h 17 min on an AMD EPYC before several parts took longer), with nothing
 else running; each part prints its ratios and can be run by itself: peak, overhead, loops, learning, intervals, tables,
 many_tables, honesty.
 """

@@ -7,7 +7,7 @@ multiply-adds that never leave the registers, products of bfloat16 by the proces
 memory. Each is run in turn with the framework's matrix product or memory stream, so that drift cancels. The number that
 a record of four times the seconds reports is compared with the framework's bare loop, written without this package,
 window by window in turn. Ratios are geometric means over rounds with 95 % t-intervals. Linux or macOS with a C
-compiler; about eight minutes.
+compiler; about eight minutes (an estimate; 14 with 12 rounds).
 """
 
 import argparse

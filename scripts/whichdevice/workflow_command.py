@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from whichdevice.config.model import Study
+from whichdevice.records.results_folder import MERGED
 
 
 def workflow_command(study: Study, target: str = "all", *more: str) -> str:
@@ -27,4 +28,4 @@ def _is_default(study: Study) -> bool:
     """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
     data = study.data.model_copy(update={"sources": {}})
     own = study.model_copy(update={"data": data})
-    return all(getattr(own, name) == value for name, value in Study()) and not Path(study.root, "merged").is_dir()
+    return all(getattr(own, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()

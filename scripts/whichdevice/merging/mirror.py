@@ -21,11 +21,11 @@ from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import (
     MOST_ARTEFACT_BYTES,
     MOST_BYTES,
-    RECORD,
     foreign_record,
     foreign_run,
     on_device,
 )
+from whichdevice.records.results_folder import MERGED, OWN, RECORD
 from whichdevice.records.schema import Record
 from whichdevice.records.store import Refused, write_atomically, write_record
 from whichdevice.storage.download import download
@@ -34,7 +34,7 @@ from whichdevice.storage.place import Place, open_place
 from whichdevice.storage.side_by_side import side_by_side
 
 INDEX = "index.json"
-OWN_FOLDERS = ("runs/", "merged/")  # of a whole results folder; its other records.json are not ours to read
+OWN_FOLDERS = (f"{OWN}/", f"{MERGED}/")  # of a whole results folder; its other records.json are not ours to read
 
 
 class Mirrored(BaseModel):

@@ -12,8 +12,9 @@ from whichdevice.config.model import Call, Study
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import CONFIG, MOST_BYTES
-from whichdevice.records.foreign import MOST_ARTEFACT_BYTES, RECORD, foreign_record, foreign_run
+from whichdevice.records.foreign import MOST_ARTEFACT_BYTES, foreign_record, foreign_run
 from whichdevice.records.foreign import MOST_BYTES as MOST_RECORD_BYTES
+from whichdevice.records.results_folder import MERGED, RECORD
 from whichdevice.records.store import write_atomically
 from whichdevice.storage.download import download
 from whichdevice.storage.failures import explained
@@ -100,7 +101,7 @@ def _fetched(address: str, own_files: Collection[str]) -> Call | None:
 
 def fetched_records(root: Path) -> list[Path]:
     """The merged records among those fetched; the study's own ones are found by its config."""
-    return sorted(path for path in (root / "merged").rglob(RECORD) if foreign_run(path.as_posix()) is not None)
+    return sorted(path for path in (root / MERGED).rglob(RECORD) if foreign_run(path.as_posix()) is not None)
 
 
 def _values(place: Place, listing: dict[str, dict[str, Any]]) -> dict[str, Any]:

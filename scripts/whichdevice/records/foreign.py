@@ -9,9 +9,9 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import DeviceKind
 from whichdevice.config.section import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
+from whichdevice.records.results_folder import RECORD
 from whichdevice.records.schema import Record
 
-RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
 MOST_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)

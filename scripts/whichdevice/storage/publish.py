@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
+from whichdevice.records.foreign import foreign_record, foreign_run
 from whichdevice.records.machine import same_machine, told
+from whichdevice.records.results_folder import MERGED, OWN, RECORD
 from whichdevice.records.schema import Record
 from whichdevice.records.store import artefact_path, read_record
 from whichdevice.storage.checksums import is_same
@@ -16,7 +17,7 @@ from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place
 from whichdevice.storage.upload import Sent, upload
 
-RECORDS = ("runs", "merged")
+RECORDS = (OWN, MERGED)
 NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED = ("compiled/*/*.json",)
 RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md")
