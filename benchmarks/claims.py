@@ -23,7 +23,7 @@ CLAIMS = {
     "loops": (
         "plain and tuned `fit` / this project's loop, mnist_cnn, batch 1024: lower bound at least 1.10 in float32, "
         "1.6 in mixed_bfloat16",
-        ["-m", "benchmarks.training_loops", "--rounds", "12"],
+        ["-m", "benchmarks.training_loops", "--rounds", "16"],
     ),
     "learning": (
         "final accuracy of every loop, backend and number format - that of its reference: within .3 points",
