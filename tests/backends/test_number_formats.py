@@ -72,6 +72,7 @@ def test_compute_capability_is_that_of_the_first_visible_gpu(monkeypatch):
         NVMLError=type("NVMLError", (Exception,), {}),
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
         nvmlDeviceGetCudaComputeCapability=[(7, 5), (9, 0)].__getitem__,
     )
     monkeypatch.setattr(number_formats, "open_nvml", lambda: nvml)

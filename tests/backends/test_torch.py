@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
+from whichdevice.backends.torch_replicas import ReplicatedTraining
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
 
@@ -85,6 +87,27 @@ def test_a_driver_that_is_too_old_is_said_in_pytorchs_words(monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     with pytest.raises(StudyError, match=r"PyTorch .* cannot use the GPU: The NVIDIA driver .* too old .*update\.$"):
         torch_devices.take_device(request_for(kind="gpu", device="h200"), 0, 2)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "CUDA error: out of memory",
+        "[enforce fail at alloc_cpu.cpp:113] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes",
+    ],
+)
+def test_a_gpu_that_another_process_fills_is_out_of_memory(message):
+    backend = backend_class("torch")(request_for(kind="gpu"), 2)
+    assert backend.is_out_of_memory(RuntimeError(message))
+    assert not backend.is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_ranks_learn_by_whole_epochs_where_the_loop_of_each_does(whole):
+    loop = SimpleNamespace(whole_epochs=whole)
+    assert ReplicatedTraining(None, loop, None, 2).whole_epochs is whole
 
 
 def test_a_tpu_is_refused(monkeypatch):

@@ -13,9 +13,11 @@ class FakeNvml(SimpleNamespace):
         pass
 
     def __init__(self, count: int) -> None:
+        self.sliced: set[int] = set()
         super().__init__(
             nvmlDeviceGetCount=lambda: count,
             nvmlDeviceGetHandleByIndex=lambda index: index,
+            nvmlDeviceGetMigMode=lambda handle: [int(handle in self.sliced), 0],
             nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
             nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}aaa",
             nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
@@ -110,3 +112,30 @@ def test_an_nvml_that_fails_later_is_a_reason_too(nvml: FakeNvml) -> None:
     assert gpu.describe() == gpu.DeviceFacts(count=2)
     nvml.nvmlDeviceGetCount = lost
     assert gpu.absent_reason() == "no GPU found on this host (NVML: GPU is lost)"
+
+
+def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.sliced = {0, 1}
+    asked = "no GPU found on this host (MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES)"
+    assert gpu.absent_reason() == asked
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1a")
+    assert gpu.absent_reason() == asked
+    assert gpu.describe().name is None  # not the whole GPU's
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7")
+    nvml.nvmlDeviceGetName = lambda handle: f"NVIDIA H100 {handle} 1g.10gb"
+    nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=10 * 2**30, free=2**29)
+    assert gpu.absent_reason() is None
+    assert (gpu.describe().name, gpu.describe().memory) == ("NVIDIA H100 MIG-7 1g.10gb", 10 * 2**30)
+
+
+def test_a_whole_gpu_beside_one_under_mig_is_a_device(nvml: FakeNvml) -> None:
+    nvml.sliced = {1}
+    assert gpu.present() == 1
+
+
+def test_gpus_without_mig_are_devices(nvml: FakeNvml) -> None:
+    def unsupported(handle: int) -> list[int]:
+        raise nvml.NVMLError("Not Supported")
+
+    nvml.nvmlDeviceGetMigMode = unsupported
+    assert gpu.present() == 2

@@ -3,7 +3,7 @@
 import os
 
 from whichdevice.host import calibration
-from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, _Products, _spread, calibrate, host_flops
+from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate, host_flops
 
 
 def test_the_calibration_times_real_products() -> None:
@@ -40,8 +40,23 @@ def test_openblas_shares_none_of_the_products_out() -> None:
 
 
 def test_of_very_many_cores_some_work_evenly_spread() -> None:
-    assert _spread(list(range(10, 14)), 32) == [10, 11, 12, 13]
-    assert _spread(list(range(128)), 4) == [0, 32, 64, 96]
+    assert _places([list(range(10, 14))], 32) == [10, 11, 12, 13]
+    assert _places([list(range(128))], 4) == [0, 32, 64, 96]
+
+
+def test_no_two_threads_of_a_core_work_while_another_core_rests() -> None:
+    siblings = [list(range(32)), list(range(32, 64))]  # 0 and 32 are one core, as Linux numbers them
+    assert _places(siblings, 2) == [0, 16]
+    assert _places(siblings, 32) == list(range(32))
+    assert _places(siblings, 34) == [*range(32), 32, 48]
+    assert _places(siblings, 64) == list(range(64))
+
+
+def test_the_cores_that_work_are_chosen_by_what_the_system_tells_of_them(monkeypatch) -> None:
+    monkeypatch.setattr(calibration, "_own_cores", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(calibration, "usable_cores", lambda: 2)  # a quota
+    monkeypatch.setattr(calibration, "threads_by_turn", lambda own: [own[:2], own[2:]])  # 0 and 2 are one core
+    assert _Products()._cores == [0, 1]
 
 
 def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:

@@ -92,3 +92,11 @@ def test_cores_and_caches_are_those_behind_the_usable_threads(host, usable, core
 @pytest.mark.skipif(platform.system() == "Darwin", reason="asks sysctl there")
 def test_where_the_system_tells_no_cache_none_is_known(tmp_path: Path) -> None:
     assert cpu.last_level_cache(tmp_path) is None and cpu.physical_cores(tmp_path) is None
+
+
+def test_a_thread_of_each_core_comes_before_any_cores_second(host: Path) -> None:
+    assert cpu.threads_by_turn([0, 1, 4, 5, 7], host) == [[0, 1, 7], [4, 5]]
+
+
+def test_where_the_system_tells_of_no_cores_each_processor_is_one(tmp_path: Path) -> None:
+    assert cpu.threads_by_turn([3, 5], tmp_path) == [[3, 5]]

@@ -1,12 +1,15 @@
 """NVML's energy counters, and reasons where it has none."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from whichdevice.host import energy_counters
+from whichdevice.host.energy import EnergyMeter
 from whichdevice.host.energy_counters import MeterError, nvml_counters
 from whichdevice.host.nvml import NvmlError
+from whichdevice.measuring import supervisor
 
 
 class FakeNvml(SimpleNamespace):
@@ -21,6 +24,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     fake = FakeNvml(
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
         nvmlDeviceGetTotalEnergyConsumption=lambda gpu: 5000 + 2000 * gpu,
     )
     monkeypatch.setattr(energy_counters, "open_nvml", lambda: fake)
@@ -55,3 +59,31 @@ def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pyt
     monkeypatch.setattr(energy_counters, "open_nvml", missing)
     with pytest.raises(MeterError, match=r"^NVML: not installed$"):
         nvml_counters()
+
+
+def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(energy_counters, "PATIENCE", 0.1)
+    end = threading.Event()
+    meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": nvml_counters})
+    meter.start()
+    nvml.nvmlDeviceGetTotalEnergyConsumption = lambda gpu: end.wait(5)
+    meter.take({"event": "energy", "part": "window 1"})
+    meter.sample()
+    reason = "no meter: NVML of 1 GPU failed: NVML: no answer within 0.1 s; see nvidia-smi"
+    assert meter.stop().reason == reason
+    end.set()
+
+
+def test_a_driver_that_hangs_from_the_start_is_a_reason(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(energy_counters, "PATIENCE", 0.1)
+    end = threading.Event()
+    nvml.nvmlDeviceGetHandleByIndex = lambda index: end.wait(5)
+    with pytest.raises(MeterError, match=r"^NVML: no answer within 0\.1 s; see nvidia-smi$"):
+        nvml_counters()
+    end.set()
+
+
+def test_a_hanging_counter_is_given_up_before_the_last_messages_of_a_process() -> None:
+    assert energy_counters.PATIENCE < supervisor.GRACE_SECONDS

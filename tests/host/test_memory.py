@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from whichdevice.host import memory
@@ -60,3 +61,8 @@ def test_no_limit_is_none(tmp_path: Path, limit: str) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/job")
     put(tmp_path / "sys/fs/cgroup/job/memory.max", limit)
     assert memory.total_memory(tmp_path) == 8000 * MIB
+
+
+def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:
+    holds = psutil.Process().memory_info().rss
+    assert 0.9 * holds < memory.peak_memory() < 100 * holds  # the kernel counts in batches

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
+from whichdevice.host import processor_time as processor_time_module
 from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
 
 
@@ -34,16 +36,29 @@ def test_snapshots_of_this_host_grow() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells which processors are ours")
-def test_only_the_processors_that_this_process_may_use_count(monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("listed", "own", "busy"),
+    [
+        ([0, 1, 2], {1}, 1.0),
+        ([0, 1, 2], {0, 2}, 100.0),
+        ([0, 2, 4], {2}, 1.0),  # the others are offline and not listed
+        ([0, 2, 4], {0, 4}, 100.0),
+        ([0, 2, 4], {1}, 101.0),  # numbers of two kinds: all count
+        ([0, 1], {1}, 101.0),
+        ([], {1}, 101.0),
+    ],
+)
+def test_only_the_processors_that_this_process_may_use_count(
+    listed: list[int], own: set[int], busy: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times = psutil.cpu_times(percpu=True)
-    idle, busy = (times[0]._replace(user=user, nice=0, system=0, irq=0, softirq=0, idle=9.0) for user in (1.0, 50.0))
-    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [busy, idle, busy])
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1})
-    assert processor_time().busy == 1.0
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2})
-    assert processor_time().busy == 100.0
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {5})  # the third that is not offline
-    assert processor_time().busy == 101.0
+    idle, full = (times[0]._replace(user=user, nice=0, system=0, irq=0, softirq=0, idle=9.0) for user in (1.0, 50.0))
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [full, idle, full])
+    stat = tmp_path / "stat"
+    stat.write_text("".join(f"cpu{number} 1 2 3\n" for number in ["", *listed]) + "intr 5\n", encoding="ascii")
+    monkeypatch.setattr(processor_time_module, "STAT", stat)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: own)
+    assert processor_time().busy == busy
 
 
 def test_a_child_that_still_runs_is_ones_own() -> None:

@@ -9,6 +9,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.measuring import attempt
+from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.supervisor import Finish
@@ -21,20 +22,21 @@ Measure = Callable[..., tuple[Record, list[list[str]]]]
 
 @pytest.fixture
 def measure(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """One attempt whose processes end as given; what lay in its folder when each began."""
+    """One attempt whose processes end as given, having said `memory`; what lay in its folder when each began."""
     study = synthetic.small_study()
     run: Run = synthetic.configured_runs(study)[0]
     request = build_request(study, run).model_copy(update={"dataset": None})
 
-    def attempted(*finishes: Finish) -> tuple[Record, list[list[str]]]:
+    def attempted(*finishes: Finish, memory: dict[str, int] | None = None) -> tuple[Record, list[list[str]]]:
         found: list[list[str]] = []
         left = iter(finishes)
         folder = working_folder / "attempt"
         folder.mkdir()
 
-        def supervised(*_: Any) -> Finish:
+        def supervised(study: Any, request: Any, draft: RecordDraft, *_: Any) -> Finish:
             found.append([path.name for path in folder.iterdir()])
             (folder / "half").write_text("half")
+            draft.merge("memory", memory or {})
             return next(left)
 
         monkeypatch.setattr(attempt, "_supervised", supervised)
@@ -71,3 +73,13 @@ def test_a_crash_whose_log_tells_of_a_full_disk_leaves_no_record(measure: Measur
 def test_other_failures_are_records_at_once(measure: Measure) -> None:
     record, found = measure(Finish("failed", "ValueError: no", 1))
     assert (record.status, record.reason, len(found)) == ("failed", "ValueError: no", 1)
+
+
+def test_the_peak_that_a_process_says_itself_counts(measure: Measure) -> None:
+    record, _ = measure(OK, memory={"peak_host": 7, "peak_device": 8})
+    assert (record.memory.peak_host, record.memory.peak_device) == (7, 8)
+
+
+def test_of_a_process_that_died_early_the_system_tells_the_peak(measure: Measure) -> None:
+    record, _ = measure(Finish("failed", "ValueError: no", 3))
+    assert record.memory.peak_host == 3

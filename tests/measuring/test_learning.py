@@ -10,6 +10,7 @@ import pytest
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
 from whichdevice.records.request import Request
@@ -129,6 +130,38 @@ def test_the_energy_of_each_epoch_holds_its_validation_and_nothing_that_follows(
     assert parts == ["epoch 1", None, "epoch 2", None]
     order = [message["event"] for message in messages if message["event"] in ("energy", "append")]
     assert order == ["energy", "energy", "append"] * 2
+
+
+class Called(Scripted):
+    """Keeps how many steps each call of `run` had, and how many lines were sent before the first."""
+
+    def __init__(self, losses: list[float], stream: io.StringIO) -> None:
+        super().__init__(losses)
+        self.stream, self.calls, self.before = stream, [], ""
+
+    def run(self, batches: np.ndarray) -> Means:
+        self.before = self.before or self.stream.getvalue()
+        self.calls.append(len(batches))
+        return super().run(batches)
+
+
+@pytest.mark.parametrize(("kind", "calls"), [(FitLoop, [3]), (TrainingLoop, [1, 1, 1])])
+def test_an_epoch_is_one_call_of_fit_and_several_of_other_loops(tmp_path, kind, calls):
+    """Each call of `fit` builds an iterator and callbacks; others report progress once a second."""
+    stream = io.StringIO()
+    loop = Called([1.0], stream)
+    loop.whole_epochs = kind.whole_epochs
+    learned(loop, tmp_path, epochs=1, stream=stream)  # a step is said to take a second
+    assert loop.calls == calls
+
+
+def test_learning_is_told_before_its_first_step(tmp_path):
+    """A run that is cut there was learning, and no longer timing."""
+    stream = io.StringIO()
+    loop = Called([1.0], stream)
+    learned(loop, tmp_path, epochs=1, stream=stream)
+    told = json.loads(loop.before.splitlines()[-1])
+    assert (told["phase"], told["value"]["epoch"], told["value"]["seconds_left"]) == ("learning", 1, 3.0)
 
 
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):

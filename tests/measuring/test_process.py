@@ -2,8 +2,10 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import synthetic
@@ -14,28 +16,52 @@ from whichdevice.measuring.request import build_request
 from whichdevice.records.facts import Types
 from whichdevice.study_runs import study_runs
 
+Measured = Callable[[Callable[[], object]], list[dict[str, Any]]]
 
-def test_settings_are_told_before_the_breakdown_builds_programs_with_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+
+@pytest.fixture
+def backend() -> SimpleNamespace:
+    """Tells of programs and memory as they are now."""
+    found = SimpleNamespace(compiled="unknown", peak=1000)
+    found.device = lambda: ("a CPU", 1)
+    found.flags = lambda: {"jit_compile": found.compiled}
+    found.types = lambda: Types(storage="float32", product="float32", sum="float32")
+    found.peak_device_memory = lambda: found.peak
+    return found
+
+
+@pytest.fixture
+def measured(backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measured:
+    """The parts of a record that a run sends whose training is followed by a breakdown as given."""
     study = synthetic.small_study()
     study.data.sources = {"mnist": "standin"}
     request = build_request(study, study_runs(study)[0])
-    flags = {"jit_compile": "unknown"}
 
-    def run_training(*_: object) -> object:
-        flags["jit_compile"] = "false"
-        return lambda: flags.update(jit_compile="true")
+    def parts(explain: Callable[[], object]) -> list[dict[str, Any]]:
+        def run_training(*_: object) -> Callable[[], object]:
+            backend.compiled = "false"
+            return explain
 
-    monkeypatch.setattr(process, "run_training", run_training)
-    backend = SimpleNamespace(
-        device=lambda: ("a CPU", 1),
-        flags=lambda: flags,
-        types=lambda: Types(storage="float32", product="float32", sum="float32"),
-        peak_device_memory=lambda: None,
-    )
-    stream = io.StringIO()
-    process.run_request(backend, request, {"folder": str(tmp_path), "memory_limit": 1e9}, Emitter(stream))
-    parts = [json.loads(line) for line in stream.getvalue().splitlines()]
+        monkeypatch.setattr(process, "run_training", run_training)
+        stream = io.StringIO()
+        process.run_request(backend, request, {"folder": str(tmp_path), "memory_limit": 1e9}, Emitter(stream))
+        return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    return parts
+
+
+def test_settings_are_told_before_the_breakdown_builds_programs_with_others(
+    measured: Measured, backend: SimpleNamespace
+) -> None:
+    parts = measured(lambda: setattr(backend, "compiled", "true"))
     told = [part["value"]["flags"]["jit_compile"] for part in parts if part.get("place") == "software"]
-    assert told == ["unknown", "false"] and flags["jit_compile"] == "true"
+    assert told == ["unknown", "false"] and backend.compiled == "true"
+
+
+def test_peak_memory_is_the_runs_and_not_the_breakdowns(
+    measured: Measured, backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "peak_memory", lambda: 2 * backend.peak)
+    parts = measured(lambda: setattr(backend, "peak", 5000))
+    told = [part["value"] for part in parts if part.get("place") == "memory"]
+    assert told == [{"peak_device": 1000, "peak_host": 2000}] and backend.peak == 5000

@@ -55,6 +55,21 @@ def test_a_service_gets_the_options_of_the_model_that_it_serves():
     assert (request.model, request.options) == ("decoder", {"layers": 2, "width": 32})
 
 
+def served_length(asked: list[int] | None, models: list[int]) -> int | None:
+    workloads = {
+        "shakespeare_lstm": Workload(sequence_length=models),
+        "served": Workload(module="serve", model="shakespeare_lstm", batch_size=[1], sequence_length=asked),
+    }
+    cell = Cell("cpu", "served", "tensorflow", "float32", 1, sequence_length=asked[0] if asked else None)
+    return build_request(Study(workloads=workloads), Run(cell, 1)).sequence_length
+
+
+def test_a_service_gets_the_sequence_length_of_the_model_that_it_serves():
+    assert served_length(None, [50]) == 50
+    assert served_length([20], [50]) == 20
+    assert served_length(None, [50, 200]) is None  # the recipe's
+
+
 def test_a_run_of_another_study_is_an_error():
     with pytest.raises(StudyError, match="no such device or workload"):
         build_request(study(), Run(Cell("quantum", "mnist_cnn", "tensorflow", "float32", 256), 1))

@@ -1,14 +1,17 @@
-"""A request that was not answered never counts as a fast one; inputs are such as the model takes."""
+"""A request that was not answered never counts as a fast one; the service sends away none that the config asks for."""
 
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
+from serving.served_fake import FakeModel
 
 from whichdevice.errors import StudyError
-from whichdevice.measuring.serving_run import _answered, _inputs
+from whichdevice.measuring import serving_run
+from whichdevice.measuring.serving_run import _answered, _serve
 from whichdevice.serving.load_process import Answers
-from whichdevice.workloads.base import RawInput
 
 
 def process(failed: int):
@@ -22,11 +25,13 @@ def test_predictions_that_were_sent_away_are_no_throughput():
         _answered(process(40), "/p", Path("body"), 300, 1000)
 
 
-def test_whole_numbers_stay_below_the_bound_of_the_input():
-    served = SimpleNamespace(
-        raw_input=lambda model: RawInput("inputs", "int32", (None,), below=7),
-        sequence_length=50,
-        recipe=SimpleNamespace(sequence_length=50),
-    )
-    inputs = _inputs(served, None, SimpleNamespace(batch_size=4, seed=1))
-    assert inputs.shape == (4, 50) and inputs.max() == 6
+def test_a_service_takes_as_large_a_batch_as_is_measured(tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn", reason="sh envs/extra.sh serve installs it")
+    pytest.importorskip("starlette", reason="sh envs/extra.sh serve installs it")
+    monkeypatch.setattr(serving_run, "time_steps", lambda prepare, *others: prepare(1)())
+    monkeypatch.setattr(serving_run, "LEAST_REQUESTS", 1)
+    inputs, emit = np.zeros((5000, 2, 3), np.uint8), MagicMock()
+    request = SimpleNamespace(clients=[1], seconds=0.01, batch_size=len(inputs), model="fake")
+    _serve(FakeModel(), inputs, SimpleNamespace(forward_flops=1.0), request, tmp_path / "body.json", emit)
+    place, found = emit.part.call_args.args
+    assert (place, found.loads[0].failed) == ("serving", 0)

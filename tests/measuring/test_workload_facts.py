@@ -1,5 +1,7 @@
 """What a record says of its workload's work."""
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +10,63 @@ import synthetic
 
 from whichdevice.measuring import workload_facts as facts_of
 from whichdevice.measuring.request import build_request
+from whichdevice.records.facts import BY_LAYERS, WorkloadFacts
+from whichdevice.records.request import Request
 from whichdevice.study_runs import study_runs
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options, TrainingWorkload
 from whichdevice.workloads.costs import Costs
+
+OPEN_FILE = """
+import keras
+
+INPUT = {{"shape": {shape}}}
+TARGET = {{"shape": (2,)}}
+LOSS, OPTIMIZER = "mse", "sgd"
+
+
+def model(options):
+    inputs = keras.Input({asked})
+    inner = keras.Input({asked})
+    nested = keras.Model(inner, keras.layers.{layer}(5, 3)(inner))
+    pooled = keras.layers.{pooling}()(nested(inputs))
+    return keras.Model(inputs, keras.layers.Dense(2)(pooled))
+"""
+
+
+def request_for(**changes: Any) -> Request:
+    study = synthetic.small_study()
+    study.data.sources = {"mnist": "standin"}
+    return build_request(study, study_runs(study)[0]).model_copy(update=changes)
+
+
+def facts_for(path: Path, text: str, length: int | None = None) -> WorkloadFacts:
+    """Of a model file on its own data."""
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    pytest.importorskip("keras")
+    path.write_text(text)
+    workload = workload_class(str(path))(Options(4, sequence_length=length))
+    assert isinstance(workload, TrainingWorkload)
+    train, validation = workload.splits({})
+    backend: Any = SimpleNamespace(activation_copies=1.0)
+    request = request_for(batch_size=4, sequence_length=length)
+    return facts_of.workload_facts(backend, workload, request, workload.model(), train, validation)[0]
+
+
+def test_a_model_that_leaves_the_size_of_images_open_is_counted_at_that_of_the_data(tmp_path: Path) -> None:
+    image = {"shape": (20, 20, 3), "layer": "Conv2D", "pooling": "GlobalAveragePooling2D"}
+    found = facts_for(tmp_path / "open.py", OPEN_FILE.format(asked=(None, None, 3), **image))
+    fixed = facts_for(tmp_path / "fixed.py", OPEN_FILE.format(asked=(20, 20, 3), **image))
+    assert found.input_shape == [4, 20, 20, 3] and found.target_shape == [4, 2]
+    assert found.flops_per_step == fixed.flops_per_step > 4 * 2 * 18 * 18 * 27 * 5
+    assert found.bytes_per_step == fixed.bytes_per_step
+    assert found.estimated_memory == fixed.estimated_memory
+    assert found.flops_counted == BY_LAYERS
+
+
+def test_a_sequence_length_that_only_the_config_gives_is_recorded(tmp_path: Path) -> None:
+    text = OPEN_FILE.format(asked=(None, 3), shape=(None, 3), layer="Conv1D", pooling="GlobalAveragePooling1D")
+    assert facts_for(tmp_path / "sequence.py", text, 30).input_shape == [4, 30, 3]
 
 
 @pytest.mark.parametrize(
@@ -20,17 +77,15 @@ def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(
     monkeypatch: pytest.MonkeyPatch, precision: str, replicas: int, weights: int
 ) -> None:
     costs = Costs(forward_flops=1.0, training_flops=3.0, activations=0.0, parameters=1000, trainable_parameters=1000)
-    monkeypatch.setattr(facts_of, "model_costs", lambda *_: costs)
+    monkeypatch.setattr(facts_of, "model_costs", lambda *_, **__: costs)
+    monkeypatch.setattr(facts_of, "output_shape", lambda *_: [10])
     monkeypatch.setattr(facts_of, "estimated_memory", lambda *_: 0.0)
-    study = synthetic.small_study()
-    study.data.sources = {"mnist": "standin"}
-    request = build_request(study, study_runs(study)[0])
-    request = request.model_copy(update={"precision": precision, "replicas": replicas})
+    request = request_for(precision=precision, replicas=replicas)
     shapes = [SimpleNamespace(shape=(None, 28, 28, 1))]
     model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, summary=lambda print_fn: None)
     workload: Any = SimpleNamespace(
-        unit="image", metric=None, higher_is_better=True, sequence_length=None, steps_per_epoch=lambda examples: 1,
-        recipe=SimpleNamespace(sequence_length=None),
+        unit="image", metric=None, higher_is_better=True, steps_per_epoch=lambda examples, asked: 1,
+        example_shape=lambda model: (28, 28, 1),
     )  # fmt: skip
     split: Any = SimpleNamespace(arrays={}, examples=10)
     backend: Any = SimpleNamespace(activation_copies=1.0)

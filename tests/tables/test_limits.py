@@ -125,6 +125,12 @@ def test_the_parts_of_a_step_add_up_and_come_from_the_runs_broken_down(tables) -
         ("NVIDIA L40S", None),
         ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
         ("NVIDIA A100-SXM4-40GB", None),
+        ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", None),  # a slice has not the peaks of the whole
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2"),
+        ("Tesla P100-SXM2-16GB", "P100 SXM2"),
+        ("Tesla K80", "K80 (one GK210)"),
         ("TPU v5 lite", "TPU v5e"),
         ("AMD EPYC 7763 64-Core Processor", "EPYC 7763"),
         ("Intel(R) Xeon(R) Processor", None),

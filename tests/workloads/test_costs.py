@@ -7,7 +7,7 @@ import pytest
 from whichdevice.records.facts import BY_LAYERS
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.costs import model_costs
+from whichdevice.workloads.costs import model_costs, output_shape
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +119,45 @@ def test_each_kind_of_layer_counts_its_products(keras, kind):
     assert costs.forward_flops == FORWARD[kind]
     assert costs.forward_flops <= costs.training_flops <= 3 * costs.forward_flops
     assert costs.counted == BY_LAYERS
+
+
+def convolutions(keras, size: int | None):
+    """Strided and upsampled convolutions with an attention over places, on images of that size or of any."""
+    layers = keras.layers
+    image = keras.Input((size, size, 3))
+    wide = layers.UpSampling2D()(layers.Conv2D(6, 3, strides=2, padding="same", activation="relu")(image))
+    places = layers.Reshape((-1, 5))(layers.Conv2D(5, 3)(wide))
+    mixed = own_layer(keras)(layers.MultiHeadAttention(2, 3)(places, places))
+    return keras.Model(image, keras.ops.mean(mixed, axis=2))
+
+
+def test_a_model_with_open_axes_counts_as_one_of_the_size_that_it_is_given(keras):
+    assert model_costs(convolutions(keras, None), example=(12, 12, 3)) == model_costs(convolutions(keras, 12))
+
+
+def test_a_nested_model_with_open_axes_counts_at_the_size_of_each_call(keras):
+    def twice(inner):
+        first, second = keras.Input((12, 12, 3)), keras.Input((8, 8, 3))
+        return keras.Model([first, second], [inner[0](first), inner[1](second)])
+
+    inner = convolutions(keras, None)
+    costs = model_costs(twice([inner, inner]))
+    fixed = model_costs(twice([convolutions(keras, 12), convolutions(keras, 8)]))
+    assert costs.forward_flops == fixed.forward_flops
+    assert costs.training_flops == fixed.training_flops
+    assert costs.activations == fixed.activations
+    assert costs.counted == BY_LAYERS
+
+
+def test_a_size_that_nobody_knows_makes_the_count_a_lower_bound(keras):
+    costs = model_costs(convolutions(keras, None))
+    assert costs.counted == f"{BY_LAYERS}, a lower bound: open axes of the input count 1"
+
+
+def test_the_output_has_the_size_that_follows_from_the_input(keras):
+    sequence = keras.Input((None, 6))
+    model = keras.Model(sequence, keras.layers.Conv1D(4, 3)(sequence))
+    assert output_shape(model, (10, 6)) == [8, 4]
 
 
 def test_a_layer_that_calls_a_framework_itself_is_told(keras):

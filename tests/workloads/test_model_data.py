@@ -6,10 +6,27 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import given_data
-from whichdevice.workloads.declaration import Array
+from whichdevice.workloads import given_data, workload_class
+from whichdevice.workloads.base import Options
+from whichdevice.workloads.declaration import Array, Declaration
 from whichdevice.workloads.generated_data import generate
 from whichdevice.workloads.given_data import pairs_of
+from whichdevice.workloads.model_shapes import check_data
+
+SORTED = """
+import numpy as np
+
+LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
+
+
+def model(options):
+    return None
+
+
+def data(options):
+    train = np.arange(400, dtype=np.int32), np.repeat(np.arange(4), 100)
+    return train, (train[0][:8], train[1][:8])
+"""
 
 
 def test_generated_data_have_the_shapes_and_types_asked_for():
@@ -37,6 +54,51 @@ def test_an_eighth_of_the_data_validates_where_the_function_gives_none():
     train, validation = pairs_of((np.zeros((80, 3)), np.zeros(80, np.int64)), None, "mine.py: data()")
     assert (len(train[0]), len(validation[0])) == (70, 10)
     assert train[0].dtype == np.float32 and train[1].dtype == np.int32
+
+
+def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_examples():
+    given = np.arange(800, dtype=np.int32), np.repeat(np.arange(4), 200)
+    (inputs, _), (held_out, classes) = pairs_of(given, None, "mine.py: data()")
+    assert np.unique(classes).tolist() == [0, 1, 2, 3]
+    assert sorted([*inputs, *held_out]) == [*range(800)]
+    np.testing.assert_array_equal(pairs_of(given, None, "mine.py: data()")[1][0], held_out)
+
+
+def test_data_that_are_split_already_stay_as_they_are():
+    train, validation = (np.arange(9), np.arange(9)), (np.arange(3), np.arange(3))
+    for given, found in zip((train, validation), pairs_of((train, validation), None, "mine.py: data()"), strict=True):
+        np.testing.assert_array_equal(found[0], given[0])
+
+
+def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_path):
+    path = tmp_path / "sorted_classes.py"
+    path.write_text(SORTED)
+    parts = [workload_class(str(path))(Options(4, fraction=share)).splits({})[0].arrays for share in (0.5, 0.25)]
+    assert [len(part["inputs"]) for part in parts] == [200, 100]
+    assert {*parts[1]["inputs"]} < {*parts[0]["inputs"]}
+    assert np.unique(parts[1]["targets"]).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "message"),
+    [
+        ([0, -1], [0, 1], r"its targets go down to -1, but LOSS sparse_categorical_crossentropy needs class numbers"),
+        ([0, 1], [0, -2], r"its validation targets go down to -2"),
+        ([0, 1], [0.0, 1.0], r"its validation targets are float32"),
+    ],
+)
+def test_class_numbers_of_both_splits_are_checked(train, held_out, message):
+    pair = np.zeros((2, 3), np.float32), np.array(train, np.int32)
+    held = np.array(held_out, np.float32 if isinstance(held_out[0], float) else np.int32)
+    declared = Declaration(loss="sparse_categorical_crossentropy")
+    with pytest.raises(StudyError, match=message):
+        check_data(pair, held, declared, None, "mine.py: data()")
+
+
+def test_a_class_that_only_validation_has_counts():
+    pair = np.zeros((2, 3), np.float32), np.array([0, 1], np.int32)
+    declared = Declaration(loss="sparse_categorical_crossentropy")
+    assert check_data(pair, np.array([7], np.int32), declared, None, "mine.py: data()")[1].below == 8
 
 
 def test_a_generator_without_end_is_told_before_memory_ends(monkeypatch):

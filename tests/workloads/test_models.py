@@ -77,6 +77,16 @@ def test_a_fraction_that_fills_no_batch_is_an_error_in_one_line():
         workload("mnist_cnn", fraction=0.01).steps_per_epoch(600)
 
 
+def test_a_number_of_steps_that_was_asked_for_fills_no_batch_either():
+    with pytest.raises(StudyError, match=r"^batch_size 1024: only 500 training examples"):
+        workload("mnist_cnn", batch_size=1024).steps_per_epoch(500, 20)
+    assert workload("mnist_cnn", batch_size=16).steps_per_epoch(500, 20) == 20
+
+
+def test_windows_that_are_drawn_again_and_again_fill_any_batch():
+    assert workload("weather_gru", sequence_length=100, batch_size=1024).steps_per_epoch(500, 20) == 20
+
+
 def test_the_gru_refuses_a_sequence_within_its_warm_up():
     with pytest.raises(StudyError, match="the loss ignores 50 steps"):
         workload("weather_gru", sequence_length=50)

@@ -14,6 +14,22 @@ from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkloa
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
+# As Python, PyTorch, XLA, CUDA, cuBLAS and cuDNN say it, in lower case.
+NO_MEMORY = (
+    "memoryerror",
+    "can't allocate memory",
+    "resource_exhausted",
+    "out of memory",
+    "out_of_memory",
+    "alloc_failed",
+    "resource allocation failed",
+)
+
+
+def says_no_memory(error: BaseException) -> bool:
+    """Whether a framework's error is of host or device memory, by its words; another process may hold it."""
+    said = str(error).lower()
+    return any(words in said for words in NO_MEMORY)
 
 
 class Means(NamedTuple):
@@ -34,6 +50,7 @@ class TrainingLoop(ABC):
     """A model being trained; `run` is given the same batches whatever the backend and the kind of loop."""
 
     window_seconds: ClassVar[float] = WINDOW_SECONDS
+    whole_epochs: bool = False  # whether an epoch of learning is one call of `run`
 
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:

@@ -17,7 +17,9 @@ class FitLoop(TrainingLoop):
     `feed` turns batches of example numbers, int32 [steps, batch], into something that `model.fit` takes.
     """
 
-    window_seconds = 3.0  # each call of `fit` builds an iterator and callbacks anew, as once an epoch in practice
+    # Each call of `fit` builds an iterator and callbacks anew, as once an epoch in practice.
+    window_seconds = 3.0
+    whole_epochs = True
 
     def __init__(self, workload: TrainingWorkload, model: Any, inner: TrainingLoop, feed: Feed) -> None:
         self._model, self._inner, self._feed = model, inner, feed

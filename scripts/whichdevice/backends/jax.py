@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.jax_devices import device_variables, take_devices
@@ -182,10 +182,5 @@ class Jax(Backend):
             without_host_name(folder)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """MemoryError, or XLA that finds no room for a buffer or a program."""
-        if isinstance(error, MemoryError):
-            return True
-        said = str(error).lower()
-        return isinstance(error, RuntimeError) and any(
-            words in said for words in ("resource_exhausted", "out of memory", "ran out of memory")
-        )
+        """MemoryError, XLA that finds no room for a buffer or a program, or a CUDA library that cannot even begin."""
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_no_memory(error))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from whichdevice.backends.model_losses import total_loss
 from whichdevice.workloads.base import Arrays, TrainingWorkload
 
 
@@ -44,8 +45,10 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
     from jax import numpy as jnp
 
     def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
-        prediction, non_trainable = model.stateless_call(trainable, state.non_trainable, inputs, training=True)
-        loss = workload.loss(target, prediction)
+        prediction, non_trainable, own = model.stateless_call(
+            trainable, state.non_trainable, inputs, training=True, return_losses=True
+        )
+        loss = total_loss(workload.loss(target, prediction), own)
         known = list(zip(optimizer.variables, state.optimizer, strict=True))
         with keras.StatelessScope(state_mapping=known):  # loss scaling of float16 reads the optimiser's scale
             scaled = optimizer.scale_loss(loss)

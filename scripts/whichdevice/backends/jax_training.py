@@ -9,6 +9,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.jax_cpu_kernels import quick_kernels
 from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
 from whichdevice.backends.jax_step import State, state_of, training_step, write_back
+from whichdevice.backends.model_losses import total_loss
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 
@@ -68,16 +69,21 @@ class JaxTraining(TrainingLoop):
 
     def _judged(self, state: State, arrays: Any, index: Any) -> Any:
         inputs, target = self._workload.batch(arrays, index)
-        prediction = self._inferred(state, inputs)
+        prediction, own = self._inferred(state, inputs)
+        loss = total_loss(self._workload.loss(target, prediction), own)
         metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
         jnp = self._jax.numpy
-        return jnp.stack([jnp.asarray(mean, "float32") for mean in (self._workload.loss(target, prediction), metric)])
+        return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
 
     def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
-        return self._jax.numpy.asarray(self._inferred(state, self._workload.batch(arrays, index)[0]), "float32")
+        return self._jax.numpy.asarray(self._inferred(state, self._workload.batch(arrays, index)[0])[0], "float32")
 
-    def _inferred(self, state: State, inputs: Any) -> Any:
-        return self._model.stateless_call(state.trainable, state.non_trainable, inputs, training=False)[0]
+    def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
+        """Predictions, and the model's own losses."""
+        prediction, _, own = self._model.stateless_call(
+            state.trainable, state.non_trainable, inputs, training=False, return_losses=True
+        )
+        return prediction, own
 
     def _shared(self, index: np.ndarray) -> Any:
         """Example numbers [batch], a share on each replica where it divides, else all on each."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
@@ -25,9 +25,6 @@ from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import Types
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
-
-# As CUDA, cuBLAS and cuDNN say it when another process holds the memory.
-NO_MEMORY = ("out of memory", "out_of_memory", "alloc_failed", "resource allocation failed")
 
 PREFETCHED = 2  # batches
 
@@ -189,5 +186,4 @@ class TensorFlow(Backend):
         """MemoryError, TensorFlow's allocator, or a CUDA library that cannot even begin."""
         if isinstance(error, MemoryError | self._tf.errors.ResourceExhaustedError):
             return True
-        text = str(error).lower()
-        return isinstance(error, self._tf.errors.OpError | RuntimeError) and any(word in text for word in NO_MEMORY)
+        return isinstance(error, self._tf.errors.OpError | RuntimeError) and says_no_memory(error)

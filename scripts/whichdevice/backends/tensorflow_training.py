@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.model_losses import total_loss
 from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
@@ -84,7 +85,7 @@ class TensorFlowTraining(TrainingLoop):
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
             prediction = self._model(inputs, training=True)
-            loss = self._workload.loss(target, prediction)
+            loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
         optimizer.apply(tape.gradient(scaled, variables), variables)
         return self._means(loss, target, prediction)
@@ -96,7 +97,8 @@ class TensorFlowTraining(TrainingLoop):
     def _judged(self, index: Any) -> Any:
         inputs, target = self._workload.batch(self._held_out, self._own(index))
         prediction = self._model(inputs, training=False)
-        return self._means(self._workload.loss(target, prediction), target, prediction)
+        loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
+        return self._means(loss, target, prediction)
 
     def _predicted(self, index: Any) -> Any:
         inputs, _ = self._workload.batch(self._held_out, self._own(index))

@@ -3,6 +3,7 @@
 import torch
 from torch import distributed
 
+from whichdevice.backends.base import says_no_memory
 from whichdevice.devices import gpu
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
@@ -48,9 +49,7 @@ def join_ranks(request: Request, rank: int, folder: str) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Host or device memory, in Python's, CUDA's and PyTorch's words."""
+    """Host or device memory, in Python's, CUDA's and PyTorch's words, here or of another rank."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    words = str(error).lower()
-    told = ("out of memory", "can't allocate memory", "memoryerror")  # the last by another rank
-    return isinstance(error, RuntimeError) and any(words_of in words for words_of in told)
+    return isinstance(error, RuntimeError) and says_no_memory(error)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.backends.torch_graph import CapturedStep
 from whichdevice.backends.torch_training import place
 from whichdevice.workloads.base import OperationWorkload
 
 STEPS_A_GRAPH = 20
+PASSES_A_GRAPH = 200  # over memory: the copy of the state that ends a graph is two thirds of one, and not counted
 SHORT = 1e11  # operations; more keep a device busy for longer than a launch takes
 
 
@@ -28,6 +30,8 @@ class TorchOperation:
     ) -> None:
         state, operands = workload.operands(random)
         self._step, self._tell = workload.step, tell
+        self._bounded = workload.bounded
+        self._length = PASSES_A_GRAPH if workload.bounded else STEPS_A_GRAPH
         self._operands = {name: array.to(getattr(torch, dtype)) for name, array in place(operands, device).items()}
         self._initial = place({"state": state}, device)["state"].to(getattr(torch, dtype))
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
@@ -38,7 +42,8 @@ class TorchOperation:
     def run(self, steps: int) -> None:
         """Run from the initial state and wait: reading one number of the result back needs all of it.
 
-        Each call starts anew, as rounding to 16 bits lets the chain grow over hundreds of thousands of steps.
+        Each call starts anew, as rounding to 16 bits lets the chain grow over hundreds of thousands of steps; the graph
+        of a bounded one goes on where it was.
         """
         self._state, left = self._initial, steps
         if self._captures:
@@ -55,21 +60,22 @@ class TorchOperation:
             self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch
             try:
                 self._many = CapturedStep(self._several, self._nothing)
-            except torch.OutOfMemoryError:
-                raise
             except Exception as error:
+                if is_out_of_memory(error):
+                    raise
                 self._captures = False
                 self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
                 return steps
             self._tell("cuda_graph")
-        self._held.copy_(self._initial)
-        for _ in range(steps // STEPS_A_GRAPH):
+        if not self._bounded:  # a pass over memory that would not be counted
+            self._held.copy_(self._initial)
+        for _ in range(steps // self._length):
             self._many(self._nothing)
         self._state = self._held
-        return steps % STEPS_A_GRAPH
+        return steps % self._length
 
     def _several(self, _: Any) -> None:
         state = self._held
-        for _step in range(STEPS_A_GRAPH):
+        for _step in range(self._length):
             state = self._step(state, self._operands)
         self._held.copy_(state)

@@ -143,6 +143,7 @@ class ReplicatedTraining(TrainingLoop):
 
     def __init__(self, team: Team, loop: TrainingLoop, model: Any, replicas: int) -> None:
         self._team, self._loop, self._model, self._replicas = team, loop, model, replicas
+        self.whole_epochs = loop.whole_epochs
 
     def run(self, batches: np.ndarray) -> Means:
         """Train on all ranks and wait for all of them."""

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.model_losses import total_loss
 from whichdevice.backends.torch_cpu_kernels import quick_kernels
+from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.backends.torch_graph import CapturedStep
 from whichdevice.backends.torch_recurrent import native_recurrence
 from whichdevice.workloads.base import Split, TrainingWorkload
@@ -84,9 +86,9 @@ class TorchTraining(TrainingLoop):
         before = self._state()
         try:
             captured = CapturedStep(self._step, example)
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
+            if is_out_of_memory(error):
+                raise
             self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
             return self._step
         finally:
@@ -97,7 +99,7 @@ class TorchTraining(TrainingLoop):
     def _step(self, index: Any) -> None:
         inputs, target = self._workload.batch(self._train, index)
         prediction = self._model(inputs, training=True)
-        loss = self._workload.loss(target, prediction)
+        loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
         variables = self._model.trainable_variables
         values = [variable.value for variable in variables]
         gradients = torch.autograd.grad(self._optimizer.scale_loss(loss), values, allow_unused=True)
@@ -128,7 +130,8 @@ class TorchTraining(TrainingLoop):
         for start in range(0, examples, size):
             index = torch.arange(start, min(start + size, examples), dtype=torch.int32, device=self._device)
             prediction, target = self._predicted(index)
-            sums += self._means(self._workload.loss(target, prediction), target, prediction) * len(index)
+            loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
+            sums += self._means(loss, target, prediction) * len(index)
         return self._read(sums / examples)
 
     @torch.no_grad()

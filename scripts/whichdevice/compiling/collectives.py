@@ -4,6 +4,7 @@ import re
 from math import prod
 
 from whichdevice.compiling.hlo import Computation, Instruction
+from whichdevice.compiling.shapes import Shape
 
 # Each byte of the larger side crosses the slowest link this often, for n devices in a ring.
 RING = {
@@ -27,9 +28,18 @@ def collective_bytes(instruction: Instruction, computation: Computation) -> floa
     """Bytes of the larger side, operands or results, on one device."""
     names = dict.fromkeys(instruction.operands)
     given = sum(shape.nbytes for name in names for shape in computation.instructions[name].shapes)
-    if instruction.opcode.endswith("-start"):
-        return given  # its result holds operands, results and bookkeeping
-    return max(given, sum(shape.nbytes for shape in instruction.shapes))
+    return max(given, sum(shape.nbytes for shape in made_by(instruction, computation)))
+
+
+def made_by(instruction: Instruction, computation: Computation) -> tuple[Shape, ...]:
+    """The arrays that an instruction makes: what starts a collective names its operands first, bookkeeping last.
+
+    `all-reduce-start` names its results alone.
+    """
+    if collective_kind(instruction) in (None, instruction.opcode, "all-reduce"):
+        return instruction.shapes
+    given = sum(len(computation.instructions[name].shapes) for name in instruction.operands)
+    return instruction.shapes[given : 2 * given]
 
 
 def group_size(instruction: Instruction, partitions: int) -> int:

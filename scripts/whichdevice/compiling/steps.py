@@ -71,8 +71,7 @@ def _training(workload: TrainingWorkload, dataset: Path | None) -> Step:
     optimizer = workload.optimizer()
     optimizer.build(model.trainable_variables)
     index = np.empty(workload.options.batch_size, np.int32)
-    length = workload.options.sequence_length or workload.recipe.sequence_length
-    flops = model_costs(model, length).training_flops * workload.options.batch_size
+    flops = model_costs(model, example=workload.example_shape(model)).training_flops * workload.options.batch_size
     arguments = _described((state_of(model, optimizer), dict(train.arrays), index))
     return Step(training_step(workload, model, optimizer), arguments, (2,), (0,), ("whole", "whole"), flops)
 

@@ -7,6 +7,7 @@ instructions that only rename (tuples, bitcasts, buffers) move nothing.
 
 from dataclasses import dataclass
 
+from whichdevice.compiling.collectives import made_by
 from whichdevice.compiling.hlo import Computation, Instruction, Program
 from whichdevice.compiling.shapes import HBM, Shape
 from whichdevice.errors import StudyError
@@ -51,7 +52,8 @@ def traffic_of(instruction: Instruction, computation: Computation, program: Prog
             share = _share_read(instruction, number, computation, program)
             for shape in source:
                 total += _moved(shape, share)
-    for shape, share in zip(instruction.shapes, _shares_written(instruction, computation, program), strict=False):
+    written = made_by(instruction, computation)
+    for shape, share in zip(written, _shares_written(instruction, computation, program), strict=False):
         total += _moved(shape, share)
     return total
 

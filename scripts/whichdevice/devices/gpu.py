@@ -5,9 +5,10 @@ from typing import Any
 
 from whichdevice.devices.base import DeviceFacts
 from whichdevice.host.environment import visible_list
-from whichdevice.host.nvml import NvmlError, handle, open_nvml, text, visible_gpus
+from whichdevice.host.nvml import NvmlError, handle, listed_gpus, open_nvml, text, visible_gpus
 
 MEGAHERTZ = 1e6
+MIG = "MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES"
 
 
 def present() -> int:
@@ -82,11 +83,13 @@ def _look() -> tuple[int, str]:
     except NvmlError as error:
         return 0, f"NVML: {error}"
     try:
-        gpus = visible_gpus(nvml)
+        gpus, listed = visible_gpus(nvml), listed_gpus(nvml)
         total = nvml.nvmlDeviceGetCount()
     except nvml.NVMLError as error:
         return 0, f"NVML: {error}"
     if gpus or not total:
         return len(gpus), "NVML: counts none"
+    if listed:
+        return 0, MIG
     name, entries = visible_list("CUDA_VISIBLE_DEVICES") or ("", [])
     return 0, f"{name}={','.join(entries)!r} hides all {total}"

@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from whichdevice.host.affinity import usable_cores
+from whichdevice.host.cpu import threads_by_turn
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only
-MOST_CORES = 32  # that work at once, by number evenly: more threads would wait for Python's lock, not for their core
+MOST_CORES = 32  # that work at once: more threads would wait for Python's lock, not for their core
 BURSTS = 4
 BURST_SECONDS = 0.03
 START_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
@@ -77,7 +78,7 @@ class _Products:
         self._multiply = np.matmul
         self._small = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
         self._left = np.broadcast_to(self._small, (COUNT, SIZE, SIZE))
-        self._cores = _spread(_own_cores(), min(MOST_CORES, usable_cores()))
+        self._cores = _places(threads_by_turn(_own_cores()), min(MOST_CORES, usable_cores()))
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
@@ -116,6 +117,14 @@ class _Products:
 
 def _own_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cores()))
+
+
+def _places(turns: list[list[int]], most: int) -> list[int]:
+    """At most so many logical processors, no two of one physical core while others have none; evenly spread."""
+    places: list[int] = []
+    for processors in turns:
+        places += _spread(processors, most - len(places))
+    return places
 
 
 def _spread(cores: list[int], most: int) -> list[int]:

@@ -3,6 +3,8 @@
 import platform
 import re
 import subprocess
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -63,9 +65,31 @@ def physical_cores(processors: Path = PROCESSORS) -> int | None:
     """
     if platform.system() == "Darwin":
         return psutil.cpu_count(logical=False)
-    places = {number: processors / f"cpu{number}/topology" for number in usable_processors()}
-    cores = {(_text(place / "physical_package_id"), _text(place / "core_id")) for place in places.values()}
+    cores = {_core(number, processors) for number in usable_processors()}
     return len(cores) if all(core for _, core in cores) else None
+
+
+def threads_by_turn(numbers: Iterable[int], processors: Path = PROCESSORS) -> list[list[int]]:
+    """Logical processors: one of each physical core, then each core's second, and so on.
+
+    Where the system tells of no cores, each is taken for one.
+    """
+    turns: list[list[int]] = []
+    taken: Counter[tuple[str, str]] = Counter()
+    for number in numbers:
+        package, core = _core(number, processors)
+        place = (package, core or f"cpu{number}")
+        if taken[place] == len(turns):
+            turns.append([])
+        turns[taken[place]].append(number)
+        taken[place] += 1
+    return turns
+
+
+def _core(number: int, processors: Path) -> tuple[str, str]:
+    """Package and core of a logical processor."""
+    place = processors / f"cpu{number}/topology"
+    return _text(place / "physical_package_id"), _text(place / "core_id")
 
 
 def _text(file: Path) -> str:

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from whichdevice.host.nvml import NvmlError, handle, open_nvml, visible_gpus
+from whichdevice.host.nvml import NvmlError, answer_within, handle, open_nvml, visible_gpus
 
 NVML_UPDATE = 0.1  # s; drivers renew the counter every 20 to 100 ms
+PATIENCE = 3.0  # s; below the time that a process's last messages are waited for
 
 
 class MeterError(Exception):
@@ -29,18 +31,19 @@ def nvml_counters(replicas: int = 1) -> Counters:
         nvml = open_nvml()
     except NvmlError as error:
         raise MeterError(f"NVML: {error}") from error
-    try:
-        handles = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
-    except nvml.NVMLError as error:
-        raise MeterError(f"NVML: {error}") from error
+
+    def told(ask: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return answer_within(PATIENCE, ask)
+        except (nvml.NVMLError, NvmlError) as error:
+            raise MeterError(f"NVML: {error}") from error
+
+    handles = told(lambda: [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]])
     if not handles:
         raise MeterError("no GPU is visible")
 
     def read() -> list[float]:
-        try:
-            return [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles]  # from mJ
-        except nvml.NVMLError as error:
-            raise MeterError(f"NVML: {error}") from error
+        return told(lambda: [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles])  # from mJ
 
     read()
     return Counters(f"NVML of {many(len(handles), 'GPU')}", read, [math.inf] * len(handles), NVML_UPDATE)

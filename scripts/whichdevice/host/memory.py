@@ -1,11 +1,15 @@
 """Memory of the host as a process may use it, in bytes."""
 
+import resource
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from whichdevice.host.cgroup import ROOT, limits, number
+
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
 
 
 def total_memory(root: Path = ROOT) -> int:
@@ -19,6 +23,11 @@ def available_memory(root: Path = ROOT) -> int:
     File cache that a group could give back counts as free, as it does for the host.
     """
     return min([psutil.virtual_memory().available, *(max(0, limit - _used(path)) for path, limit in _limits(root))])
+
+
+def peak_memory() -> int:
+    """The most that this process has held at once so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
 
 
 def memory_kills(root: Path = ROOT) -> int:

@@ -3,10 +3,14 @@
 import importlib
 import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import takewhile
+from typing import Any, TypeVar
 
 from whichdevice.host.environment import visible_list
 
+Answer = TypeVar("Answer")
 PATIENCE = 1.5  # seconds; a healthy driver answers in milliseconds, as nothing is attached to a GPU yet
 
 
@@ -15,33 +19,38 @@ class NvmlError(Exception):
 
 
 def open_nvml(patience: float = PATIENCE) -> Any:
-    """The initialised `pynvml` module; raises NvmlError.
-
-    A driver that lost its GPU can hang in the kernel, so a thread of its own opens it and may stay behind.
-    """
+    """The initialised `pynvml` module; raises NvmlError."""
     try:
         pynvml = importlib.import_module("pynvml")
     except ImportError:
         raise NvmlError("nvidia-ml-py is not installed") from None
-    outcome: list[str | None] = []
-
-    def initialise() -> None:
-        try:
-            pynvml.nvmlInit()
-            outcome.append(None)
-        except pynvml.NVMLError_LibraryNotFound:
-            outcome.append("not installed")
-        except (pynvml.NVMLError, OSError) as error:
-            outcome.append(str(error))
-
-    thread = threading.Thread(target=initialise, name="nvml", daemon=True)
-    thread.start()
-    thread.join(patience)
-    if not outcome:
-        raise NvmlError(f"no answer within {patience:g} s; see nvidia-smi")
-    if outcome[0] is not None:
-        raise NvmlError(outcome[0])
+    try:
+        answer_within(patience, pynvml.nvmlInit)
+    except pynvml.NVMLError_LibraryNotFound:
+        raise NvmlError("not installed") from None
+    except (pynvml.NVMLError, OSError) as error:
+        raise NvmlError(str(error)) from error
     return pynvml
+
+
+def answer_within(patience: float, ask: Callable[[], Answer]) -> Answer:
+    """What `ask` answers or raises; raises NvmlError where it hangs.
+
+    A driver that lost its GPU can hang in the kernel, so a thread of its own asks and may stay behind.
+    """
+    answer: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="nvml", daemon=True).start()
+    try:
+        return answer.result(patience)
+    except TimeoutError:
+        raise NvmlError(f"no answer within {patience:g} s; see nvidia-smi") from None
 
 
 def cuda_variables(replicas: int) -> dict[str, str]:
@@ -53,7 +62,12 @@ def cuda_variables(replicas: int) -> dict[str, str]:
 
 
 def visible_gpus(pynvml: Any) -> list[int | str]:
-    """GPUs that this process may use, as NVML indices or UUIDs, in the order of CUDA_VISIBLE_DEVICES.
+    """GPUs that this process may use: `listed_gpus` up to the first one where MIG is on and no slice of it is named."""
+    return list(takewhile(lambda gpu: not _is_sliced(pynvml, gpu), listed_gpus(pynvml)))
+
+
+def listed_gpus(pynvml: Any) -> list[int | str]:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves, as NVML indices or UUIDs, in its order.
 
     As CUDA does, the list ends at the first entry that names no GPU. CUDA numbers unlike GPUs fastest first
     unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
@@ -71,6 +85,16 @@ def visible_gpus(pynvml: Any) -> list[int | str]:
         else:
             break
     return gpus
+
+
+def _is_sliced(pynvml: Any, gpu: int | str) -> bool:
+    """Whether MIG is on: NVML then tells of the whole GPU, where CUDA would run on a slice of its own choice."""
+    if isinstance(gpu, str) and gpu.startswith("MIG-"):
+        return False
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle(pynvml, gpu))[0])  # now, and after the next reset
+    except pynvml.NVMLError:  # a GPU or a driver without MIG
+        return False
 
 
 def handle(pynvml: Any, gpu: int | str) -> Any:

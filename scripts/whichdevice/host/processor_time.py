@@ -2,13 +2,17 @@
 
 import contextlib
 import os
+import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from whichdevice.host.affinity import throttled_seconds
+
+STAT = Path("/proc/stat")  # where psutil reads the times
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,17 @@ def _own_processors() -> list[Any]:
     times = psutil.cpu_times(percpu=True)
     if not hasattr(os, "sched_getaffinity"):
         return times
-    own = os.sched_getaffinity(0)
-    return [times[each] for each in own] if max(own) < len(times) else times  # offline ones are not listed
+    own, numbers = os.sched_getaffinity(0), _listed_processors()
+    if len(numbers) != len(times) or not own.issubset(numbers):
+        return times
+    return [each for number, each in zip(numbers, times, strict=True) if number in own]
+
+
+def _listed_processors() -> list[int]:
+    """Numbers of the processors whose times the system lists, in its order; offline ones are left out."""
+    with contextlib.suppress(OSError):
+        return [int(found[1]) for found in re.finditer(r"^cpu(\d+) ", STAT.read_text(encoding="ascii"), re.MULTILINE)]
+    return []
 
 
 def _running_children() -> float:

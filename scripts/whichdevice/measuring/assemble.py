@@ -33,6 +33,10 @@ class RecordDraft:
         """Merge values into one part of the record."""
         self._fields.setdefault(place, {}).update(values)
 
+    def fill(self, place: str, values: Mapping[str, Any]) -> None:
+        """Merge values into one part of the record, but for those that are there already."""
+        self.merge(place, {**values, **self._fields.get(place, {})})
+
     def close(self, status: str, reason: str | None, ended: datetime, folder: Path) -> Record:
         """The finished record; artefacts named by the process are checked into it with their checksums."""
         files = self._fields.pop("artefacts", {})

@@ -57,7 +57,7 @@ def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Pat
         return _supervised(study, request, drafts[-1], folder, log, progress)
 
     finish, draft = end_from_inside(start, log, folder, log.parent), drafts[-1]
-    draft.merge("memory", {"peak_host": finish.peak_memory})
+    draft.fill("memory", {"peak_host": finish.peak_memory})  # of a process that died before it said its own
     return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 
 

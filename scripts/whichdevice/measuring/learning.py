@@ -14,7 +14,7 @@ from whichdevice.records.timings import Epoch
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 
-PROGRESS_SECONDS = 1.0
+PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
 
 def learn(
@@ -67,10 +67,13 @@ class _Countdown:
     def __init__(self, steps: int, step_time: float) -> None:
         self.steps, self.step_time = steps, step_time
 
-    def did(self, steps: int, seconds: float) -> float:
+    @property
+    def seconds(self) -> float:
+        return self.steps * self.step_time
+
+    def did(self, steps: int, seconds: float) -> None:
         self.steps -= steps
         self.step_time = seconds / steps
-        return self.steps * self.step_time
 
 
 def _epoch(
@@ -82,21 +85,23 @@ def _epoch(
     left: _Countdown,
     emit: Emitter,
 ) -> Epoch:
-    window = max(1, round(PROGRESS_SECONDS / left.step_time))
+    window = steps_per_epoch if loop.whole_epochs else max(1, round(PROGRESS_SECONDS / left.step_time))
     seconds, sums = 0.0, np.zeros(2)
+    counts = {"epoch": number, "epochs": request.epochs}
+    emit.progress("learning", **counts, step_time=left.step_time, seconds_left=left.seconds)
     for start in range(0, steps_per_epoch, window):
         part = order.take(min(window, steps_per_epoch - start))
         began = time.perf_counter()
         means = loop.run(part)
         took = time.perf_counter() - began
         seconds += took
+        left.did(len(part), took)
         sums += np.array([means.loss, means.metric or 0.0]) * len(part)
         emit.progress(
             "learning",
-            epoch=number,
-            epochs=request.epochs,
-            step_time=took / len(part),
-            seconds_left=left.did(len(part), took),
+            **counts,
+            step_time=left.step_time,
+            seconds_left=left.seconds,
             loss=means.loss,
             metric=means.metric,
         )

@@ -4,11 +4,22 @@ A GPU or TPU keeps weights and activations in memory of its own: there the host 
 for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
 """
 
+from whichdevice.backends.number_formats import product_format, storage_format
 from whichdevice.records.request import Request
 from whichdevice.workloads.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
 SLACK = 1.1  # allocator and scratch buffers
+
+
+def activation_bytes(precision: str) -> int:
+    """Of one number that a layer gives."""
+    return 4 if product_format(precision) in ("float32", "tf32") else 2
+
+
+def weight_bytes(precision: str) -> int:
+    """Of one weight, its gradient or what an optimiser keeps of it; mixed formats keep them in float32."""
+    return 4 if storage_format(precision) == "float32" else 2
 
 
 def operation_memory(bytes_per_step: float, request: Request, copies: float = 3.0) -> float:
@@ -26,7 +37,6 @@ def estimated_memory(costs: Costs, request: Request, data_bytes: float, activati
     """
     if request.kind != "cpu":
         return FRAMEWORK_BYTES + SLACK * 2 * data_bytes
-    width = 2 if request.precision.startswith("mixed_") else 4
-    weights = costs.parameters * 4 * 4
-    activations = costs.activations * request.batch_size * width * activation_copies
+    weights = costs.parameters * 4 * weight_bytes(request.precision)
+    activations = costs.activations * request.batch_size * activation_bytes(request.precision) * activation_copies
     return FRAMEWORK_BYTES + SLACK * (data_bytes + request.replicas * (data_bytes + weights) + activations)

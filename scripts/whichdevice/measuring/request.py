@@ -45,7 +45,7 @@ def build_request(study: Study, run: Run) -> Request:
         batch_size=cell.batch_size,
         fraction=cell.fraction,
         loop=cell.loop,
-        sequence_length=cell.sequence_length,
+        sequence_length=cell.sequence_length or served_length(study, workload),
         repeat=run.repeat,
         seed=study.seed + run.repeat - 1,
         epochs=epochs if learn else 0,
@@ -69,6 +69,12 @@ def build_request(study: Study, run: Run) -> Request:
 def served_options(study: Study, workload: Workload) -> dict[str, Any]:
     """The `options` of the workload whose model one of the study's workloads serves; empty where it serves none."""
     return study.workloads[workload.model].options if workload.model in study.workloads else {}
+
+
+def served_length(study: Study, workload: Workload) -> int | None:
+    """The one sequence length of the workload whose model one of the study's workloads serves, if it has just one."""
+    found = study.workloads[workload.model].sequence_length if workload.model in study.workloads else None
+    return found[0] if found is not None and len(found) == 1 else None
 
 
 def model_of(study: Study, workload: str) -> str:

@@ -21,12 +21,14 @@ from whichdevice.host.affinity import usable_cores
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.serving_inputs import request_body, request_inputs
 from whichdevice.measuring.timing import time_steps
 from whichdevice.records.facts import WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Latencies, Serving
+from whichdevice.serving.saved_model import ServedModel, write_saved_model
 from whichdevice.workloads.base import ServedWorkload, TrainingWorkload
-from whichdevice.workloads.costs import Costs, model_costs
+from whichdevice.workloads.costs import Costs, model_costs, output_shape
 
 WEIGHTS = "initial ones, not trained: latency does not depend on them"
 WARM_UP_SHARE = 0.25  # of request.seconds, before each load, not counted
@@ -41,40 +43,37 @@ def run_serving(
     """Measure and send everything but the end."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         raise StudyError("serving needs packages that this environment lacks: sh envs/extra.sh serve")
-    served, clients = workload.served, request.clients
+    served = workload.served
     began = time.perf_counter()
     with backend.scope():
         model = served.model()
-    costs = model_costs(model, served.options.sequence_length or served.recipe.sequence_length)
-    emit.part("workload", _facts(served, model, costs, request))
+    built = time.perf_counter() - began
+    inputs = request_inputs(served, served.raw_input(model), request)
+    example = served.example_shape(model)
+    costs = model_costs(model, example=example)
+    emit.part("workload", _facts(inputs, output_shape(model, example), costs))
     refuse_what_cannot_fit(FRAMEWORK_BYTES + 12 * costs.parameters, memory_limit)
     with tempfile.TemporaryDirectory() as scratch:
-        _serve(served, model, costs, request, Path(scratch), began, clients, emit)
+        began = time.perf_counter()
+        loaded = _loaded(served, model, Path(scratch) / "saved_model")
+        emit.part("cold", {"build": built + time.perf_counter() - began})
+        _serve(loaded, inputs, costs, request, Path(scratch) / "body.json", emit)
 
 
-def _serve(
-    served: TrainingWorkload,
-    model: Any,
-    costs: Costs,
-    request: Request,
-    scratch: Path,
-    began: float,
-    clients: list[int],
-    emit: Emitter,
-) -> None:
+def _loaded(served: TrainingWorkload, model: Any, folder: Path) -> ServedModel:
+    write_saved_model(served, model, folder)
+    return ServedModel(folder)
+
+
+def _serve(loaded: ServedModel, inputs: np.ndarray, costs: Costs, request: Request, body: Path, emit: Emitter) -> None:
     from whichdevice.serving.application import BARE, Limits, application
     from whichdevice.serving.load_process import LoadProcess, load_process
-    from whichdevice.serving.saved_model import ServedModel, write_saved_model
     from whichdevice.serving.server import background_server
 
-    write_saved_model(served, model, scratch / "saved_model")
-    loaded = ServedModel(scratch / "saved_model")
-    emit.part("cold", {"build": time.perf_counter() - began})
-    inputs = _inputs(served, model, request)
-    body = scratch / "body.json"
-    body.write_text(json.dumps({"instances": inputs.tolist()}), encoding="utf-8")
-    limits = Limits(workers=usable_cores(), waiting=max(clients))  # none of our own is sent away
-    path = f"/v1/models/{NAME}:predict"
+    body.write_text(request_body(inputs), encoding="utf-8")
+    clients, most, path = request.clients, max(request.clients), f"/v1/models/{NAME}:predict"
+    size = body.stat().st_size
+    limits = Limits(len(inputs), size, usable_cores(), waiting=most)  # none of our own is sent away
 
     def load(process: LoadProcess, address: str, count: int) -> Latencies:
         process.load(address, body, count, seconds=WARM_UP_SHARE * request.seconds)
@@ -84,7 +83,6 @@ def _serve(
         return latencies(count, answers.latencies, answers.seconds, answers.failed, answers.reason)
 
     with background_server(application({NAME: loaded}, limits)) as port, load_process(port) as process:
-        most = max(clients)
         time_steps(
             lambda steps: partial(_answered, process, path, body, most, steps),
             request,
@@ -98,7 +96,7 @@ def _serve(
         found = Serving(
             model=request.model or "",
             weights=WEIGHTS,
-            request_bytes=body.stat().st_size,
+            request_bytes=size,
             response_bytes=_response_bytes(loaded.predict(inputs)),
             workers=limits.workers,
             bare_call=called(lambda: loaded.predict(inputs), request.seconds),
@@ -115,29 +113,17 @@ def _answered(process: Any, path: str, body: Path, clients: int, requests: int) 
         raise StudyError(f"serving: {answers.failed} of {requests} requests were not answered: {answers.reason}")
 
 
-def _facts(served: TrainingWorkload, model: Any, costs: Costs, request: Request) -> WorkloadFacts:
-    length = served.sequence_length if served.recipe.sequence_length else 1
-    raw, size = served.raw_input(model), request.batch_size
+def _facts(inputs: np.ndarray, output: list[int], costs: Costs) -> WorkloadFacts:
     return WorkloadFacts(
         unit="prediction",
-        input_shape=[size, *(extent or length for extent in raw.shape)],
-        target_shape=[size, *(extent or length for extent in model.outputs[0].shape[1:])],
+        input_shape=list(inputs.shape),
+        target_shape=[len(inputs), *output],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
-        flops_per_step=costs.forward_flops * size,
+        flops_per_step=costs.forward_flops * len(inputs),
+        flops_counted=costs.counted,
         estimated_memory=FRAMEWORK_BYTES + 12 * costs.parameters,  # weights as built, as written and as loaded
     )
-
-
-def _inputs(served: TrainingWorkload, model: Any, request: Request) -> np.ndarray:
-    """Random raw inputs of one request, of the signature's type."""
-    raw = served.raw_input(model)
-    length = served.sequence_length if served.recipe.sequence_length else 1
-    shape = (request.batch_size, *(extent or length for extent in raw.shape))
-    random = np.random.default_rng(request.seed)
-    if np.dtype(raw.dtype).kind == "f":
-        return random.random(shape).round(4).astype(raw.dtype)
-    return random.integers(0, raw.below or min(256, np.iinfo(raw.dtype).max + 1), shape).astype(raw.dtype)
 
 
 def _response_bytes(predictions: np.ndarray) -> int:

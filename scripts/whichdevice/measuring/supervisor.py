@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whichdevice.host.memory import available_memory, memory_kills
+from whichdevice.host.memory import MAXRSS_UNIT, available_memory, memory_kills
 from whichdevice.package_path import package_first
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
 OVERRIDES = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 LEAVING_SECONDS = 60.0  # between a process's last word and killing it
-GRACE_SECONDS = 5.0  # between asking a process to end and killing it
+GRACE_SECONDS = 5.0  # for its last messages to arrive
+DYING_SECONDS = 60.0  # between killing a process and leaving it behind: one that waits in the kernel cannot die
 NEAR = 0.8  # of the memory that was there: a killed process that held more was killed for it, whoever did it
 
 
@@ -34,7 +35,7 @@ class Finish:
 
     status: str
     reason: str | None
-    peak_memory: int  # bytes
+    peak_memory: int | None  # bytes; None of a process that was left behind
     killed: bool = False  # by somebody, and not for lack of memory
 
 
@@ -100,7 +101,7 @@ def supervise(
         _kill(process)
         raise
     listener.join(GRACE_SECONDS)
-    short = memory_kills() > kills or peak > NEAR * available
+    short = memory_kills() > kills or (peak or 0) > NEAR * available
     return _finish(last[-1] if last else None, hung, code, peak, timeout, short)
 
 
@@ -119,10 +120,11 @@ def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) ->
 
 def _wait(
     process: subprocess.Popen, timeout: float, on_minute: Callable[[], None], last: list[dict[str, Any]]
-) -> tuple[bool, int, int]:
+) -> tuple[bool, int | None, int | None]:
     """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
 
-    Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down.
+    Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down. Code and
+    memory are None of one that is still there `DYING_SECONDS` after it was killed.
     """
     deadline = time.monotonic() + timeout
     next_minute = time.monotonic() + 60
@@ -137,10 +139,11 @@ def _wait(
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
             _kill_group(process.pid)
-            scale = 1 if sys.platform == "darwin" else 1024
-            return hung, process.returncode, usage.ru_maxrss * scale
-        if not hung and time.monotonic() > deadline:
-            hung = True
+            return hung, process.returncode, usage.ru_maxrss * MAXRSS_UNIT
+        if time.monotonic() > deadline:
+            if hung:
+                return hung, None, None
+            hung, deadline = True, time.monotonic() + DYING_SECONDS
             _kill_group(process.pid)
         time.sleep(0.05)
 
@@ -148,7 +151,8 @@ def _wait(
 def _kill(process: subprocess.Popen) -> None:
     _kill_group(process.pid)
     if process.returncode is None:
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(DYING_SECONDS)
 
 
 def _kill_group(group: int) -> None:
@@ -156,11 +160,14 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _finish(last: dict[str, Any] | None, hung: bool, code: int, peak: int, timeout: float, short: bool) -> Finish:
-    if hung and last is None:
-        return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed", peak)
+def _finish(
+    last: dict[str, Any] | None, hung: bool, code: int | None, peak: int | None, timeout: float, short: bool
+) -> Finish:
     if last is not None:
         return Finish(last["status"], last["reason"], peak)
+    if hung or code is None:
+        left = "" if code is not None else f" (still there {DYING_SECONDS:g} s later, waiting in the kernel: see dmesg)"
+        return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed{left}", peak)
     if code == -signal.SIGKILL and short:
         return Finish("out_of_memory", "killed by the system (signal 9) for lack of memory", peak)
     if code == -signal.SIGKILL:

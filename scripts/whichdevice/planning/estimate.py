@@ -132,15 +132,16 @@ def _shape(request_json: str) -> _Shape:
         with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
+        steps = workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
+        costs = model_costs(model, example=workload.example_shape(model))
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
-    costs = model_costs(model, request.sequence_length or workload.recipe.sequence_length)
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies
     return _Shape(
         flops_per_step=costs.training_flops * request.batch_size,
         forward_flops=costs.forward_flops,
-        steps_per_epoch=request.steps_per_epoch or workload.steps_per_epoch(splits[0].examples),
+        steps_per_epoch=steps,
         validation_examples=splits[1].examples,
         memory=estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,

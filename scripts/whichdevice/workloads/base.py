@@ -182,6 +182,11 @@ class TrainingWorkload(Workload):
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
 
+    def example_shape(self, model: Any) -> tuple[int | None, ...]:
+        """Of one input, once the data are there; the sequence's length along what the model leaves open."""
+        length = self.options.sequence_length or self.recipe.sequence_length
+        return tuple(length if size is None else size for size in model.inputs[0].shape[1:])
+
     def own_objects(self) -> dict[str, Any]:
         """Layers and functions of its own file by name, for Keras to read a saved model that has some of them."""
         return defined_in(sys.modules[type(self).__module__])
@@ -222,12 +227,13 @@ class TrainingWorkload(Workload):
         """What the trained model shows; `predict` maps validation example numbers to float32 predictions."""
         return Outcome()
 
-    def steps_per_epoch(self, examples: int) -> int:
-        """Whole batches in the training data; raises StudyError where there is none."""
+    def steps_per_epoch(self, examples: int, asked: int | None = None) -> int:
+        """As asked for, else whole batches in the training data; raises StudyError where no batch can be filled."""
         steps = examples // self.options.batch_size
-        if steps < 1:
+        draws_again = asked and not isinstance(self.order(examples, 0), Permutations)  # and so fills any batch
+        if steps < 1 and not draws_again:
             raise StudyError(
                 f"batch_size {self.options.batch_size}: only {examples} training examples "
                 f"(fraction {self.options.fraction}); take a smaller batch or a larger fraction"
             )
-        return steps
+        return asked or steps

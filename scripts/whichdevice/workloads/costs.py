@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from whichdevice.records.facts import BY_LAYERS
-from whichdevice.workloads.model_calls import Call, model_calls
+from whichdevice.workloads.model_calls import Call, OpenShape, examples_of, input_shapes, model_calls, real_output
 
 
 @dataclass(frozen=True)
@@ -26,25 +26,35 @@ class Costs:
     counted: str = BY_LAYERS  # how the operations were counted, and what was not
 
 
-def model_costs(model: Any, sequence_length: int | None = None) -> Costs:
-    """Count a built Keras model; `sequence_length` stands in for time axes that the model leaves open.
+def model_costs(model: Any, sequence_length: int | None = None, example: OpenShape | None = None) -> Costs:
+    """Count a built Keras model for inputs of the shape `example`, that of one without the batch.
 
-    Where somebody's own layer hides its products, they are counted in JAX's trace if that is the backend; else
-    they are missing, and `counted` says of which layers.
+    Without it `sequence_length` stands in for axes that the model leaves open. Where somebody's own layer hides its
+    products, they are counted in JAX's trace if that is the backend; else they are missing, and `counted` says of
+    which layers.
     """
-    calls = list(model_calls(model, sequence_length))
+    shapes = input_shapes(model, sequence_length, example)
+    inputs = examples_of(model, shapes)
+    calls = list(model_calls(model, inputs))
     forward = sum(call.products.fed + call.products.inner for call in calls)
     training = sum(_training(call) for call in calls)
     activations = sum(call.output + call.products.saved for call in calls)
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
     counted = BY_LAYERS
     unknown = sorted({name for call in calls for name in call.unknown})
-    if unknown:
+    if any(None in shape for shape in shapes):
+        counted = f"{BY_LAYERS}, a lower bound: open axes of the input count 1"
+    elif unknown:
         counted = f"{BY_LAYERS}, without what {', '.join(unknown)} may do: a lower bound"
-        if (by_jax := _by_jax(model, sequence_length)) is not None:
+        if (by_jax := _by_jax(model, inputs)) is not None:
             forward, training = by_jax
             counted = f"by JAX's trace of the step, as the products in {', '.join(unknown)} are not Keras' own"
     return Costs(float(forward), float(training), float(activations), model.count_params(), trainable, counted)
+
+
+def output_shape(model: Any, example: OpenShape) -> list[int]:
+    """Of what the model gives for one input of the shape `example`; an axis that nobody knows counts 1."""
+    return real_output(model, examples_of(model, input_shapes(model, None, example)))
 
 
 def _training(call: Call) -> float:
@@ -52,11 +62,11 @@ def _training(call: Call) -> float:
     return call.products.fed * fed + call.products.inner * (3 if call.learns or call.learns_below else 1)
 
 
-def _by_jax(model: Any, sequence_length: int | None) -> tuple[float, float] | None:
+def _by_jax(model: Any, inputs: list[Any]) -> tuple[float, float] | None:
     import keras
 
     if keras.backend.backend() != "jax":
         return None
     from whichdevice.workloads.jax_products import jax_products
 
-    return jax_products(model, sequence_length)
+    return jax_products(model, inputs)

@@ -8,6 +8,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
+DRAWING_SEED = 1
 MOST_BYTES = 8e9  # that a generator may yield without saying when it ends
 EXAMPLE_BYTES = 300  # that Python keeps of each yielded example beside its numbers
 Pair = tuple[np.ndarray, np.ndarray]
@@ -17,7 +18,8 @@ WANTED = "it must return (inputs, targets), two such pairs (training, validation
 def pairs_of(given: Any, examples: int | None, where: str) -> tuple[Pair, Pair]:
     """Training and validation arrays; raises StudyError that says what is wrong with them.
 
-    A generator is read until `examples` came, or to its end where none is asked for; the last eighth then validates.
+    A generator is read until `examples` came, or to its end where none is asked for. An eighth, drawn at random but
+    always the same, validates where no validation data are given: data are often sorted by class.
     """
     if isinstance(given, Iterator):
         given = _gathered(given, examples, where)
@@ -29,7 +31,14 @@ def pairs_of(given: Any, examples: int | None, where: str) -> tuple[Pair, Pair]:
     held_out = len(inputs) // VALIDATION_SHARE
     if held_out < 1:
         raise StudyError(f"{where} gives {len(inputs)} examples; {VALIDATION_SHARE} are the least")
-    return (inputs[:-held_out], targets[:-held_out]), (inputs[-held_out:], targets[-held_out:])
+    validates = np.zeros(len(inputs), bool)
+    validates[drawn(len(inputs), held_out)] = True
+    return (inputs[~validates], targets[~validates]), (inputs[validates], targets[validates])
+
+
+def drawn(examples: int, count: int) -> np.ndarray:
+    """Numbers of `count` of the examples, in their order; always the same ones, and fewer are some of more."""
+    return np.sort(np.random.default_rng(DRAWING_SEED).permutation(examples)[:count])
 
 
 def _gathered(given: Iterator[Any], examples: int | None, where: str) -> Pair:

@@ -3,11 +3,9 @@
 from math import prod
 from typing import Any
 
-from whichdevice.workloads.model_calls import sizes
 
-
-def jax_products(model: Any, sequence_length: int | None = None) -> tuple[float, float]:
-    """Operations of one example: forward, and forward with the gradients of all trained weights."""
+def jax_products(model: Any, tensors: list[Any]) -> tuple[float, float]:
+    """Operations of one example, whose Keras tensors these are: forward, and forward with all weights' gradients."""
     import jax
     from jax import numpy as jnp
 
@@ -19,8 +17,7 @@ def jax_products(model: Any, sequence_length: int | None = None) -> tuple[float,
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
     ]
-    shapes = [(1, *sizes(tensor.shape, sequence_length)) for tensor in model.inputs]
-    inputs = [jax.ShapeDtypeStruct(shape, tensor.dtype) for shape, tensor in zip(shapes, model.inputs, strict=True)]
+    inputs = [jax.ShapeDtypeStruct(tensor.shape, tensor.dtype) for tensor in tensors]
     arguments = (*described, inputs[0] if len(inputs) == 1 else inputs)
     traced = [jax.make_jaxpr(function)(*arguments) for function in (forward, jax.grad(forward))]
     return operations(traced[0].jaxpr), operations(traced[1].jaxpr)

@@ -1,7 +1,12 @@
-"""Every call of a layer or operation in a Keras model, from input to output, with shapes of one example."""
+"""Every call of a layer or operation in a Keras model, from input to output, with shapes of one example.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Sizes that a graph leaves open, a nested model's above all, are those of the call: told by Keras node by node.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,6 +20,9 @@ PRODUCTS = {
 }  # fmt: skip
 
 
+OpenShape = Sequence[int | None]
+
+
 @dataclass(frozen=True)
 class Call:
     """One call: its products, the size of its output, and what its gradients need."""
@@ -26,48 +34,111 @@ class Call:
     unknown: tuple[str, ...] = ()
 
 
-def model_calls(model: Any, sequence_length: int | None) -> Iterator[Call]:
-    """Calls in the order of the graph; a model that is no graph of layers is one call, traced."""
-    graph = getattr(model, "_functional", None) or model  # a Sequential keeps its graph
-    if hasattr(graph, "_nodes_by_depth"):
-        yield from _graph_calls(graph, sequence_length, set())
+def model_calls(model: Any, inputs: list[Any]) -> Iterator[Call]:
+    """Calls in the order of the graph, of one example; a model that is no graph of layers is one call, traced.
+
+    `inputs` are the Keras tensors that it is given, as `examples_of` makes them.
+    """
+    graph = _graph(model)
+    if graph is not None:
+        yield from _graph_calls(graph, inputs, set())
     else:
-        inputs = [_example(tensor, sequence_length) for tensor in model.inputs]
-        yield _traced(model, [inputs[0] if len(inputs) == 1 else inputs], {}, sequence_length, False)
+        yield _traced(model, [inputs[0] if len(inputs) == 1 else inputs], {}, False)
 
 
-def sizes(shape: Any, sequence_length: int | None) -> Shape:
-    """Sizes without the batch; an open axis is the sequence's."""
-    return [size if size is not None else (sequence_length or 1) for size in tuple(shape)[1:]]
+def input_shapes(model: Any, sequence_length: int | None, example: OpenShape | None) -> list[OpenShape]:
+    """Of one example of each input: the first's as given, else the model's own with the sequence along open axes."""
+    own: list[OpenShape] = [
+        [sequence_length if size is None else size for size in tensor.shape[1:]] for tensor in model.inputs
+    ]
+    return own if example is None else [example, *own[1:]]
 
 
-def _graph_calls(graph: Any, sequence_length: int | None, learning: set[int]) -> Iterator[Call]:
-    """`learning` holds the tensors that depend on trained weights."""
+def examples_of(model: Any, shapes: list[OpenShape]) -> list[Any]:
+    """Keras tensors of one example; an axis that is still open has one place."""
+    return [_sized(own, (1, *(size or 1 for size in shape))) for own, shape in zip(model.inputs, shapes, strict=True)]
+
+
+def real_output(model: Any, inputs: list[Any]) -> Shape:
+    """Shape of what the model gives for one example of these; an axis that nobody knows counts 1."""
+    tensor = model.outputs[0]
+    if None in tensor.shape[1:]:
+        with suppress(Exception):  # training says what is wrong in its own words
+            tensor = model.compute_output_spec(inputs[0] if len(inputs) == 1 else inputs)
+    return _sizes(_one_example(tensor))
+
+
+def _graph(operation: Any) -> Any:
+    """The graph of a model; None where it is no graph of layers."""
+    graph = getattr(operation, "_functional", None) or operation  # a Sequential keeps its graph
+    return graph if hasattr(graph, "_nodes_by_depth") else None
+
+
+def _sized(tensor: Any, shape: tuple[int, ...]) -> Any:
+    from keras import KerasTensor
+
+    return KerasTensor(shape, tensor.dtype)
+
+
+def _one_example(tensor: Any) -> Any:
+    """A batch of one, with one place along each axis that is open."""
+    return _sized(tensor, tuple(1 if place == 0 else size or 1 for place, size in enumerate(tensor.shape)))
+
+
+def _sizes(tensor: Any) -> Shape:
+    """Sizes without the batch."""
+    return list(tensor.shape)[1:]
+
+
+def _graph_calls(graph: Any, inputs: list[Any], learning: set[int]) -> Iterator[Call]:
+    """`learning` holds the graph's tensors that depend on trained weights; `real` has them as they are in this call."""
+    real = {id(own): given for own, given in zip(graph.inputs, inputs, strict=False)}  # a mask may follow
     for depth in sorted(graph._nodes_by_depth, reverse=True):
         for node in graph._nodes_by_depth[depth]:
             operation, read = node.operation, node.input_tensors
             if node.is_input or type(operation).__name__ == "InputLayer":
                 continue
             below = any(id(tensor) in learning for tensor in read)
-            inner = getattr(operation, "_functional", None) or operation
-            if hasattr(inner, "_nodes_by_depth"):
+            given = [real.setdefault(id(tensor), _one_example(tensor)) for tensor in read]
+            arguments, keywords = node.arguments.fill_in(real)
+            made, unknown = _made(operation, node, arguments, keywords)
+            real.update((id(own), one) for own, one in zip(node.output_tensors, made, strict=True))
+            inner = _graph(operation)
+            if inner is not None:
                 held = {id(tensor) for tensor in inner.inputs} if below else set()
-                yield from _graph_calls(inner, sequence_length, held)
+                yield from _graph_calls(inner, given, held)
             else:
-                yield _call(operation, node, sequence_length, below)
+                call = _call(operation, [_sizes(each) for each in given], made, arguments, keywords, below)
+                yield replace(call, unknown=call.unknown or unknown)
             if below or getattr(operation, "trainable_weights", None):
                 learning.update(id(tensor) for tensor in node.output_tensors)
 
 
-def _call(operation: Any, node: Any, sequence_length: int | None, below: bool) -> Call:
-    output = [sizes(tensor.shape, sequence_length) for tensor in node.output_tensors]
-    inputs = [sizes(tensor.shape, sequence_length) for tensor in node.input_tensors]
+def _made(operation: Any, node: Any, arguments: Any, keywords: dict[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
+    """What a call gives for one example; and its name, where the graph leaves a size open and Keras cannot tell it."""
+    from keras import Operation, tree
+
+    own = node.output_tensors
+    if not any(None in tensor.shape[1:] for tensor in own):
+        return [_one_example(tensor) for tensor in own], ()
+    for told_by in (operation.compute_output_spec, partial(Operation.compute_output_spec, operation)):
+        with suppress(Exception):  # as in `_traced`
+            told = tree.flatten(told_by(*arguments, **keywords))  # by a formula of its own, then by a trace
+            if len(told) == len(own) and not any(None in tensor.shape for tensor in told):
+                return told, ()
+    return [_one_example(tensor) for tensor in own], (type(operation).__name__,)
+
+
+def _call(
+    operation: Any, inputs: list[Shape], made: list[Any], arguments: Any, keywords: dict[str, Any], below: bool
+) -> Call:
+    output = [_sizes(tensor) for tensor in made]
     known = layer_products(operation, inputs, output[0])
     learns = bool(getattr(operation, "trainable_weights", None))
     if known is not None:
         return Call(known, float(sum(map(prod, output))), learns, below)
     if _needs_trace(operation):
-        return _traced(operation, node.arguments.args, node.arguments.kwargs, sequence_length, below)
+        return _traced(operation, arguments, keywords, below)
     return Call(Products(), float(sum(map(prod, output))), learns, below)
 
 
@@ -79,23 +150,12 @@ def _needs_trace(operation: Any) -> bool:
     return not is_keras_own(operation) or bool(operation._layers)
 
 
-def _traced(operation: Any, arguments: Any, keywords: dict[str, Any], sequence_length: int | None, below: bool) -> Call:
-    from keras import KerasTensor, tree
-
-    def example(value: Any) -> Any:
-        return _example(value, sequence_length) if isinstance(value, KerasTensor) else value
-
+def _traced(operation: Any, arguments: Any, keywords: dict[str, Any], below: bool) -> Call:
     learns = bool(getattr(operation, "trainable_weights", None))
     try:
-        counter = traced_products(operation, *tree.map_structure(example, (tuple(arguments), dict(keywords))))
+        counter = traced_products(operation, tuple(arguments), dict(keywords))
     except Exception:  # the layer itself is at fault; training says so with its own words
         counter = Counter(unknown=[type(operation).__name__])
     unknown = dict.fromkeys(counter.unknown)
     # Most products in such layers are with computed factors or with weights: three products for each in training.
     return Call(counter.products, 0.0, learns, below or learns, tuple(unknown))
-
-
-def _example(tensor: Any, sequence_length: int | None) -> Any:
-    from keras import KerasTensor
-
-    return KerasTensor((1, *sizes(tensor.shape, sequence_length)), tensor.dtype)

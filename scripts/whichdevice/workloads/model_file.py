@@ -19,8 +19,8 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
-from whichdevice.workloads.generated_data import generate
-from whichdevice.workloads.given_data import Pair, pairs_of
+from whichdevice.workloads.generated_data import concrete, generate
+from whichdevice.workloads.given_data import Pair, drawn, pairs_of
 from whichdevice.workloads.model_shapes import check_data, check_declared, check_model
 from whichdevice.workloads.named_losses import named_loss, named_metric
 
@@ -100,11 +100,14 @@ class ModelFile(TrainingWorkload):
         return made
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
-        """The data function's, else generated ones; the first `fraction` of the training data."""
+        """The data function's, else generated ones; `fraction` of the training data, drawn at random but the same."""
         check_declared(self.declared, self.path.name)
         train, validation = self._data()
         count = max(1, round(len(train[0]) * self.options.fraction))
-        return _split((train[0][:count], train[1][:count])), _split(validation)
+        if count < len(train[0]):
+            index = drawn(len(train[0]), count)
+            train = train[0][index], train[1][index]
+        return _split(train), _split(validation)
 
     def _data(self) -> tuple[Pair, Pair]:
         declared = self.declared
@@ -113,7 +116,7 @@ class ModelFile(TrainingWorkload):
             with self._saying("data()"):
                 given = self._called("data")
                 train, validation = pairs_of(given, declared.examples, where)
-            self._shapes = check_data(train, declared, self.length, where)
+            self._shapes = check_data(train, validation[1], declared, self.length, where)
             return train, validation
         if declared.input is None or declared.target is None:
             raise StudyError(f"{self.path.name}: it needs INPUT and TARGET, or a function data()")
@@ -132,6 +135,11 @@ class ModelFile(TrainingWorkload):
         if "float" not in str(target.dtype):
             target = ops.cast(target, "int32")
         return ops.take(arrays["inputs"], index, axis=0), target
+
+    def example_shape(self, model: Any) -> tuple[int | None, ...]:
+        """The data's, else as INPUT says."""
+        given = self._shapes[0]
+        return super().example_shape(model) if given is None else concrete(given, self.length)
 
     def own_objects(self) -> dict[str, Any]:
         """What the file defines."""
@@ -156,8 +164,9 @@ class ModelFile(TrainingWorkload):
         from keras import ops
 
         if self._quality is None:
+            metric, loss = self.declared.metric, self.declared.loss
             has = self._has("metric")
-            self._quality = self._function("metric") if has else named_metric(self.declared.metric, self.path.name)
+            self._quality = self._function("metric") if has else named_metric(metric, loss, self.path.name)
         with self._saying("metric()" if self._has("metric") else f"METRIC {self.declared.metric}"):
             return ops.mean(ops.cast(self._quality(target, ops.cast(prediction, "float32")), "float32"))
 

@@ -47,22 +47,35 @@ def check_model(
         _check_output(target, made, loss, length, file)
 
 
-def check_data(train: Pair, declared: Declaration, length: int | None, where: str) -> tuple[Array, Array]:
-    """What a data function's arrays are; raises StudyError where that is not what INPUT, TARGET and LOSS say."""
+def check_data(
+    train: Pair, held_out: np.ndarray, declared: Declaration, length: int | None, where: str
+) -> tuple[Array, Array]:
+    """What a data function's arrays are; raises StudyError where that is not what INPUT, TARGET and LOSS say.
+
+    `held_out` holds the validation data's targets.
+    """
     for array, stated, name in zip(train, (declared.input, declared.target), ("INPUT", "TARGET"), strict=True):
         if stated is not None and not _fits(array.shape[1:], concrete(stated, length)):
             raise StudyError(f"{where} gives {name.lower()}s of shape {array.shape[1:]}, {name} says {stated.shape}")
     inputs, targets = train
-    _check_target_type(declared.loss, str(targets.dtype), f"{where}: its targets")
+    _check_targets(declared.loss, targets, f"{where}: its targets")
+    _check_targets(declared.loss, held_out, f"{where}: its validation targets")
     if inputs.dtype.kind == "f" and not np.isfinite(inputs[:FINITE_LOOKED_AT]).all():
         raise StudyError(f"{where} gives inputs that are not finite")
-    below = None if targets.dtype.kind == "f" or not targets.size else int(targets.max()) + 1
+    whole = [each for each in (targets, held_out) if each.dtype.kind != "f" and each.size]
+    below = max(int(each.max()) for each in whole) + 1 if whole else None
     return Array(inputs.shape[1:], str(inputs.dtype)), Array(targets.shape[1:], str(targets.dtype), below)
 
 
 def example_shapes(model: Any) -> tuple[Shape, Shape]:
     """Shapes of one input and one output, without the batch."""
     return tuple(model.inputs[0].shape[1:]), tuple(model.outputs[0].shape[1:])
+
+
+def _check_targets(loss: str | None, targets: np.ndarray, what: str) -> None:
+    _check_target_type(loss, str(targets.dtype), what)
+    if loss in OF_CLASS_NUMBERS and targets.size and targets.min() < 0:
+        raise StudyError(f"{what} go down to {targets.min()}, but LOSS {loss} needs class numbers from 0 on")
 
 
 def _check_target_type(loss: str | None, dtype: str, what: str) -> None:

@@ -9,6 +9,12 @@ from whichdevice.workloads.losses import cross_entropy, sparse_cross_entropy
 CLASSES = "sparse_categorical_crossentropy"
 CLASSES_FROM_LOGITS = "sparse_categorical_crossentropy_from_logits"
 OWN_LOSSES = {"categorical_crossentropy": cross_entropy, CLASSES: sparse_cross_entropy}
+OF_YES_OR_NO = (
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "BinaryCrossentropy",
+    "BinaryFocalCrossentropy",
+)
 OF_CLASS_NUMBERS = (CLASSES, CLASSES_FROM_LOGITS)
 
 Measure = Callable[[Any, Any], Any]
@@ -31,10 +37,10 @@ def sparse_cross_entropy_from_logits(target: Any, logits: Any) -> Any:
     return ops.mean(ops.logsumexp(logits, axis=-1) - ops.squeeze(chosen, -1))
 
 
-def named_metric(name: str | None, file: str) -> Measure:
+def named_metric(name: str | None, loss: str | None, file: str) -> Measure:
     """A metric (target, prediction) → scalar or one number an example; raises StudyError where Keras knows none."""
     if name == "accuracy":
-        return accuracy
+        return binary_accuracy if loss in OF_YES_OR_NO else accuracy
     return _keras_function("losses", name or "", "METRIC", file)
 
 
@@ -43,11 +49,18 @@ def accuracy(target: Any, prediction: Any) -> Any:
     from keras import ops
 
     if prediction.shape[-1] == 1 and len(target.shape) <= len(prediction.shape):
-        asked = ops.reshape(ops.cast(target, "float32"), ops.shape(prediction))
-        return ops.cast(ops.equal(ops.cast(prediction > 0.5, "float32"), asked), "float32")
+        return binary_accuracy(target, prediction)
     chosen = ops.cast(ops.argmax(prediction, axis=-1), "int32")
     right = ops.argmax(target, axis=-1) if len(target.shape) == len(prediction.shape) else target
     return ops.cast(ops.equal(chosen, ops.cast(right, "int32")), "float32")
+
+
+def binary_accuracy(target: Any, prediction: Any) -> Any:
+    """Share of numbers on the right side of .5, each judged by itself; targets are 0 and 1."""
+    from keras import ops
+
+    asked = ops.reshape(ops.cast(target, "float32"), ops.shape(prediction))
+    return ops.cast(ops.equal(ops.cast(prediction > 0.5, "float32"), asked), "float32")
 
 
 def _keras_function(kind: str, name: str, constant: str, file: str) -> Measure:
