@@ -1,5 +1,6 @@
 """Quality against time, money and energy: which panels, where the target was reached, and the Pareto front."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +20,24 @@ from whichdevice.tables.write import write_tables
 ROOT = Path(__file__).parents[2]
 
 
-def drawn(folder: Path, usd: float | None, meter: bool, target: float = 0.9) -> Figure:
+def drawn(
+    folder: Path,
+    usd: float | None,
+    meter: bool,
+    target: float = 0.9,
+    then: Callable[[Run, Record], Record] = lambda run, record: record,
+    workloads: tuple[str, ...] = ("mnist_cnn",),
+) -> Figure:
+    """The figure of two devices that learned four epochs with two seeds; `then` changes a record."""
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu", usd_per_hour=usd), "gpu": Device(kind="gpu", usd_per_hour=usd)},
-        workloads={"mnist_cnn": Workload(batch_size=[1024], target=target)},
+        workloads={name: Workload(batch_size=[1024], target=target) for name in workloads},
         measure=Measure(repeats=2),
         train=Train(epochs=4, repeats=2),
     )
 
     def change(run: Run, record: Record) -> Record:
-        return metered(record) if meter else record
+        return then(run, metered(record) if meter else record)
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
     write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
@@ -71,3 +80,55 @@ def test_nothing_beats_the_pareto_front_in_both_directions(higher: bool) -> None
         assert beaten.sum() == 1  # itself
     for x, y in points:
         assert ((front[:, 0] <= x) & better(front[:, 1], y)).any()
+
+
+def late(run: Run, record: Record, epochs: int = 2) -> Record:
+    """The run as if `measure.timeout` had ended it after so many epochs."""
+    return record.model_copy(update={"status": "timed_out", "reason": "timeout", "epochs": record.epochs[:epochs]})
+
+
+def curves(figure: Figure, panel: int = 0) -> list[list[float]]:
+    """The qualities along each cell's line; the first panel's."""
+    return [list(line.get_ydata()) for line in figure.axes[panel].lines if line.get_markersize() == 3.5]  # type: ignore[arg-type]
+
+
+def test_runs_that_all_ran_out_of_time_are_drawn_as_far_as_they_came(tmp_path: Path) -> None:
+    figure = drawn(tmp_path, usd=None, meter=False, then=late)
+    assert [len(curve) for curve in curves(figure)] == [2, 2]
+    assert "4 of 4 runs ran out of time" in figure._footnote  # type: ignore[attr-defined]
+
+
+def test_a_line_is_of_all_its_seeds_and_not_of_those_that_went_on(tmp_path: Path) -> None:
+    figure = drawn(tmp_path, None, False, then=lambda run, record: late(run, record) if run.repeat == 2 else record)
+    study = StudyResults(tmp_path / "config.yaml", tmp_path / "tables")
+    cpu = study.epochs[study.epochs["device"] == "cpu"]
+    assert curves(figure)[0] == pytest.approx(cpu.groupby("epoch")["validation_metric"].mean().tolist()[:2])
+    assert "2 of 4 runs ran out of time" in figure._footnote  # type: ignore[attr-defined]
+
+
+def test_where_nothing_is_known_of_what_it_took_the_figure_says_so(tmp_path: Path) -> None:
+    def untimed(run: Run, record: Record) -> Record:
+        return record.model_copy(update={"cold": record.cold.model_copy(update={"load": None})})
+
+    figure = drawn(tmp_path, usd=None, meter=False, then=untimed)
+    assert "Runs learned, but what it took is missing" in figure.axes[0].texts[0].get_text()
+
+
+def test_a_panel_without_a_number_says_why(tmp_path: Path) -> None:
+    def unmetered(run: Run, record: Record) -> Record:
+        return record if run.cell.workload == "mnist_cnn" else metered(record)
+
+    figure = drawn(tmp_path, None, False, then=unmetered, workloads=("mnist_cnn", "mnist_official"))
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[], ["no meter"], [], []]
+
+
+def test_stand_in_and_real_data_are_two_lines(tmp_path: Path) -> None:
+    def real(run: Run, record: Record) -> Record:
+        if run.repeat == 1 or record.data is None:
+            return record
+        return record.model_copy(update={"data": record.data.model_copy(update={"source": "files"})})
+
+    figure = drawn(tmp_path, None, False, then=real)
+    assert len(curves(figure)) == 4
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert sorted(texts) == ["cpu files", "cpu standin", "gpu files", "gpu standin"]

@@ -149,13 +149,20 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
             "validation_loss": [0.1, 0.3],
         }
     ).assign(
-        unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, fraction=1.0, learned_epochs=2
+        unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, n=3, fraction=1.0, tflops=0.1
     )
-    cells = cells.assign(workload="mnist_cnn", sequence_length=pd.NA, metric="accuracy", epoch_time=15.0, tflops=0.1)
+    cells = cells.assign(
+        learned_epochs=2,
+        fewest_epochs=1,
+        workload="mnist_cnn",
+        sequence_length=pd.NA,
+        metric="accuracy",
+        epoch_time=15.0,
+    )
     study = SimpleNamespace(speedups=pd.DataFrame(columns=list(TABLES["speedups"])), devices=["cpu"])
     answer = _answer(study, "mnist_cnn", cells)
     assert "batch 256" in answer["where"]
-    assert "0.97" in answer["quality"]
+    assert "0.97" in answer["quality"] and answer["quality"].endswith("after 1 to 2 epochs")
 
 
 def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> None:

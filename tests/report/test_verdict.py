@@ -6,12 +6,14 @@ from typing import Any
 
 import synthetic
 from report_page import ROOT
+from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
-from whichdevice.report.choice import ALONE, DECIDED
+from whichdevice.report.choice import ALONE, DECIDED, DISAGREEING
+from whichdevice.report.headline import answers
 from whichdevice.report.lead import lead, marks
 from whichdevice.report.verdict import board, split_board
 from whichdevice.tables.decision import SAME, UNDECIDED
@@ -23,9 +25,14 @@ def results(
     speeds: Callable[[Run], float],
     measured: list[str] | None = None,
     weights: Callable[[Run], int | None] = lambda run: None,
+    ok: Callable[[Run], bool] = lambda run: True,
+    meter: bool = False,
     **study: Any,
 ) -> Any:
-    """A study of two devices whose throughputs are given, but for a per mille; and of models with so many weights."""
+    """A study of two devices whose throughputs are given, but for a per mille; of models with so many weights.
+
+    Runs that are not `ok` ran out of memory.
+    """
 
     def change(run: Run, record: Record) -> Record:
         speed = speeds(run) * (1 + 0.001 * ((run.repeat + len(run.cell.device)) % 3))
@@ -33,7 +40,9 @@ def results(
         record.steady = record.steady.model_copy(update={"throughput": speed, "seconds": seconds})
         if (count := weights(run)) is not None:
             record.workload = record.workload.model_copy(update={"parameters": count})
-        return record
+        if not ok(run):
+            return synthetic.failed_record(made, run, "out_of_memory", "out of memory")
+        return metered(record) if meter else record
 
     made = synthetic.small_study(**({"measure": Measure(repeats=4)} | study))
     config, paths = synthetic.write_study(made, folder, devices=measured, artefacts=False, change=change)
@@ -192,3 +201,85 @@ def test_each_length_of_sequences_has_its_own_best_size(tmp_path: Path) -> None:
     assert {row.note: row.changes[0][:2] for row in rows} == {
         f"float32 · length {length}": ["fastest at ", (float(size), str(size))] for length, size in better.items()
     }
+
+
+def test_settings_with_failed_repeats_win_only_where_there_are_no_others_and_say_so(tmp_path: Path) -> None:
+    def speed(run: Run) -> float:
+        return {"cpu": 1.0, "gpu": 40.0 + run.cell.batch_size / 1000}[run.cell.device]
+
+    def lucky(run: Run) -> bool:
+        return run.cell.device == "cpu" or run.cell.batch_size == 256 or run.repeat == 1
+
+    def rare(run: Run) -> bool:
+        return run.cell.device == "cpu" or run.repeat <= 3
+
+    study = results(tmp_path / "lucky", speed, ok=lucky)
+    fastest = board(study)[0].choices["fastest"]
+    assert (fastest.devices, fastest.state, fastest.settings) == (["gpu"], DECIDED, "tensorflow, batch 256")
+    assert answers(study)[0]["where"] == "gpu, tensorflow, float32, batch 256"
+    study = results(tmp_path / "rare", speed, ok=rare)
+    assert board(study)[0].choices["fastest"].settings == "tensorflow, batch 1024; 3 of 4 ok"
+    assert answers(study)[0]["where"].endswith("batch 1024, 3 of 4 ok")
+
+
+def test_where_means_and_common_repeats_disagree_nothing_is_decided(tmp_path: Path) -> None:
+    """The cpu is behind by all repeats of its own, and ahead in each that both have."""
+
+    def speed(run: Run) -> float:
+        slow = run.repeat <= 3
+        return {"cpu": 75.0, "gpu": 50.0 if slow else 100.0}[run.cell.device]
+
+    study = results(
+        tmp_path, speed, ok=lambda run: run.cell.device == "gpu" or run.repeat <= 3, measure=Measure(repeats=10)
+    )
+    fastest = board(study)[0].choices["fastest"]
+    assert (fastest.devices, fastest.state, fastest.words) == (["gpu", "cpu"], UNDECIDED, DISAGREEING)
+    assert fastest.others[0].words == "less; 3 of 10 ok"
+    assert lead(study, board(study)) == ["Fastest: undecided in the one workload compared."]
+
+
+def test_meters_and_prices_that_count_different_things_are_said_to(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", hardware="V100 SXM2")}
+    speeds = {"cpu": 100, "gpu": 500, "own": 400}
+    study = results(tmp_path / "unlike", lambda run: speeds[run.cell.device], devices=devices, meter=True)
+    (row,) = board(study)
+    assert row.choices["frugal"].settings.endswith("; board alone, host not counted")
+    assert row.choices["frugal"].others[0].words.endswith("processor packages alone, memory not counted")
+    assert row.choices["cheapest"].settings.endswith("; price of the GPU only")
+    assert lead(study, [row])[1:] == [
+        "Cheapest, by prices that count different things: gpu in the one workload compared.",
+        "Most frugal, by meters that count different things: gpu in the one workload compared.",
+    ]
+    devices = {name: Device(kind="gpu", usd_per_hour=1) for name in ("gpu", "own")}
+    study = results(tmp_path / "alike", lambda run: speeds[run.cell.device], devices=devices, meter=True)
+    (row,) = board(study)
+    assert not any(choice.unlike for choice in row.choices.values())
+    assert row.choices["frugal"].settings == "tensorflow, batch 256"
+
+
+def test_work_that_one_device_alone_measured_is_counted_beside_what_was_compared(tmp_path: Path) -> None:
+    workloads = {name: Workload(batch_size=[256]) for name in ("mnist_cnn", "mnist_official", "fashion_cnn")}
+    study = results(
+        tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads,
+        ok=lambda run: run.cell.device == "cpu" or run.cell.workload != "fashion_cnn",
+    )  # fmt: skip
+    told = "gpu is the fastest in all 2 workloads compared, 1 more measured on one device only."
+    assert lead(study, board(study)) == [told]
+
+
+def test_a_cell_whose_repeats_read_other_data_is_marked(tmp_path: Path) -> None:
+    found = results(tmp_path, lambda run: 100.0)
+    found.runs.loc[found.runs["repeat"] == 2, ["source", "data_checksum"]] = ["files", "1" * 64]
+    (mark,) = [mark for mark in marks(found) if "mix" in mark.title]
+    assert mark.text == "measured with other data source, data"
+
+
+def test_what_is_said_of_batch_sizes_is_of_the_same_model(tmp_path: Path) -> None:
+    """Two models of one name: what one of them does is nothing that the other does."""
+    study = results(
+        tmp_path, lambda run: {"cpu": 100.0, "gpu": 500.0, "own": 50.0}[run.cell.device],
+        devices={"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu"), "own": Device(kind="gpu")},
+        weights=lambda run: 2_000 if run.cell.device == "own" or run.cell.batch_size == 256 else 1_000,
+    )  # fmt: skip
+    small = next(row for row in board(study) if "1,000 weights" in row.note)
+    assert small.changes == [["one size compared, ", (1024.0, "1024")]]

@@ -143,3 +143,24 @@ def test_of_the_real_claims_just_the_disputed_ones_are_impossible(tmp_path: Path
     assert sorted(found.loc[found["possible"] == IMPOSSIBLE, "value"]) == [0.47, 0.53, 15.7]
     assert found["why"].notna().all()
     assert (found["measured"].notna() ^ found["here"].notna()).all()
+
+
+def test_a_claim_stands_beside_the_published_format_and_loop_though_another_is_faster() -> None:
+    study = synthetic.small_study(
+        devices={"gpu": Device(kind="gpu")},
+        workloads={
+            "mnist_cnn": Workload(
+                batch_size=[1024],
+                precision=["float32", "mixed_bfloat16"],
+                loop=["epoch", "fit"],
+                backend=["tensorflow"],
+            )
+        },
+    )
+    rows = [synthetic.runs_row(synthetic.record_of(study, run, source="files")) for run in configured_runs(study)]
+    measured = summary_table(table(rows, TABLES["runs"]))
+    for claimed, precision in ((claim(), "float32"), (claim(precision="mixed_bfloat16"), "mixed_bfloat16")):
+        beside = published_table([claimed], measured)
+        row = audit_table([claimed], beside, measured, table([], compiled.COLUMNS), hardware_rows()).iloc[0]
+        assert (row["precision"], row["loop"], pd.isna(row["note"])) == (precision, "fit", True)
+        assert row["measured"] > beside.loc[beside["precision"] == precision, "measured"].min()

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.figures import draw
+from whichdevice.config.model import Device, Workload
+from whichdevice.figures import draw, tpu_generations
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.compiled import (
     Collective,
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 GIB = 2**30
 RANGE = ModelledTime(low=0.002, high=0.005, bytes_with_cycles=0.99, unknown_trip_counts=0)
 ONLY_LOW = ModelledTime(low=0.001, high=None, bytes_with_cycles=0.8, unknown_trip_counts=0)
+TOO_LARGE = {"memory_needed": 9 * GIB, "memory_missing": 1.5 * GIB, "collectives": {}}
 
 
 def facts(**changes) -> CompileFacts:
@@ -43,8 +45,8 @@ def record(batch_size: int, status: str = "ok", **changes) -> CompiledRecord:
 def study(tmp_path: Path) -> StudyResults:
     records = [
         record(256, facts=facts(), modelled=RANGE),
-        record(1024, facts=facts(), modelled=ONLY_LOW),
-        record(2**20, "does_not_fit", reason="too large", facts=facts(memory_needed=9 * GIB, memory_missing=1.5 * GIB)),
+        record(1024, facts=facts(collectives={}), modelled=ONLY_LOW),
+        record(2**20, "does_not_fit", reason="too large", facts=facts(**TOO_LARGE)),
         record(512, "unavailable", reason="not installed: libtpu"),
     ]
     paths = [tmp_path / "compiled" / f"{one.asked.path}.json" for one in records]
@@ -79,6 +81,10 @@ def test_the_section_tells_ranges_low_ends_and_what_does_not_fit(study):
     assert "not installed: libtpu" in section["missing"][0]
 
 
+def test_a_step_without_a_program_has_no_count_of_all_reduces(study):
+    assert [row["reduced"] for row in compiled_section(study)["rows"]][1:] == ["none", "–"]
+
+
 @pytest.mark.slow
 def test_the_figure_draws_ranges_and_marks_low_ends(study, tmp_path):
     draw("tpu_generations", study.tables_folder, study.config_path, tmp_path / "f.svg", tmp_path / "f.png")
@@ -91,3 +97,21 @@ def test_the_figure_draws_ranges_and_marks_low_ends(study, tmp_path):
 def test_the_report_says_whether_a_larger_batch_may_fit(reason, told):
     row = pd.Series({"status": "ok", "largest_batch": 1000, "largest_batch_reason": reason})
     assert _largest(row) == told
+
+
+def test_measured_steps_beside_modelled_ones_are_the_same_step_in_a_named_format(tmp_path):
+    """A rehearsal on virtual replicas and a step of another length are other steps."""
+    devices = {"cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8), "gpu": Device(kind="gpu")}
+    workloads = {"shakespeare_lstm": Workload(batch_size=[64, 128], sequence_length=[50, 100])}
+    config, runs = synthetic.write_study(synthetic.small_study(devices=devices, workloads=workloads), tmp_path)
+    asked = CompileRequest(
+        topology="v2-2x2", workload="shakespeare_lstm", module="shakespeare_lstm", precision="mixed_bfloat16",
+        batch_size=64, sequence_length=100,
+    )  # fmt: skip
+    path = tmp_path / f"compiled/{asked.path}.json"
+    write_compiled(CompiledRecord(asked=asked, status="ok", code_hash="0", facts=facts(), modelled=RANGE), path)
+    write_tables(config, runs, ROOT / "config/published.csv", tmp_path / "tables", [path])
+    figure = tpu_generations.draw(StudyResults(config, tmp_path / "tables"))
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
+        "v2-2x2 b64 mixed_bfloat16 length 100", "cpu b64 float32 length 100", "gpu b64 float32 length 100",
+    ]  # fmt: skip

@@ -9,7 +9,9 @@ from whichdevice.config.model import Measure, Study, Workload
 from whichdevice.tables.cost_choices import MORE
 from whichdevice.tables.crossover import crossover_table
 from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.device_pairs import OWN
 from whichdevice.tables.fastest import fastest_table
+from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.speedups import speedup_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
@@ -66,4 +68,26 @@ def test_two_models_of_one_name_are_never_compared() -> None:
     ):
         assert fastest_table(other)["ratio"].notna().any() == alike
         assert (len(speedup_table(other, study)) > 0) == alike
-        assert (len(crossover_table(other, study)) > 0) == alike
+        pairs = crossover_table(other, study)
+        assert (len(pairs) > 0) == alike and set(pairs["model"]) <= set(fastest_table(other)["model"])
+
+
+def test_settings_whose_other_repeats_failed_are_chosen_by_no_table() -> None:
+    """One quick repeat of three is no best: it may be lucky, and one pair decides nothing."""
+    study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024], backend=["jax", "torch"])}, measure=Measure(repeats=3)
+    )
+
+    def speed(run: Run) -> float | None:
+        quick = run.cell.device == "gpu" and (run.cell.batch_size == 1024 or run.cell.backend == "torch")
+        ran_out = quick and run.repeat > 1
+        return None if ran_out else {"cpu": 1.0, "gpu": 42.0 if quick else 40.0}[run.cell.device] * JITTER[run.repeat]
+
+    runs = synthetic.runs_table(study, speed)
+    table = fastest_table(runs).set_index("device")
+    assert (table.loc["gpu", "backend"], table.loc["gpu", "batch_size"], table.loc["gpu", "n_value"]) == ("jax", 256, 3)
+    assert (table.loc["cpu", "verdict"], table.loc["cpu", "n"]) == (MORE, 3)
+    pairs = crossover_table(runs, study)
+    assert pairs.loc[pairs["comparison"] == OWN, "second_means"].tolist() == ["jax epoch"]
+    gpu = saturation_table(runs[(runs["device"] == "gpu") & (runs["backend"] == "jax")]).iloc[0]
+    assert (gpu["best_size"], gpu["n_best"], gpu["n"]) == (256, 3, 1)

@@ -92,3 +92,43 @@ def test_every_published_figure_is_shown(tmp_path: Path) -> None:
     )
     assert set(claims["source"]) == set(found["source"])
     assert not found["note"].fillna("").str.contains("no such number").any()
+
+
+def learned_for(*epochs: int) -> pd.DataFrame:
+    """The summary of one cell whose repeats learned for so many epochs."""
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])},
+        measure=Measure(repeats=len(epochs)), train=Train(epochs=max(epochs), repeats=len(epochs)),
+    )  # fmt: skip
+    rows = []
+    for run, count in zip(configured_runs(study), epochs, strict=True):
+        record = synthetic.record_of(study, run, source="files")
+        record.epochs = record.epochs[:count]
+        rows.append(synthetic.runs_row(record))
+    return summary_table(table(rows, TABLES["runs"]))
+
+
+def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> None:
+    entry = claim(metric="wall_time", unit="s", value="100", epochs="18")
+    early = learned_for(12, 14, 18)
+    assert (early["fewest_epochs"].item(), early["learned_epochs"].item()) == (12, 18)
+    row = published_table([entry], early).iloc[0]
+    assert pd.isna(row["ratio"]) and "learned for 12 to 18 epochs, published after 18" in row["note"]
+    assert pd.notna(published_table([entry], learned_for(18, 18)).iloc[0]["ratio"])
+
+
+def test_another_number_format_or_loop_than_the_published_is_said_beside_the_ratio() -> None:
+    entry = claim(unit="ms", value="12.8")
+    row = published_table([entry], summary_of(precision=["mixed_bfloat16"])).iloc[0]
+    assert "measured in mixed_bfloat16; the published number is taken for float32" in row["note"]
+    assert "measured with loop epoch; the published number is taken for plain fit" in row["note"]
+    row = published_table([entry | {"precision": "bfloat16"}], summary_of(loop=["fit"])).iloc[0]
+    assert row["note"] == "measured in float32; the published number is in bfloat16"
+    assert pd.isna(published_table([entry], summary_of(loop=["fit"])).iloc[0]["note"])
+
+
+def test_a_product_has_no_loop_to_differ() -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[512])})
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    entry = claim(workload="matmul", batch_size="512", metric="throughput", unit="TFLOP/s", value="1")
+    assert pd.isna(published_table([entry], summary_table(table(rows, TABLES["runs"]))).iloc[0]["note"])

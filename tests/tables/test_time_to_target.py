@@ -171,3 +171,12 @@ def test_learning_on_a_disturbed_machine_is_counted_though_the_timing_was_quiet(
         return record
 
     assert row_of(study_of(), [[0.9] * 4] * 3, disturbed)["n_disturbed"] == 2
+
+
+def test_a_run_that_never_got_there_is_never_though_its_start_was_not_timed() -> None:
+    def untimed(record: Record) -> Record:
+        record.cold = record.cold.model_copy(update={"load": None})
+        return record
+
+    row = row_of(study_of(), [[0.5] * 4] * 3, untimed)
+    assert np.isinf(row["seconds_from_start_median"]) and np.isinf(row["usd_median"])

@@ -22,11 +22,13 @@ CAPTION = (
     "Quality after the last learned epoch against all that it took: seconds from process start (start, data, model and "
     "compilation included), their price, and the energy of the epochs by the device's own meter, each with validation. "
     "One point is one cell: geometric mean over its learning runs with 95 % t-interval across, mean quality with the "
-    "range of the runs up and down. Filled and joined by the grey steps: the Pareto front, which no other point beats "
-    "in both directions. Money without a price and energy without a meter have no panel."
+    "range of the runs up and down. Filled and joined by the grey steps: the Pareto front, which no other cell beats "
+    "in both directions; grey dots: cells on it that are left to the tables. Money without a price and energy without "
+    "a meter have no panel."
 )
 CATEGORY = "Cost"
 MOST_POINTS = 10
+POINT = [*CELL, "source"]  # stand-in and real data are never averaged
 SPENT = {"seconds": "seconds from process start", "usd": "US dollars", "joules": "joules of the epochs"}
 MISSING = {"usd": "; no device has a price", "joules": "; no device has a meter"}
 QUALITIES = {  # the first that a workload's runs have: column of table runs, its name, whether more is better
@@ -43,6 +45,8 @@ def draw(study: StudyResults) -> Figure:
     if runs.empty:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
     shown = [name for name in SPENT if runs[name].notna().any()]
+    if not shown:
+        return style.empty(study, "Runs learned, but what it took is missing: parts of the start, prices and meters.")
     workloads = runs["workload"].drop_duplicates().tolist()
     figure = style.new_figure(9.2, 2.2 * len(workloads) + 1.0)
     grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
@@ -52,16 +56,17 @@ def draw(study: StudyResults) -> Figure:
         quality = next((name for name in QUALITIES if own[name].notna().any()), "loss")
         name, higher = QUALITIES[quality]
         points = _points(own.assign(quality=own[quality]))
-        left_out += max(0, len(points) - MOST_POINTS)
-        looks = list(_looks(points.head(MOST_POINTS), study))
+        drawn = series.shared(points, MOST_POINTS)
+        left_out += len(points) - len(drawn)
+        looks = list(_looks(drawn, study))
         for axes, spent in zip(row, shown, strict=True):
-            _panel(axes, looks, spent, higher)
+            _panel(axes, points, looks, spent, higher)
             axes.set_xlabel(SPENT[spent] if workload == workloads[-1] else "")
         row[0].set_title(f"{workload}, {_epochs(own)}", parse_math=False)
         row[0].set_ylabel(name.format(own["metric"].iloc[0]), parse_math=False)
         handles = [Line2D([], [], label=label, ls="", **look) for label, _, look in looks]
         row[-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
-    counts = runs.groupby(CELL, dropna=False).size()
+    counts = runs.groupby(POINT, dropna=False).size()
     n = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
     cut = f"; {left_out} more cells in the tables" if left_out else ""
     missing = "".join(told for name, told in MISSING.items() if name not in shown)
@@ -84,8 +89,8 @@ def _runs(study: StudyResults) -> pd.DataFrame:
 
 def _points(runs: pd.DataFrame) -> pd.DataFrame:
     """A row per cell: what it took with its interval, its mean quality with the range of the runs."""
-    cell = runs.groupby(CELL, dropna=False, sort=False).ngroup()
-    points = runs[~cell.duplicated()].set_index(cell[~cell.duplicated()])[[*CELL, "unit"]].copy()
+    cell = runs.groupby(POINT, dropna=False, sort=False).ngroup()
+    points = runs[~cell.duplicated()].set_index(cell[~cell.duplicated()])[[*POINT, "unit"]].copy()
     for name in SPENT:
         points[[name, f"{name}_low", f"{name}_high"]] = geometric(runs[name], cell)[["mean", "low", "high"]]
     points[["quality", "worst", "best"]] = runs["quality"].groupby(cell).agg(["mean", "min", "max"])
@@ -95,34 +100,36 @@ def _points(runs: pd.DataFrame) -> pd.DataFrame:
 def _looks(points: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.Series, dict[str, Any]]]:
     """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
-    labels = series.labels(points, [*series.SERIES_AXES, "batch_size"])
+    labels = series.labels(points, [*series.SERIES_AXES, "batch_size", "source"])
     marks = series.markers(points["device"].tolist(), style.device_places(study))
     for label, marker, (_, point) in zip(labels, marks, points.iterrows(), strict=True):
         yield label, point, {"color": colours[point["device"]], "marker": marker}
 
 
-def _panel(axes: Axes, looks: list[tuple[str, pd.Series, dict[str, Any]]], spent: str, higher: bool) -> None:
-    drawn = [
-        (point, look)
-        for _, point, look in looks
-        if point[spent] == point[spent] and point["quality"] == point["quality"]
-    ]
-    cost = np.array([point[spent] for point, _ in drawn])
-    quality = np.array([point["quality"] for point, _ in drawn])
-    best = front(cost, quality, higher)
+def _panel(
+    axes: Axes, points: pd.DataFrame, looks: list[tuple[str, pd.Series, dict[str, Any]]], spent: str, higher: bool
+) -> None:
+    """The front of all points; of these the ones with a look."""
+    known = points[points[spent].notna() & points["quality"].notna()]
+    best = known.iloc[front(known[spent].to_numpy(float), known["quality"].to_numpy(float), higher)]
+    drawn = [(point, look) for _, point, look in looks if point.name in known.index]
     if len(best) > 1:
-        axes.plot(cost[best], quality[best], color=style.FAINT, lw=4, drawstyle="steps-post", zorder=1)
-    for place, (point, look) in enumerate(drawn):
+        axes.plot(best[spent], best["quality"], color=style.FAINT, lw=4, drawstyle="steps-post", zorder=1)
+    hidden = best.drop([point.name for point, _ in drawn], errors="ignore")
+    axes.plot(hidden[spent], hidden["quality"], ".", color=style.GREY, zorder=2)
+    for point, look in drawn:
         across = np.array([[point[spent] - point[f"{spent}_low"]], [point[f"{spent}_high"] - point[spent]]])
         along = np.array([[point["quality"] - point["worst"]], [point["best"] - point["quality"]]])
-        face = look["color"] if place in best else style.PAPER
+        face = look["color"] if point.name in best.index else style.PAPER
         axes.errorbar(
             point[spent], point["quality"], xerr=across.clip(0) if np.isfinite(across).all() else None,
             yerr=along.clip(0) if along.any() else None, mfc=face, capsize=2, elinewidth=1, ls="", zorder=3, **look,
         )  # fmt: skip
-    ends = [point[f"{spent}{end}"] for point, _ in drawn for end in ("", "_low", "_high")]
-    if drawn:
+    ends = [*best[spent], *(point[f"{spent}{end}"] for point, _ in drawn for end in ("", "_low", "_high"))]
+    if ends:
         style.log_axis(axes, "x", ends)
+    else:
+        style.blank(axes, spent)
 
 
 def _epochs(runs: pd.DataFrame) -> str:

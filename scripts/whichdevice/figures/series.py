@@ -24,10 +24,17 @@ def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["fraction"] == largest]
 
 
-def labels(cells: pd.DataFrame, axes: list[str]) -> list[str]:
-    """A label per cell from the first axis and those whose values differ between the cells."""
-    shown = [axis for axis in axes if axis == axes[0] or cells[axis].nunique(dropna=False) > 1]
-    return [" ".join(_written(axis, row[axis], row.get("unit")) for axis in shown) for _, row in cells.iterrows()]
+def shared(cells: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
+    each = max(1, most // max(1, cells["device"].nunique()))
+    return cells if len(cells) <= most else cells.groupby("device", sort=False).head(each)
+
+
+def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
+    """A label per cell from the first axis, those `always` told, and those whose values differ between the cells."""
+    told = [axes[0], *always]
+    shown = [axis for axis in axes if axis in told or cells[axis].nunique(dropna=False) > 1]
+    return [_joined(row, shown) for _, row in cells.iterrows()]
 
 
 def names(cells: pd.DataFrame) -> list[str]:
@@ -37,8 +44,12 @@ def names(cells: pd.DataFrame) -> list[str]:
     for _, cell in cells.iterrows():
         shown = ["workload", "device", "batch_size", "sequence_length", *USUAL]
         shown = [axis for axis in shown if (cell[axis] != USUAL[axis] if axis in USUAL else axis in (*NAMED, *varied))]
-        told.append(" ".join(part for axis in shown if (part := _written(axis, cell[axis], cell.get("unit")))))
+        told.append(_joined(cell, shown))
     return told
+
+
+def _joined(cell: pd.Series, axes: list[str]) -> str:
+    return " ".join(part for axis in axes if (part := _written(axis, cell[axis], cell.get("unit"))))
 
 
 def _written(axis: str, value: Any, unit: Any) -> str:
@@ -48,7 +59,7 @@ def _written(axis: str, value: Any, unit: Any) -> str:
         return " ".join(share_words({"fraction": value}))
     if axis == "sequence_length":
         return " ".join(length_words({"sequence_length": value}))
-    return str(value)
+    return "" if pd.isna(value) else str(value)
 
 
 def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:

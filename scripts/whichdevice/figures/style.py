@@ -112,6 +112,15 @@ def empty(study: StudyResults, missing: str, command: str | None = None) -> Figu
     return figure
 
 
+BLANK = {"seconds": "start not timed", "usd": "no cost known", "joules": "no meter"}
+
+
+def blank(axes: Axes, missing: str) -> None:
+    """Say in a panel what of time, money or energy is missing there."""
+    axes.text(0.5, 0.5, BLANK[missing], ha="center", va="center", color=GREY, transform=axes.transAxes)
+    axes.set_xticks([])
+
+
 def footnote(figure: Figure, text: str) -> None:
     """Say something below the figure, before the data source."""
     figure._footnote = text  # type: ignore[attr-defined]

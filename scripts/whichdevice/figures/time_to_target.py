@@ -14,15 +14,16 @@ from whichdevice.figures.pareto import front
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.prices import SECONDS
-from whichdevice.tables.time_to_target import START
+from whichdevice.tables.time_to_target import LEARNED, START
 
 TITLE = "What a quality takes"
 CAPTION = (
     "Quality at the end of each learned epoch against the time since process start (start, data, model and "
     "compilation included), its price, and the energy of the epochs by the device's own meter, each with validation; "
-    "logarithmic axes. A line is one cell, its seeds averaged. The large marker is the epoch by which half the seeds "
-    "reached the target (dotted); where they never did, there is none. Grey: the Pareto front, which nothing here "
-    "beats in both directions. Money without a price and energy without a meter have no panel."
+    "logarithmic axes. A line is one cell, its seeds averaged as far as all of them learned, also those that ran out "
+    "of time. The large marker is the epoch by which half the seeds reached the target (dotted); where they never did, "
+    "or after the line ends, there is none. Grey: the Pareto front, which nothing here beats in both directions. Money "
+    "without a price and energy without a meter have no panel."
 )
 CATEGORY = "Cost"
 MOST_LINES = 6
@@ -32,6 +33,7 @@ PANELS = {
     "joules": "joules of the epochs",
 }
 MISSING = {"usd": "; no device has a price", "joules": "; no device has a meter"}
+LINE = [*CELL, "source"]  # one line each: stand-in and real data are never averaged
 NAMES = {
     "validation_metric": "validation {}",
     "metric": "training {}",
@@ -47,12 +49,14 @@ def draw(study: StudyResults) -> Figure:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
     points = _points(study, cells)
     shown = [name for name in PANELS if points[name].notna().any()]
+    if not shown:
+        return style.empty(study, "Runs learned, but what it took is missing: parts of the start, prices and meters.")
     workloads = cells["workload"].drop_duplicates().tolist()
     figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(workloads) + 1.0)
     grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
     for row, workload in enumerate(workloads):
         own = cells[cells["workload"] == workload]
-        lines = list(_lines(_telling(own), study))
+        lines = list(_lines(series.shared(own, MOST_LINES), study))
         for axes, name in zip(grid[row], shown, strict=True):
             _panel(axes, points, lines, name, own.iloc[0])
             if row == len(workloads) - 1:
@@ -66,6 +70,8 @@ def draw(study: StudyResults) -> Figure:
     cut = "; more settings in the tables" if any(_cut(cells)) else ""
     disturbed = int(cells["n_disturbed"].fillna(0).sum())
     marked = f"; {disturbed} of {int(cells['n'].sum())} runs disturbed while they learned" if disturbed else ""
+    late = int(cells["n_timed_out"].fillna(0).sum())
+    marked += f"; {late} of {int(cells['n'].sum())} runs ran out of time" if late else ""
     missing = [told for name, told in MISSING.items() if name not in shown]
     style.footnote(figure, f"seeds per line: {n}{marked}{cut}{''.join(missing)}")
     return figure
@@ -73,11 +79,11 @@ def draw(study: StudyResults) -> Figure:
 
 def _points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
     """Quality and what it took after each epoch of each cell, means over its runs; an epoch that all runs learned."""
-    runs = study.runs[(study.runs["status"] == "ok") & (study.runs["evidence"] == "measured")]
+    runs = study.runs[study.runs["status"].isin(LEARNED) & (study.runs["evidence"] == "measured")]
     hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
     start = runs.set_index("run")[START].astype("float64").sum(axis=1, skipna=False)
     epochs = study.epochs[study.epochs["run"].isin(runs["run"])].sort_values(["run", "epoch"], kind="stable")
-    epochs = epochs.merge(cells[[*CELL, "source", "quantity"]], on=[*CELL, "source"])
+    epochs = epochs.merge(cells[[*LINE, "quantity"]], on=LINE)
     spent = epochs["seconds"] + epochs["validation_seconds"].fillna(0)
     seconds = spent.groupby(epochs["run"]).cumsum() + epochs["run"].map(start)
     quality = pd.Series(np.nan, epochs.index)
@@ -89,16 +95,16 @@ def _points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
         usd=seconds / SECONDS * epochs["device"].map(hourly).astype("float64"),
         joules=epochs["joules"].groupby(epochs["run"]).cumsum(),
     )
-    groups = epochs.groupby([*CELL, "epoch"], dropna=False, sort=False)
+    groups = epochs.groupby([*LINE, "epoch"], dropna=False, sort=False)
     points = groups[["quality", *PANELS]].mean().reset_index()
     runs_there = groups["run"].nunique().to_numpy()
-    return points[runs_there == points.assign(n=runs_there).groupby(CELL, dropna=False)["n"].transform("max")]
+    return points[runs_there == points.assign(n=runs_there).groupby(LINE, dropna=False)["n"].transform("max")]
 
 
 def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
-    labels = series.labels(cells, [*series.SERIES_AXES, "batch_size"])
+    labels = series.labels(cells, [*series.SERIES_AXES, "batch_size", "source"])
     place = cells.groupby("device", sort=False).cumcount()
     marks = series.markers(cells["device"].tolist(), style.device_places(study))
     for label, number, marker, index in zip(labels, place, marks, cells.index, strict=True):
@@ -107,14 +113,8 @@ def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.D
         yield label, cell, look | {"linestyle": ["-", "--", ":", "-."][number % 4]}
 
 
-def _telling(cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
-    each = max(1, MOST_LINES // cells["device"].nunique())
-    return cells if len(cells) <= MOST_LINES else cells.groupby("device", sort=False).head(each)
-
-
 def _cut(cells: pd.DataFrame) -> Iterator[bool]:
-    yield from (len(own) > len(_telling(own)) for _, own in cells.groupby("workload", sort=False))
+    yield from (len(own) > len(series.shared(own, MOST_LINES)) for _, own in cells.groupby("workload", sort=False))
 
 
 def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.Series) -> None:
@@ -122,7 +122,7 @@ def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.S
     drawn = []
     for _, row, look in lines:
         cell = row.iloc[0]
-        curve = points.merge(row[CELL], on=CELL)
+        curve = points.merge(row[LINE], on=LINE)
         curve = curve[curve[name].notna() & curve["quality"].notna()]
         axes.plot(curve[name], curve["quality"], markersize=3.5, zorder=3, **look)
         drawn.append(curve[[name, "quality"]])
@@ -136,6 +136,8 @@ def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.S
         _front(axes, values, higher)
     if len(values):
         style.log_axis(axes, "x", values[:, 0])
+    else:
+        style.blank(axes, name)
     if len(values) and not higher:
         style.log_axis(axes, "y", [*values[:, 1], *([] if pd.isna(target) else [float(target)])])
 

@@ -88,4 +88,5 @@ def _written(row: pd.Series, value: float) -> str:
 
 def _where(row: pd.Series) -> str:
     runs = f", n = {row['n']}" if pd.notna(row["n"]) else ""
-    return f"{row['device']}, {row['backend']} {row['precision']}{runs}"
+    loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
+    return f"{row['device']}, {row['backend']} {row['precision']}{loop}{runs}"

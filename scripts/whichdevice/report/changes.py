@@ -17,7 +17,8 @@ MOST = 3
 
 def changes(crossover: pd.DataFrame, work: pd.Series, best: str) -> list[Phrase]:
     """What is to be said of each pair of devices with the best one in it; what holds for several is said once."""
-    same = ((crossover["first"] == best) | (crossover["second"] == best)) & alike(crossover, work, [*WORK, "fraction"])
+    paired = (crossover["first"] == best) | (crossover["second"] == best)
+    same = paired & alike(crossover, work, [*WORK, "model", "fraction"])
     found: list[Phrase] = []
     for _, row in telling(crossover[same]).iterrows():
         if (phrase := _phrase(row)) not in found:

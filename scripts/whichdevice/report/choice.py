@@ -7,13 +7,16 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.matching import cell_of
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number
+from whichdevice.report.scopes import scopes
 from whichdevice.report.verdicts import undecided_words, with_setting
-from whichdevice.tables.cost_choices import JOULES, MORE, USD
+from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
 from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.row_words import repeats_words
 
 DECIDED, ALONE = "decided", "alone"
+DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"
 ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
 LACKING = {"fastest": "not measured", "cheapest": "has no price", "frugal": "has no meter"}
 UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
@@ -36,13 +39,16 @@ class Choice(NamedTuple):
     value: Estimate
     settings: str
     others: list[Against]
+    unlike: bool = False  # the meters or prices of the devices count other things
 
 
 def choice(study: StudyResults, rows: pd.DataFrame, quantity: str, without: list[Against]) -> Choice:
     """Of rows of table `fastest` or `cost_choices`, one a device; `without`: the devices that have no such number."""
     best = rows[rows["device"] == rows["lowest"]].iloc[0]
-    others = [_against(row) for _, row in rows[rows["device"] != best["device"]].iterrows()]
-    verdicts = rows.loc[rows["device"] != best["device"]].set_index("device")["verdict"].fillna(UNDECIDED)
+    counted = scopes(study, rows["device"], quantity)
+    rest = rows[rows["device"] != best["device"]]
+    others = [_against(row, _known(study, row, counted)) for _, row in rest.iterrows()]
+    verdicts = rest.set_index("device")["verdict"].fillna(UNDECIDED)
     equals = [str(name) for name, verdict in verdicts.items() if verdict != MORE]
     state, words = DECIDED, DECIDED
     if rows["device"].nunique() == 1:
@@ -50,10 +56,13 @@ def choice(study: StudyResults, rows: pd.DataFrame, quantity: str, without: list
     elif (verdicts == UNDECIDED).any():
         needed = rows.loc[rows["verdict"].fillna(UNDECIDED) == UNDECIDED, "n_to_decide"].max()
         state, words = UNDECIDED, undecided_words(needed)
+    elif (verdicts == LESS).any():  # its repeats in common with the lowest take less, all of its own take more
+        state, words = UNDECIDED, DISAGREEING
     elif (verdicts == SAME).any():
         state = words = SAME
     value = _speed(study, best) if quantity == SECONDS else _cost(best, quantity)
-    return Choice([str(best["device"]), *equals], state, words, value, _settings(best), [*others, *without])
+    settings = "; ".join([_settings(best), *_known(study, best, counted)])
+    return Choice([str(best["device"]), *equals], state, words, value, settings, [*others, *without], bool(counted))
 
 
 def lacking(name: str, fastest: pd.DataFrame, rows: pd.DataFrame) -> list[Against]:
@@ -62,11 +71,19 @@ def lacking(name: str, fastest: pd.DataFrame, rows: pd.DataFrame) -> list[Agains
     return [Against(str(device), None, LACKING[name]) for device in missing]
 
 
-def _against(row: pd.Series) -> Against:
+def _known(study: StudyResults, row: pd.Series, counted: dict[str, str]) -> list[str]:
+    """What is to be known of one device's number: repeats that failed, and what its meter or price counts."""
+    cell = cell_of(study.summary, row)
+    scope = counted.get(str(row["device"]))
+    return [*([] if cell.empty else repeats_words(cell)), *([scope] if scope else [])]
+
+
+def _against(row: pd.Series, known: list[str]) -> Against:
     if pd.isna(row["ratio"]):
-        return Against(str(row["device"]), None, "no repeat of the same work in common")
+        return Against(str(row["device"]), None, "; ".join(["no repeat of the same work in common", *known]))
     words = {MORE: "", UNDECIDED: undecided_words(row["n_to_decide"])}.get(row["verdict"], str(row["verdict"]))
-    return Against(str(row["device"]), estimate(row, "ratio"), with_setting(words, row))
+    told = [with_setting(words, row), *known]
+    return Against(str(row["device"]), estimate(row, "ratio"), "; ".join(filter(None, told)))
 
 
 def _cost(best: pd.Series, quantity: str) -> Estimate:

@@ -28,14 +28,20 @@ def _row(row: pd.Series) -> dict[str, str]:
         "fits": _fits(row),
         "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "largest": _largest(row),
-        "reduced": "none"
-        if not row["all_reduces"]
-        else f"{row['all_reduces']} × all-reduce, {_gib(row['all_reduce_bytes'])}",
+        "reduced": _reduced(row),
         "time": _range(row),
         "cycles": "" if pd.isna(row["bytes_with_cycles"]) else f"{row['bytes_with_cycles'] * 100:.0f} %",
         "flops": "" if pd.isna(row["flops_ratio"]) else f"×{number(row['flops_ratio'])}",
         "compiled": "" if pd.isna(row["compile_seconds"]) else seconds(row["compile_seconds"]),
     }
+
+
+def _reduced(row: pd.Series) -> str:
+    """The all-reduces of a step; a dash where there is no program that has any or none."""
+    if pd.isna(row["all_reduces"]):
+        return "–"
+    count = row["all_reduces"]
+    return f"{count} × all-reduce, {_gib(row['all_reduce_bytes'])}" if count else "none"
 
 
 def _largest(row: pd.Series) -> str:

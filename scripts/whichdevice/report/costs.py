@@ -55,7 +55,7 @@ def _sentence(rows: pd.DataFrame) -> str:
     others = rows[rows["device"] != best["device"]]
     if others.empty:
         return f"{told}; no other device with a {'price' if best['quantity'] == USD else 'meter'} to compare."
-    undecided = (others["verdict"].fillna(UNDECIDED) == UNDECIDED).any()
+    undecided = others["verdict"].fillna(UNDECIDED).isin([UNDECIDED, LESS]).any()
     lead = f"{title} so far, undecided" if undecided else title
     return f"{lead}: {told}; {'; '.join(_against(row, takes) for _, row in others.iterrows())}."
 

@@ -11,8 +11,8 @@ from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.measured_values import without_rehearsals, without_self_checks
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.measured_values import most_repeats, without_rehearsals, without_self_checks
+from whichdevice.tables.row_words import epochs_words, length_words, repeats_words, share_words
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -132,18 +132,21 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     column = "tflops" if product else "throughput"
     if cells[column].isna().all():
         return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
-    best = cells.iloc[int(cells[column].astype("float64").fillna(-1).argmax())]
+    complete = cells[cells[column].notna()]
+    complete = complete[most_repeats(complete["n_ok"], complete["device"])]
+    best = complete.iloc[int(complete[column].astype("float64").argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
     found = study.speedups[alike(study.speedups, best, ["workload", "sequence_length"])]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
+    told = ", ".join([best["backend"], best["precision"], size, *length_words(best), *repeats_words(best)])
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
         "interval": bounds,
         "n": int(best["n_ok"]),
-        "where": f"{best['device']}, {best['backend']}, {', '.join([best['precision'], size, *length_words(best)])}",
+        "where": f"{best['device']}, {told}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),
         "ratios": list(_ratios(found)),
@@ -157,8 +160,7 @@ def _quality(cell: pd.Series) -> str | None:
         column, name = "validation_loss", "validation loss"
     if pd.isna(cell[column]):
         return None
-    epochs = int(cell["learned_epochs"])
-    reached = f"{name} {share(cell[column])} after {epochs} epoch{'s' if epochs > 1 else ''}"
+    reached = f"{name} {share(cell[column])} after {epochs_words(cell)}"
     return ", ".join([reached, *share_words(cell)])
 
 

@@ -30,12 +30,16 @@ CONDITIONS = {
     "python": "Python",
     "driver": "driver",
     "threads": "thread counts",
+    "source": "data source",
+    "data_checksum": "data",
     "flags": "settings of the framework",
 }  # columns of table `runs`
 NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measured process runs their code as such
 PER = "per million examples"
 WITH = {"cheapest": "price", "frugal": "meter"}
 TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
+ALONE_IN = {"fastest": "measured", "cheapest": "priced", "frugal": "metered"}
+UNLIKE = {"cheapest": "by prices that count different things", "frugal": "by meters that count different things"}
 
 
 def lead(study: StudyResults, rows: list[Row]) -> list[str]:
@@ -54,40 +58,41 @@ def lead(study: StudyResults, rows: list[Row]) -> list[str]:
 
 def _sentence(name: str, rows: list[Row]) -> str | None:
     """Who wins how many workloads by one quantity; nothing where no two devices were compared by it."""
-    rows = [row for row in rows if name in row.choices and row.choices[name].state != ALONE]
+    known = [row for row in rows if name in row.choices]
+    rows = [row for row in known if row.choices[name].state != ALONE]
     if not rows:
         return None
+    alone = len(known) - len(rows)
     choices = [row.choices[name] for row in rows]
     wins = Counter(choice.devices[0] for choice in choices if choice.state == DECIDED)
     states = Counter(choice.state for choice in choices)
     total, title = len(choices), TITLES[name]
-    what = _counted(rows)
+    what = _counted(rows, " compared" if alone else "")
     parts = [
-        f"{device} in {_of(count, total, what) if not place else count}" for place, (device, count) in _placed(wins)
+        f"{device} in {_of(count, total, what) if not place else count}"
+        for place, (device, count) in enumerate(wins.most_common())
     ]
     for state, words in ((SAME, "the same within 5 %"), (UNDECIDED, "undecided")):
         if states[state]:
             parts.append(f"{words} in {states[state] if parts else _of(states[state], total, what)}")
+    parts += [f"{alone} more {ALONE_IN[name]} on one device only"] if alone else []
     if name == "fastest" and wins:
         parts[0] = parts[0].replace(" in ", " is the fastest in ", 1)
         return f"{', '.join(parts)}."
     lacking = any(other.words == LACKING[name] for choice in choices for other in choice.others)
     among = f", of the devices with a {WITH[name]}" if name in WITH and lacking else ""
+    among += f", {UNLIKE[name]}" if any(choice.unlike for choice in choices) else ""
     return f"{title.capitalize()}{among}: {', '.join(parts)}."
 
 
-def _counted(rows: list[Row]) -> str:
+def _counted(rows: list[Row], compared: str) -> str:
     """Workloads, and what else each row has for itself where one workload has several."""
     workloads = len({row.workload for row in rows})
     if workloads == len(rows):
-        return "workloads"
+        return f"workloads{compared}"
     lengths = len({(row.workload, *row.length) for row in rows})
     apart = [name for name, more in (("sequence length", lengths > workloads), ("model", len(rows) > lengths)) if more]
-    return f"workloads, each {' and '.join(apart)} by itself,"
-
-
-def _placed(wins: Counter[str]) -> Iterator[tuple[int, tuple[str, int]]]:
-    yield from enumerate(wins.most_common())
+    return f"workloads{compared}, each {' and '.join(apart)} by itself,"
 
 
 def _of(count: int, total: int, what: str) -> str:
@@ -186,6 +191,7 @@ def verdict_section(study: StudyResults) -> dict[str, Any]:
         "alone": bool(rows) and all(row.choices["fastest"].state == ALONE for row in rows),
         "sized": any(row.changes for row in rows),
         "unpriced": _unknown(study, known),
+        "unlike": any(choice.unlike for row in rows for choice in row.choices.values()),
     }
 
 

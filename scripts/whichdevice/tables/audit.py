@@ -16,6 +16,7 @@ from whichdevice.tables.columns import Column, table
 from whichdevice.tables.prices import Sheet
 from whichdevice.tables.published import COLUMNS as PUBLISHED
 from whichdevice.tables.published import MATCHING
+from whichdevice.tables.published_differences import LOOP, their_precision
 
 IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
 WAIT = "tpu_init_time"
@@ -25,7 +26,7 @@ TOPOLOGY = {"TPU v2-8": "v2-2x2"}  # the slice that the compiler was given, by h
 KEY = ["source", "published_device", "published_workload", "published_batch_size", "metric", "unit"]
 CLAIM = ["source", "date", "published_device", "device_class", "published_workload", "published_batch_size"]
 HERE = ["measured", "measured_low", "measured_high", "ratio", "n", "device", "kind", "device_name", "backend"]
-HERE += ["precision", "data", "note"]
+HERE += ["precision", "loop", "data", "note"]
 
 COLUMNS: dict[str, Column] = {
     **{name: PUBLISHED[name] for name in [*CLAIM, "metric", "value", "unit", "caveat"]},
@@ -90,7 +91,7 @@ def _row(
 
 
 def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
-    """The measured cell to show: same kind of device, then alike, then the best value."""
+    """The measured cell to show: same kind of device, then alike, same number format and loop, then the best value."""
     if rows is None or rows["measured"].isna().all():
         return None
     rows = rows[rows["measured"].notna()]
@@ -100,10 +101,13 @@ def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
         {
             "other": rows["kind"] != claim["device_class"],
             "unlike": rows["ratio"].isna(),
+            "precision": rows["precision"] != their_precision(claim),
+            "loop": rows["loop"] != LOOP,
             "value": -rows["measured"] if higher else rows["measured"],
         }
     )
-    return rows.loc[order.sort_values(["other", "unlike", "value"], kind="stable").index[0]]
+    ranked = order.sort_values(["other", "unlike", "precision", "loop", "value"], kind="stable")
+    return rows.loc[ranked.index[0]]
 
 
 def _possible(claim: Claim, rate: float | None, most: Peak | None) -> str:

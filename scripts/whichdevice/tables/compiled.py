@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.records.compiled import CompiledRecord, read_compiled
+from whichdevice.records.compiled import Collective, CompiledRecord, read_compiled
 from whichdevice.tables.columns import Column
 
 COLUMNS: dict[str, Column] = {
@@ -25,7 +25,7 @@ COLUMNS: dict[str, Column] = {
     "memory_missing": Column("float", "bytes by which it does not fit"),
     "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
     "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
-    "all_reduces": Column("int", "all-reduces in a step"),
+    "all_reduces": Column("int", "all-reduces in a step; missing where no program was compiled"),
     "all_reduce_bytes": Column("float", "bytes that they reduce, on one device"),
     "program_flops": Column("float", "operations of the products in the program, all devices"),
     "flops_ratio": Column("float", "program_flops / analytic operations"),
@@ -63,12 +63,13 @@ def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
         "record": path.as_posix(),
     }
     if facts is not None:
-        reduces = facts.collectives.get("all-reduce")
+        reduces = facts.collectives.get("all-reduce", Collective(count=0, nbytes=0.0))
+        compiled = record.status == "ok"  # else there is no program to count in
         row |= {
             "evidence": facts.evidence,
             "memory_available": facts.hbm_available,
-            "all_reduces": reduces.count if reduces else 0,
-            "all_reduce_bytes": reduces.nbytes if reduces else 0.0,
+            "all_reduces": reduces.count if compiled else None,
+            "all_reduce_bytes": reduces.nbytes if compiled else None,
             **{
                 name: getattr(facts, name)
                 for name in (

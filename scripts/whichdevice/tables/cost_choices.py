@@ -1,9 +1,9 @@
 """Table `cost_choices`: for each piece of work the cheapest and the most frugal settings of every device, compared.
 
 A piece of work is one workload in one number format at the largest share of its data that most devices measured, for
-single operations of one size too. Backend, loop and batch
-size are free: of each device the settings with the lowest geometric mean stand here, chosen from the very repeats that
-are then compared, so that a device with many nearly equal settings is slightly favoured.
+single operations of one size too. Backend, loop and batch size are free: of each device's settings with the most good
+repeats those with the lowest geometric mean stand here. They are chosen from the very repeats that are then compared,
+so that a device with many nearly equal settings is slightly favoured.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ from whichdevice.tables.measured_values import (
     at_common_share,
     joined_sources,
     measured_values,
+    most_repeats,
     without_rehearsals,
 )
 from whichdevice.tables.prices import SECONDS, Sheet, price_of
@@ -77,7 +78,8 @@ def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
     cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
     logs = pd.Series(np.log(good["value"].astype("float64")), good.index)
     means = logs.groupby(cell).transform("mean")
-    chosen = good[cell == cell.loc[means.groupby(choice).transform("idxmin")].to_numpy()]
+    complete = means.where(most_repeats(cell.groupby(cell).transform("size"), choice))
+    chosen = good[cell == cell.loc[complete.groupby(choice).transform("idxmin")].to_numpy()]
     cell, work, means = cell.loc[chosen.index], work.loc[chosen.index], means.loc[chosen.index]
     lowest = chosen["device"].loc[means.groupby(work).transform("idxmin")].set_axis(chosen.index)
     first = chosen[~cell.duplicated()].set_index(cell[~cell.duplicated()])

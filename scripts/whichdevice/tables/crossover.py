@@ -33,6 +33,9 @@ COLUMNS: dict[str, Column] = {
     "precision": Column("text", "number format"),
     "fraction": Column("float", "share of the training data"),
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
     "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
     "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
     "verdict": Column(

@@ -16,6 +16,7 @@ from whichdevice.tables.measured_values import (
     by_repeat_and_size,
     joined_sources,
     measured_values,
+    most_repeats,
     quantity,
     without_rehearsals,
 )
@@ -44,7 +45,7 @@ class DevicePair(NamedTuple):
     """Two devices on the same work. `logs`: log(second / first), a row per repeat, a column per size, ascending."""
 
     comparison: str  # SAME: backend and loop equal too; OWN: each device's fastest backend and loop at each size
-    work: Mapping[str, Any]  # values of WORK; of MEANS too where they are the same
+    work: Mapping[str, Any]  # values of WORK and `model`; of MEANS too where they are the same
     first: str
     second: str
     first_means: str
@@ -81,8 +82,8 @@ def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
 def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
     """Every two devices: with the same settings, and with each device's own best ones.
 
-    The second kind is left out where it would say the same. Best is the higher geometric mean, chosen from the very
-    repeats that are then compared: a slight favour to a device with many nearly equal settings.
+    The second kind is left out where it would say the same. Best is the higher geometric mean of those with the most
+    good repeats, chosen from the very ones that are then compared: a slight favour to a device with many settings.
     """
     good = without_rehearsals(measured_values(runs))[READ]  # taking rows of the others too would be most of the work
     for _, rows in good.groupby([*WORK, "model"], dropna=False, sort=False):
@@ -105,9 +106,11 @@ def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """At each device and size, the rows of the backend and loop with the highest geometric mean."""
+    """At each device and size, of the backends and loops with the most good repeats the one of the highest mean."""
     place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
-    means = np.log(rows["value"]).groupby([place, *(rows[name] for name in MEANS)]).transform("mean")
+    cell = [place, *(rows[name] for name in MEANS)]
+    means = np.log(rows["value"]).groupby(cell).transform("mean")
+    means = means.where(most_repeats(place.groupby(cell).transform("size"), place))
     return rows[means == means.groupby(place).transform("max")].drop_duplicates(["device", "batch_size", "repeat"])
 
 
@@ -122,7 +125,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
     shown_means = " ".join(rows[MEANS].iloc[0])
     return DevicePair(
         comparison=comparison,
-        work={name: rows[name].iloc[0] for name in shown},
+        work={name: rows[name].iloc[0] for name in [*shown, "model"]},
         first=first,
         second=second,
         first_means=_means(used[0]) if comparison == OWN else shown_means,

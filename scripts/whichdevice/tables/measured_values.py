@@ -71,6 +71,14 @@ def by_repeat_and_size(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, pd.Index(repeats, name="repeat"), pd.Index(sizes, name="batch_size"))
 
 
+def most_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
+    """True where a cell has the most good repeats of the cells to choose a best from: of all, or of each `choice`.
+
+    The mean of a cell whose other repeats failed may be lucky, and leaves too few pairs to judge it by.
+    """
+    return counts == (counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max"))
+
+
 def quantity(unit: str) -> str:
     """What `value` is of."""
     return "tflops" if unit == "product" else "throughput"

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from whichdevice.errors import StudyError
+from whichdevice.tables.claims import number
 from whichdevice.tables.columns import CELL_COLUMNS, Column, read_rows, table
+from whichdevice.tables.published_differences import Matching, remarks, unlike_words
 
 DISPUTED = "disputed"
-QUALITY_TEST_IMAGES = 10_000
 
 COLUMNS: dict[str, Column] = {
     "source": Column("text", "who published it"),
@@ -37,19 +38,6 @@ COLUMNS: dict[str, Column] = {
     "data": Column("text", "where the measured run's data came from"),
     "evidence": Column("text", "measured, where there is a measured number"),
 }
-
-
-class Matching(NamedTuple):
-    """Where the summary holds what a published metric means."""
-
-    column: str
-    n: str  # column with the number of runs
-    scale: float = 1.0
-    per_epoch: bool = False  # depends on the number of steps in an epoch
-    learned: bool = False  # depends on the number of epochs learned
-    quality: bool = False  # depends on the data
-    higher_is_better: bool = False
-
 
 MATCHING: dict[tuple[str, str], Matching] = {
     ("epoch_time", "s"): Matching("learned_epoch_time", "n_learned", per_epoch=True),
@@ -92,10 +80,10 @@ def read_published(path: Path) -> list[dict[str, str]]:
     needed = {"source", "date", "device", "device_class", "workload", "batch_size", "metric", "value", "unit", "caveat"}
     if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
-    for number, row in enumerate(rows, start=1):
+    for place, row in enumerate(rows, start=1):
         for name in NUMBERS & row.keys():
             if not _is_number(row[name]):
-                raise StudyError(f"{path}: row {number}: {name} is {row[name]!r}, which is no number")
+                raise StudyError(f"{path}: row {place}: {name} is {row[name]!r}, which is no number")
     return rows
 
 
@@ -119,8 +107,8 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
         **{name: entry[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": entry["device"],
         "published_workload": entry["workload"],
-        "published_batch_size": _number(entry["batch_size"]),
-        "value": _number(entry["value"]),
+        "published_batch_size": number(entry["batch_size"]),
+        "value": number(entry["value"]),
         "standing": entry.get("status") or "as published",
     }
     matching = MATCHING.get((entry["metric"], entry["unit"]))
@@ -135,8 +123,8 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 
 
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the same workload, batch size and whole data; where no batch size is stated, the best of each kind."""
-    batch_size = _number(entry["batch_size"])
+    """Cells of the same workload, batch size and whole data; without a published size the best of all settings."""
+    batch_size = number(entry["batch_size"])
     wanted = (measured["module"] == entry["workload"]) & _values(matching, measured).notna()
     if batch_size:
         wanted &= measured["batch_size"] == batch_size
@@ -148,7 +136,8 @@ def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame)
     if not batch_size:
         values = _values(matching, cells)
         better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
-        cells = cells.loc[better.groupby([cells["device"], cells["backend"], cells["precision"]], sort=False).idxmax()]
+        kinds = [cells[name] for name in ("device", "backend", "precision", "loop")]
+        cells = cells.loc[better.groupby(kinds, sort=False).idxmax()]
     return cells
 
 
@@ -162,13 +151,13 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
     value = cell["epoch_time"] if computed else cell[matching.column]
     measured = float(value or float("nan")) * matching.scale
-    unlike = list(_unlike(entry, matching, cell))
-    remarks = [*unlike, *_remarks(entry, matching, cell)]
-    theirs = _number(entry["value"])
+    unlike = list(unlike_words(entry, matching, cell))
+    told = [*unlike, *remarks(entry, matching, cell)]
+    theirs = number(entry["value"])
     if computed:
-        remarks.append("epoch time computed from steps")
+        told.append("epoch time computed from steps")
     if entry.get("status") == DISPUTED:
-        remarks.append("no ratio: the published number is doubtful, see its caveat")
+        told.append("no ratio: the published number is doubtful, see its caveat")
     return {
         **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
         "data": cell["source"],
@@ -176,7 +165,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         **_ends(matching, cell, measured),
         "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
         "n": cell["n_ok" if computed else matching.n],
-        "note": "; ".join(remarks) or None,
+        "note": "; ".join(told) or None,
     }
 
 
@@ -186,40 +175,3 @@ def _ends(matching: Matching, cell: pd.Series, measured: float) -> dict[str, flo
     if base is None or (matching.column == "learned_epoch_time" and pd.notna(cell[matching.column])):
         return {}
     return {f"measured_{end}": measured * cell[f"{base}_{end}"] / cell[base] for end in ("low", "high")}
-
-
-def _unlike(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
-    """What makes the measured case another one than the published, so that no ratio may be given."""
-    if entry["metric"] == "tpu_init_time" and cell["kind"] != "tpu":
-        yield f"published: initialisation of a TPU; measured: of a {cell['kind']}"
-    for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
-        wanted = _number(entry.get(name, ""))
-        found = cell["steps_per_sequence" if name == "sequence_length" else name]
-        relevant = name == "sequence_length" or matching.per_epoch
-        if relevant and wanted and (pd.isna(found) or wanted != found):
-            yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
-    if matching.per_epoch and cell["fraction"] != 1.0:
-        yield f"measured on {cell['fraction']:g} of the training data"
-    epochs = _number(entry.get("epochs", ""))
-    if matching.learned and epochs and pd.notna(cell["learned_epochs"]) and epochs != cell["learned_epochs"]:
-        yield f"learned for {int(cell['learned_epochs'])} epochs, published after {epochs:g}"
-    if matching.quality and "standin" in str(cell["source"]):
-        yield "learned on stand-in data"
-    if (
-        entry["metric"] == "misclassified"
-        and pd.notna(cell["test_images"])
-        and cell["test_images"] != QUALITY_TEST_IMAGES
-    ):
-        yield "evaluated on another number of images"
-
-
-def _remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
-    if not entry["batch_size"]:
-        size = "N" if cell["module"] == "matmul" else "batch size"
-        yield f"{size} not published; the best measured one is shown"
-    if not matching.quality and "standin" in str(cell["source"]):
-        yield "stand-in data of the same shapes"
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None

@@ -31,6 +31,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         **_circumstances(record),
         "dataset": record.data.dataset if record.data else asked.dataset,
         "source": record.data.source if record.data else asked.source,
+        "data_checksum": record.data.checksum if record.data else None,
         "device_name": machine.device_name,
         "device_count": machine.device_count,
         "cpu": machine.cpu,

@@ -89,6 +89,7 @@ COLUMNS: dict[str, Column] = {
     "throttled": Column("float", "share of the usable cores' time that a container's limit held its processes up"),
     "dataset": Column("text", "dataset"),
     "source": Column("text", "where the data came from: files, tfds, standin, or a model file: own or generated"),
+    "data_checksum": Column("text", "checksum of the data that the run read"),
     "device_name": Column("text", "name of the device"),
     "device_count": Column("int", "devices used"),
     "cpu": Column("text", "processor of the host"),

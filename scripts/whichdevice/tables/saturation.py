@@ -11,6 +11,7 @@ from whichdevice.tables.measured_values import (
     by_repeat_and_size,
     joined_sources,
     measured_values,
+    most_repeats,
     quantity,
     without_rehearsals,
 )
@@ -25,9 +26,10 @@ COLUMNS: dict[str, Column] = {
     "quantity": Column("text", "throughput, or tflops for products of matrices"),
     "unit": Column("text", "what throughput counts"),
     "sizes": Column("text", "batch sizes measured; for matmul, N"),
-    "best_size": Column("int", "size with the highest quantity, by geometric means"),
+    "best_size": Column("int", "size with the highest geometric mean, of those with the most good runs"),
     "best": Column("float", "the quantity there, per second or TFLOP/s"),
-    "near_size": Column("int", f"smallest size within {100 * (1 - NEAR):.0f} % of it, by geometric means"),
+    "n_best": Column("int", "runs there"),
+    "near_size": Column("int", f"smallest of these sizes within {100 * (1 - NEAR):.0f} % of it, by geometric means"),
     "near_ratio": Column("float", "near_size / best_size, of the quantity; geometric mean of paired repeats"),
     "near_ratio_low": Column("float", "lower end of its 95 % interval"),
     "near_ratio_high": Column("float", "upper end of its 95 % interval"),
@@ -62,7 +64,7 @@ def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] |
     values = by_repeat_and_size(rows)
     if values.shape[1] < 2:
         return None
-    means = np.exp(np.log(values).mean())
+    means = np.exp(np.log(values).mean())[most_repeats(values.count())]
     best, near = means.idxmax(), means.index[means >= NEAR * means.max()][0]
     first = rows.iloc[0]
     row = {
@@ -71,6 +73,7 @@ def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] |
         "sizes": " ".join(str(int(size)) for size in values.columns),
         "best_size": best,
         "best": means.max(),
+        "n_best": int(values[best].count()),
         "near_size": near,
         "still_rising": bool(near == values.columns[-1]),
         "n": int(values.count().min()),

@@ -88,7 +88,8 @@ COLUMNS: dict[str, Column] = {
     **_bounded(TIMES),
     **_bounded({name: f"s, {name.replace('_', ' ')}, geometric mean" for name in COLD}),
     "n_learned": Column("int", "runs that learned"),
-    "learned_epochs": Column("int", "epochs that each of them learned"),
+    "learned_epochs": Column("int", "epochs of the run that learned most"),
+    "fewest_epochs": Column("int", "epochs of the run that learned fewest"),
     "metric": Column("text", "name of the quality metric"),
     **{name: Column("float", text) for name, text in LEARNED.items()},
     **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
@@ -128,7 +129,8 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
         frame[name] = geometric(good[name], of)["mean"]
     learned = good[good["learned_epochs"].notna()]
     frame["n_learned"] = learned.groupby(of.loc[learned.index]).size()
-    frame["learned_epochs"] = learned["learned_epochs"].groupby(of.loc[learned.index]).max()
+    epochs = learned["learned_epochs"].groupby(of.loc[learned.index])
+    frame["learned_epochs"], frame["fewest_epochs"] = epochs.max(), epochs.min()
     for name in LEARNED:
         frame[name] = learned[name].astype("float64").groupby(of.loc[learned.index]).mean()
     for name in LEARNED_BOUNDS:
