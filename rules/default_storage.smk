@@ -17,9 +17,15 @@ def bundle_options(input, output):
 
 
 def bring_home(paths):
-    """Fetch what the bucket has of these files and this machine lacks."""
+    """Fetch what the bucket has of these files and this machine lacks, or has only an earlier one of."""
     if HOME:
-        or_exit(bring, {Path(path): workflow.inputfile(path).storage_object for path in paths})
+        or_exit(bring, {Path(path): workflow.inputfile(path).storage_object for path in paths}, not CLAIM.dry)
+
+
+def other_artefacts():
+    """The archives beside the study's records that this call does not bring about; the tables count those too."""
+    others = PLAN.other_records() if DEFAULT_STORAGE else []
+    return [artefacts_of(path) for path in others if path.startswith(f"{ROOT}/runs/")]
 
 
 if DEFAULT_STORAGE:
@@ -49,3 +55,4 @@ if HOME:
     workflow.configfiles += files_to_send(PLAN.study, Path(workflow.basedir))
     # A dry run as well: without them it would take for missing what lies in the bucket. It adds copies and changes none.
     bring_home([PLAN.dataset_json(name) for name in PLAN.datasets()] + PLAN.records(PLAN.runs))
+    bring_home(other_artefacts())

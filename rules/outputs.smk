@@ -29,4 +29,18 @@ def keep_what_failed_jobs_leave(ended=Job.postprocess, note=PersistenceBase.fini
     FileBackupMixin.restore_output = lambda persistence, path: False
 
 
+def measure_what_is_outdated(noted=PersistenceBase.has_metadata, changed=PersistenceBase.params_changed):
+    """A record from another machine or checkout, of which Snakemake has no note, says itself what was measured."""
+
+    def outdated(persistence, job):
+        unknown = job.rule.name == "measure" and not noted(persistence, job)
+        return unknown and PLAN.is_outdated(RUN.format(**job.wildcards_dict))
+
+    PersistenceBase.has_metadata = lambda persistence, job: noted(persistence, job) or outdated(persistence, job)
+    PersistenceBase.params_changed = lambda persistence, job, file=None: (
+        outdated(persistence, job) or changed(persistence, job, file)
+    )
+
+
 keep_what_failed_jobs_leave()
+measure_what_is_outdated()

@@ -20,7 +20,7 @@ rule measure:
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
     threads: workflow.cores or 1
     resources:
-        **PLAN.scheduler_resources(mem_mb=8000, runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5)),
+        **PLAN.scheduler_resources(of_profile, mem_mb=8000, runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5)),
     params:
         request=lambda wildcards: PLAN.request(RUN.format(**wildcards)),
         code=lambda wildcards: PLAN.code(RUN.format(**wildcards)),

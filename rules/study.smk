@@ -25,6 +25,12 @@ STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on th
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 
 
+def of_profile(name, wildcards, **job):
+    """What the profile's default-resources say of a resource that a run's device leaves out."""
+    default = workflow.resource_settings._parsed_default_resources.get(name).evaluate(wildcards, **job).value
+    return 0 if default is None and name == "disk_mb" else default  # of a size Snakemake takes a number alone
+
+
 wildcard_constraints:
     device=r"[^/]+",
     workload=r"[^/]+",

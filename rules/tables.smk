@@ -39,6 +39,7 @@ rule tables:
         study=STUDY,
         records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
         other_times=PLAN.other_times(),
+        other_artefacts=other_artefacts(),
         # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
         code=code_hash("whichdevice.tables.write", files=SHEETS),
     script:

@@ -10,11 +10,13 @@ from whichdevice.tables.write import write_tables
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]):
-        for bundle in snakemake.input.get("artefacts", []):
+        asked = snakemake.params
+        others = [bundle for bundle in asked.other_artefacts if Path(bundle).is_file()]
+        for bundle in [*snakemake.input.get("artefacts", []), *others]:
             unpack(Path(bundle), Path(bundle).parent)
         write_tables(
-            Path(snakemake.params.config),
-            [Path(path) for path in snakemake.params.records],
+            Path(asked.config),
+            [Path(path) for path in asked.records],
             HARDWARE.with_name("published.csv"),
             Path(snakemake.output[0]).parent,
             [Path(path) for path in snakemake.input.compiled],

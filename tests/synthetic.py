@@ -24,6 +24,8 @@ from synthetic_parts import (
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.measuring.attempt import run_code_hash
+from whichdevice.measuring.request import build_request
 from whichdevice.records.conditions import Memory
 from whichdevice.records.facts import DataFacts
 from whichdevice.records.schema import Record
@@ -102,6 +104,15 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         results=results_of(module, epochs),
         memory=Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
     )  # fmt: skip
+
+
+def record_of_this_code(study: Study, run: Run) -> Record:
+    """A run just as it would be measured now: its request and its code, where it reads no data."""
+    record, request = record_of(study, run), build_request(study, run)
+    code = run_code_hash(request.module, request.backend, request.model)
+    return record.model_copy(
+        update={"asked": request, "software": record.software.model_copy(update={"code_hash": code})}
+    )
 
 
 def failed_record(study: Study, run: Run, status: str = "failed", reason: str = "killed by signal 9") -> Record:

@@ -53,15 +53,28 @@ def test_the_machine_gets_the_tracked_files_alone_and_the_config_without_the_pro
 def test_what_is_here_goes_along_and_is_not_measured_again(cloud: Cloud) -> None:
     study = Study.model_validate(CONFIG)
     path = Path(cloud.runs[0].record(study))
-    write_record(synthetic.record_of(study, cloud.runs[0]), path)
+    write_record(synthetic.record_of_this_code(study, cloud.runs[0]), path)
     before = path.read_bytes()
-    cloud.machine.on_run = "find results -name record.json; cp -R prepared/. results/rented/runs"
+    cloud.machine.on_run = "find results -name record.json; cp -Rn prepared/. results/rented/runs"
     done = cloud.tpu("run", "--yes")
     assert done.code == 0, done.text
     assert "3 TPU runs of study rented, 1 are here" in done.out
     assert str(path) in done.out
     assert "3 records brought back to results/rented/runs; 1 were here already." in done.out
     assert path.read_bytes() == before
+
+
+def test_a_record_of_other_settings_goes_along_and_what_the_machine_makes_of_it_replaces_it(cloud: Cloud) -> None:
+    study = Study.model_validate({**CONFIG, "measure": {"repeats": 2, "seconds": 7.0}})
+    path = Path(cloud.runs[0].record(study))
+    write_record(synthetic.record_of_this_code(study, cloud.runs[0]), path)
+    before = path.read_bytes()
+    cloud.machine.on_run = "cp -R prepared/. results/rented/runs"
+    done = cloud.tpu("run", "--yes")
+    assert done.code == 0, done.text
+    assert "4 TPU runs of study rented, 0 are here, 1 of other settings, code or data are measured again." in done.out
+    assert "4 records brought back to results/rented/runs; 0 were here already." in done.out
+    assert path.read_bytes() != before
 
 
 def test_a_record_that_changed_here_meanwhile_stays_and_the_other_lies_beside_it(cloud: Cloud) -> None:

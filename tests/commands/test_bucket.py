@@ -80,6 +80,19 @@ def test_emptying_leaves_the_bucket_and_removing_does_not(filled, capsys, monkey
     assert described(open_place(filled)) is None
 
 
+@pytest.mark.parametrize("action", ["empty", "remove"])
+def test_what_is_deleted_no_longer_counts_as_uploaded(action, working_folder):
+    main(["bucket", "make", "shared"])
+    mark = working_folder / "results/datasets/uploaded/mnist-standin.json"
+    mark.parent.mkdir(parents=True)
+    mark.touch()
+    if action == "empty":
+        assert main(["bucket", "empty", "shared", "--unfinished", "--yes"]) == 0
+        assert mark.exists()
+    assert main(["bucket", action, "shared", "--yes"]) == 0
+    assert not mark.exists()
+
+
 def test_a_folder_is_a_bucket_too(working_folder, capsys):
     assert main(["bucket", "make", "shared"]) == 0
     (working_folder / "shared/a").write_bytes(b"1")

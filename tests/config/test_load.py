@@ -58,6 +58,13 @@ FAULTS = {
     "devices: {gpu: {}}": "devices.gpu.kind is missing",
     "study: a/b": f"study: 'a/b' is no name here; {NAME_RULE}",
     "workloads: {my-net: {}}": f"workloads.my-net: 'my-net' is no name here; {NAME_RULE}",
+    "devices: {a: {kind: gpu, resources: {mem: 32GB}}}": "devices.a.resources: mem is not for a device: write mem_mb",
+    "devices: {a: {kind: gpu, resources: {disk_mib: 9}}}": "devices.a.resources: disk_mib is not for a device: "
+    "write disk_mb",
+    "devices: {a: {kind: gpu, resources: {mem_mb: 32GB}}}": "devices.a.resources: mem_mb is '32GB'; it needs a number "
+    "of megabytes",
+    "devices: {a: {kind: gpu, resources: {slurm_extra: --x}}}": "devices.a.resources: slurm_extra is not for a device: "
+    "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, self_check, compile, "
     "workloads, storage, merge, tpu_vm, only, retry, against, results_from",

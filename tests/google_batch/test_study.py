@@ -32,6 +32,7 @@ STUDY = {
                 "googlebatch_machine_type": "n1-standard-8",
                 "googlebatch_cpu_milli": 8000,
                 "googlebatch_memory": 28000,
+                "googlebatch_max_run_duration": "7200s",
                 "googlebatch_container": f"{IMAGE}-gpu",
                 "nvidia_gpu": "nvidia-tesla-t4",
             },
@@ -94,7 +95,8 @@ def test_a_job_has_the_profile_s_machine_and_image(ended: Ended) -> None:
     assert policy["bootDisk"]["image"].endswith("/batch-cos-stable-official")
     assert "accelerators" not in policy
     assert ended.task("n2")["computeResource"] == {"cpuMilli": "4000", "memoryMib": "14000"}
-    assert ended.task("n2")["maxRunDuration"] == "3600s"
+    assert ended.task("n2")["maxRunDuration"] == f"{60 * (15 + 5 + 20)}s"  # measure.timeout, and what comes before
+    assert ended.task("t4")["maxRunDuration"] == "7200s"
     assert ended.job("n2")["taskGroups"][0]["taskCountPerNode"] == "1"
     assert container(ended.task("n2"))["imageUri"] == IMAGE
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +146,7 @@ def test_every_pod_has_the_image_and_its_limits(ended: Ended) -> None:
     for spec in ended.pods("n2") + ended.pods("t4") + ended.pods("v5e"):
         assert spec["containers"][0]["image"] == IMAGE
         assert spec["restartPolicy"] == "Never"
+        assert spec["activeDeadlineSeconds"] == 60 * (15 + 5 + 20)  # measure.timeout, and what comes before
     [pod] = ended.pods("n2")
     assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": "n2-standard-4"}
     asked = pod["containers"][0]["resources"]
@@ -203,6 +205,20 @@ def test_a_second_call_from_another_machine_measures_nothing(ended: Ended, tmp_p
     assert call.returncode == 0, call.stdout
     assert len(ended.api.cluster.created) == before
     assert (second.folder / "results/pods/runs/n2" / CELL / "record.json").is_file()
+
+
+def test_an_earlier_copy_gives_way_to_the_record_and_artefacts_of_the_bucket(ended: Ended) -> None:
+    record = ended.folder / "runs/n2" / CELL / "record.json"
+    stored = record.read_bytes()
+    shutil.rmtree(record.parent)
+    record.parent.mkdir()
+    record.write_bytes(stored.replace(b'"ok"', b'"failed"'))
+    os.utime(record, (1.0, 1.0))
+    call = ended.study.snakemake("tables", "--config", "run_on=all", "only={device: t4}")
+    assert call.returncode == 0, call.stdout
+    assert record.read_bytes() == stored
+    for artefact in ended.record("n2").artefacts.values():
+        assert (record.parent / artefact.file).exists()
 
 
 def test_a_forced_run_whose_node_is_lost_leaves_the_earlier_record(ended: Ended) -> None:

@@ -1,7 +1,8 @@
-"""A record whose job was cut after it lay there whole is kept, if the same would be measured again."""
+"""A record says itself whether the same would be measured again: kept after a cut, outdated where it came from afar."""
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import synthetic
@@ -9,8 +10,9 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.measuring.attempt import run_code_hash
-from whichdevice.measuring.cut import CUT, tell_cut, whole_record
+from whichdevice.measuring.cut import CUT, is_outdated, tell_cut, whole_record
 from whichdevice.measuring.request import build_request
+from whichdevice.records.facts import DataFacts
 from whichdevice.records.request import Request
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record, write_record
@@ -68,3 +70,39 @@ def test_data_that_are_not_there_measure(cut: Cut) -> None:
 def test_half_a_record_measures(cut: Cut) -> None:
     cut[2].write_bytes(cut[2].read_bytes()[:100])
     assert whole_record(*cut) is None
+
+
+def test_a_record_of_the_same_is_not_outdated_whatever_its_time_limit(cut: Cut) -> None:
+    study, request, path = cut
+    assert not is_outdated(*cut)
+    assert not is_outdated(study, request.model_copy(update={"timeout": 2 * request.timeout}), path)
+
+
+def test_another_request_or_other_code_outdates_a_record(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, request, path = cut
+    assert is_outdated(study, request.model_copy(update={"seconds": 2 * request.seconds}), path)
+    monkeypatch.setattr("whichdevice.measuring.cut.run_code_hash", lambda *_: "other")
+    assert is_outdated(*cut)
+
+
+def test_other_data_outdate_a_record_and_data_that_are_not_here_do_not(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, path = cut
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
+    request = request.model_copy(update={"dataset": "mnist"})
+    data = DataFacts(dataset="mnist", source="standin", checksum="first")
+    write_record(read_record(path).model_copy(update={"asked": request, "data": data}), path)
+    assert not is_outdated(study, request, path)
+    for checksum, outdated in {"first": False, "second": True}.items():
+        monkeypatch.setattr(
+            "whichdevice.measuring.cut.read_info", lambda folder, told=checksum: SimpleNamespace(checksum=told)
+        )
+        assert is_outdated(study, request, path) is outdated
+
+
+def test_what_is_not_there_or_cannot_be_read_is_not_outdated(cut: Cut) -> None:
+    study, request, path = cut
+    path.write_bytes(path.read_bytes()[:100])
+    assert not is_outdated(*cut)
+    assert not is_outdated(study, request, path.with_name("none.json"))

@@ -1,5 +1,6 @@
 """What a bucket carries between machines that share no file system."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_a_study_belongs_to_one_bucket(here: Path) -> None:
     bind_study(study, "gs://two")
     with pytest.raises(StudyError, match=r"holds those of gs://two; take another study name for gs://one"):
         bind_study(study, "gs://one")
+
+
+def test_an_earlier_copy_is_replaced_and_a_later_one_stays(here: Path) -> None:
+    for name, age in {"earlier": 999.0, "same": 1000.0, "later": 1001.0}.items():
+        Path(name).write_text("mine", encoding="utf-8")
+        os.utime(name, (age, age))
+    files = {Path(name): Stored(Path(name), "theirs") for name in ("earlier", "same", "later")}
+    bring(files, replace=False)
+    assert Path("earlier").read_text(encoding="utf-8") == "mine"
+    bring(files)
+    assert {path.name: path.read_text(encoding="utf-8") for path in files} == {
+        "earlier": "theirs",
+        "same": "mine",
+        "later": "mine",
+    }
+    assert Path("earlier").stat().st_mtime == 1000.0
 
 
 def test_only_what_is_missing_is_fetched_and_as_old_as_it_was(here: Path) -> None:

@@ -29,10 +29,10 @@ def plan(working_folder: Path) -> StudyPlan:
     )
 
 
-def asked(plan: StudyPlan, device: str) -> dict:
-    resources = plan.scheduler_resources(mem_mb=8000, runtime=20)
+def asked(plan: StudyPlan, device: str, **profile: str) -> dict:
+    resources = plan.scheduler_resources(lambda name, wildcards, attempt: profile.get(name), mem_mb=8000, runtime=20)
     wildcards = SimpleNamespace(device=device)
-    return {name: value(wildcards) if callable(value) else value for name, value in resources.items()}
+    return {name: value(wildcards, attempt=1) if callable(value) else value for name, value in resources.items()}
 
 
 def test_a_devices_own_resources_win_over_the_defaults(plan):
@@ -41,6 +41,16 @@ def test_a_devices_own_resources_win_over_the_defaults(plan):
 
 def test_what_only_another_device_asks_for_is_left_out(plan):
     assert asked(plan, "epyc") == {"slurm_partition": None, "gres": None, "mem_mb": 8000, "runtime": 20}
+
+
+def test_what_only_another_device_asks_for_is_the_profile_s_default(plan):
+    assert asked(plan, "epyc", slurm_partition="all", gres="none") == {
+        "slurm_partition": "all",
+        "gres": "none",
+        "mem_mb": 8000,
+        "runtime": 20,
+    }
+    assert asked(plan, "h100", slurm_partition="all")["slurm_partition"] == "gpu"
 
 
 def test_all_devices_are_planned_for_a_scheduler_whatever_this_host_has(plan):

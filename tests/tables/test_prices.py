@@ -3,11 +3,12 @@
 import pytest
 import synthetic
 
+from whichdevice.cloud.accelerators import GENERATIONS
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.prices import Price, price_of
+from whichdevice.tables.prices import SMALLEST_CHIPS, Price, price_of
 
 SHEET = {
     "TPU v2": {"usd_hour_per_chip": "1.125", "price_scope": "a region", "price_source": "a catalogue"},
@@ -29,9 +30,21 @@ def test_the_sheet_is_taken_chip_by_chip_with_its_source() -> None:
     assert price(hardware="V100", replicas=2) == Price(4.96, "sheet: V100, 2 × 2.48 USD (GPU only; a catalogue)")
 
 
-@pytest.mark.parametrize(("replicas", "usd"), [(8, 4.5), (2, 1.125), (1, 1.125)])
-def test_two_cores_of_an_older_tpu_are_one_chip(replicas: int, usd: float) -> None:
+@pytest.mark.parametrize(("replicas", "usd"), [(16, 9.0), (8, 4.5), (2, 4.5), (1, 4.5)])
+def test_two_cores_of_an_older_tpu_are_one_chip_and_four_chips_are_rented_together(replicas: int, usd: float) -> None:
     assert price(kind="tpu", hardware="TPU v2", replicas=replicas).usd_per_hour == usd
+
+
+def test_a_price_says_where_more_is_rented_than_used() -> None:
+    told = "sheet: TPU v2, 4 × 1.125 USD{} (a region; a catalogue)"
+    assert price(kind="tpu", hardware="TPU v2", replicas=1).source == told.format(", rented 4 at a time")
+    assert price(kind="tpu", hardware="TPU v2", replicas=8).source == told.format("")
+
+
+def test_the_smallest_machines_are_those_that_tpu_run_rents() -> None:
+    for generation in GENERATIONS.values():
+        chips = min(generation.sizes) // generation.counted
+        assert SMALLEST_CHIPS.get(generation.hardware, 1) == chips
 
 
 def test_without_a_price_it_says_what_to_set() -> None:

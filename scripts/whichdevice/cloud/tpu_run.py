@@ -39,6 +39,7 @@ class Errand:
     folder: Path  # the project's
     config: str = field(default="")
     given: dict[str, str] = field(default_factory=dict)
+    outdated: int = 0  # of those given: of other settings, code or data, which the machine finds out as well
 
     @property
     def devices(self) -> list[str]:
@@ -58,6 +59,7 @@ def plan_errand(values: dict[str, Any], arguments: Sequence[str], folder: Path, 
     errand.config = shipping.shipped_config(values, plan.study, bucket)
     shipping.own_modules(plan.study, folder)
     errand.given = shipping.present_records(plan.study, runs, folder)
+    errand.outdated = sum(plan.is_outdated(run.path) for run in runs)
     return errand
 
 

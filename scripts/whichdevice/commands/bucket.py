@@ -11,6 +11,7 @@ from whichdevice.errors import StudyError
 if TYPE_CHECKING:
     from whichdevice.storage.place import Place
 
+UPLOADED = Path("results/datasets/uploaded")  # marks of the rule upload_dataset
 ACTIONS = {
     "make": "make the bucket: storage class, location, uniform access, closed to the public",
     "list": "files and bytes by folder",
@@ -105,6 +106,7 @@ def _copy(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
 
 def _empty(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
     from whichdevice.storage.administration import empty, sizes
+    from whichdevice.storage.dataset_copy import forget_uploads
     from whichdevice.storage.upload import UNFINISHED
 
     found = sizes(place)
@@ -113,17 +115,22 @@ def _empty(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
         f"delete {sum(files for files, _ in chosen.values())} files, {_megabytes(chosen):.1f} MB, below {place.address}"
     )
     _confirm(what, place.address, args.yes)
-    print(f"{empty(place, args.unfinished)} files deleted below {place.address}")
+    count = empty(place, args.unfinished)
+    if not args.unfinished:
+        forget_uploads(UPLOADED)
+    print(f"{count} files deleted below {place.address}")
 
 
 def _remove(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
     from whichdevice.storage.administration import remove_bucket, sizes, whole
+    from whichdevice.storage.dataset_copy import forget_uploads
 
     bucket = whole(place)
     found = sizes(bucket)
     what = f"delete {bucket.address} and the {sum(files for files, _ in found.values())} files in it"
     _confirm(what, bucket.address, args.yes)
     remove_bucket(place)
+    forget_uploads(UPLOADED)
     print(f"{bucket.address} removed")
 
 

@@ -72,10 +72,11 @@ def _run(args: argparse.Namespace) -> int:
     errand = plan_errand(_values(args), args.arguments, Path.cwd(), args.configfile)
     order = _order(errand.call, args.dry_run)
     check_fits(errand, order)
-    missing = len(errand.runs) - len(errand.given)
+    here = len(errand.given) - errand.outdated
+    old = f", {errand.outdated} of other settings, code or data are measured again" if errand.outdated else ""
     for line in [
         *_offer(order),
-        f"On it: {missing} TPU runs of study {errand.study.study}, {len(errand.given)} are here.",
+        f"On it: {len(errand.runs) - here} TPU runs of study {errand.study.study}, {here} are here{old}.",
     ]:
         say(line)
     if args.dry_run:

@@ -17,6 +17,12 @@ from whichdevice.errors import StudyError
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
+# Resources that a device may not name, and what to do instead.
+REFUSED_RESOURCES = {
+    **{name: f"write {name.partition('_')[0]}_mb" for name in ("mem", "mem_mib", "disk", "disk_mib")},
+    "slurm_extra": "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
+}
+
 
 def load_study(values: dict[str, Any], where: str = "config") -> Call:
     """Check Snakemake's config, files and command line merged; missing keys take their defaults.
@@ -29,6 +35,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
     _check_modules(call, where)
     _check_devices(call, where)
+    _check_resources(call, where)
     _check_only(call, where)
     return call
 
@@ -83,6 +90,16 @@ def _check_modules(call: Call, where: str) -> None:
             raise StudyError(
                 f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
             )
+
+
+def _check_resources(call: Call, where: str) -> None:
+    for name, device in call.devices.items():
+        for resource, value in device.resources.items():
+            place = f"{where}: devices.{name}.resources: {resource}"
+            if resource in REFUSED_RESOURCES:
+                raise StudyError(f"{place} is not for a device: {REFUSED_RESOURCES[resource]}")
+            if resource in ("mem_mb", "disk_mb") and not isinstance(value, int):
+                raise StudyError(f"{place} is {value!r}; it needs a number of megabytes")
 
 
 def _check_devices(call: Call, where: str) -> None:

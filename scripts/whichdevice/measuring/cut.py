@@ -1,4 +1,4 @@
-"""A record that was whole when its job failed or was killed, before Snakemake took note: it counts and stays."""
+"""Records that Snakemake took no note of: they say themselves whether the same would be measured once more."""
 
 import os
 from pathlib import Path
@@ -25,10 +25,35 @@ def whole_record(study: Study, request: Request, path: Path) -> Record | None:
     if str(path) not in os.environ.get(CUT, "").split(os.pathsep):
         return None
     try:
-        record = read_record(path)
-        data = None if request.dataset is None else read_info(dataset_folder(study, request.dataset)).checksum
+        record, data = read_record(path), _checksum_here(study, request)
     except StudyError:
         return None
+    recorded = record.data.checksum if record.data else None
+    return record if _same_request_and_code(record, request) and recorded == data else None
+
+
+def is_outdated(study: Study, request: Request, path: Path) -> bool:
+    """Whether there is a record at `path` of another request, other code or other data than its run would have now.
+
+    Data that are not prepared here count as the same. Of a record that cannot be read, the tables say what to do.
+    """
+    try:
+        record = read_record(path)
+    except StudyError:
+        return False
+    if not _same_request_and_code(record, request):
+        return True
+    try:
+        return record.data is not None and record.data.checksum != _checksum_here(study, request)
+    except StudyError:
+        return False
+
+
+def _same_request_and_code(record: Record, request: Request) -> bool:
     asked = record.asked.model_copy(update={"timeout": request.timeout})  # changes no number
-    known = (asked, record.software.code_hash, record.data.checksum if record.data else None)
-    return record if known == (request, run_code_hash(request.module, request.backend, request.model), data) else None
+    code = run_code_hash(request.module, request.backend, request.model)
+    return (asked, record.software.code_hash) == (request, code)
+
+
+def _checksum_here(study: Study, request: Request) -> str | None:
+    return None if request.dataset is None else read_info(dataset_folder(study, request.dataset)).checksum

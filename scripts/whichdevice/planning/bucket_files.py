@@ -12,6 +12,7 @@ from whichdevice.workloads import is_file_module
 
 RESULTS = Path("results")
 CONNECTIONS = 16
+TIME_GRAIN = 0.01  # seconds that a file's time may lose on its way to a file system
 MARK = ".bucket"  # in a study's folder: the bucket that holds its files
 
 
@@ -62,16 +63,16 @@ class StoredFile(Protocol):
         """Copy it to this machine."""
 
 
-def bring(files: Mapping[Path, StoredFile]) -> None:
-    """Fetch those that the bucket has and this machine lacks, side by side, as old as they are there.
+def bring(files: Mapping[Path, StoredFile], replace: bool = True) -> None:
+    """Fetch what this machine lacks, and with `replace` what the bucket has newer; side by side, as old as it is there.
 
     Raises StudyError where the bucket cannot be read.
     """
-    missing = {path: stored for path, stored in files.items() if not path.is_file()}
-    if not missing:
+    wanted = {path: stored for path, stored in files.items() if replace or not path.is_file()}
+    if not wanted:
         return
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        for future in [pool.submit(_bring_one, path, stored) for path, stored in missing.items()]:
+        for future in [pool.submit(_bring_one, path, stored) for path, stored in wanted.items()]:
             try:
                 future.result()
             except Exception as error:  # each storage plugin has errors of its own
@@ -80,11 +81,14 @@ def bring(files: Mapping[Path, StoredFile]) -> None:
 
 
 def _bring_one(path: Path, stored: StoredFile) -> None:
-    if stored.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stored.retrieve_object()
-        written = stored.mtime()
-        os.utime(path, (written, written))
+    if not stored.exists():
+        return
+    written = stored.mtime()
+    if path.is_file() and path.stat().st_mtime > written - TIME_GRAIN:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored.retrieve_object()
+    os.utime(path, (written, written))
 
 
 def files_to_send(study: Study, project: Path) -> list[str]:

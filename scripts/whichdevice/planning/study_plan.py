@@ -17,6 +17,7 @@ from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
+from whichdevice.measuring.cut import is_outdated
 from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
 from whichdevice.planning.bucket_files import arrays_of
 from whichdevice.planning.checks import (
@@ -33,6 +34,8 @@ from whichdevice.planning.elsewhere import Elsewhere, in_bucket, with_elsewhere
 from whichdevice.planning.export_plan import check_export
 from whichdevice.planning.serving_checks import SERVING, check_serving
 from whichdevice.study_runs import measuring_order, study_runs
+
+Resource = Callable[..., int | str | None]
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ class StudyPlan:
         request = self.request(run)
         return run_code_hash(request["module"], request["backend"], request["model"])
 
+    def is_outdated(self, run: str) -> bool:
+        """Whether the run of that path has a record, but of another request, other code or other data than now."""
+        parsed = parse_run(run)
+        return is_outdated(self.study, build_request(self.study, parsed), Path(parsed.record(self.study)))
+
     def place(self, run: str) -> int:
         """The run's place in the order of measuring, from the end: the first run has the highest number."""
         return len(self.runs) - self._order.get(parse_run(run), 0)
@@ -174,14 +182,21 @@ class StudyPlan:
             # Snakemake asks again once it is made, which it takes from the file's name.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
 
-    def scheduler_resources(self, **defaults: int) -> dict[str, int | Callable[[Any], int | str | None]]:
-        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
+    def scheduler_resources(self, of_profile: Resource, **defaults: int) -> dict[str, int | Resource]:
+        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
 
-        def of_device(name: str) -> Callable[[Any], int | str | None]:
-            return lambda wildcards: self.study.devices[wildcards.device].resources.get(name, defaults.get(name))
+        `of_profile` is the default of those that are not named here, of a name and a job.
+        """
 
-        asked = {name for device in self.study.devices.values() for name in device.resources}
-        return {**defaults, **{name: of_device(name) for name in sorted(asked)}}
+        def of_device(name: str) -> Resource:
+            def resource(wildcards: Any, **job: Any) -> int | str | None:
+                asked = {**defaults, **self.study.devices[wildcards.device].resources}
+                return asked[name] if name in asked else of_profile(name, wildcards, **job)
+
+            return resource
+
+        names = {name for device in self.study.devices.values() for name in device.resources}
+        return {**defaults, **{name: of_device(name) for name in sorted(names)}}
 
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""

@@ -22,6 +22,12 @@ def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Sent:
     return upload(place, {file: folder / file for file in arrays}, {described: folder / described})
 
 
+def forget_uploads(marks: Path) -> None:
+    """Remove the marks of uploads in that folder, so that the next call looks again which datasets the bucket has."""
+    for mark in marks.glob("*.json"):
+        mark.unlink(missing_ok=True)
+
+
 def datasets_there(bucket: Place) -> dict[str, set[str]]:
     """The sources of each dataset that lies whole in the bucket."""
     found: dict[str, set[str]] = {}

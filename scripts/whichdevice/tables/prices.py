@@ -10,6 +10,7 @@ from typing import NamedTuple
 from whichdevice.config.model import Study
 from whichdevice.devices.tpu import CHIPS, V2
 
+SMALLEST_CHIPS = {"TPU v2": 4, "TPU v3": 4, "TPU v4": 4, "TPU v5p": 4}  # of a machine that can be rented
 Sheet = Mapping[str, Mapping[str, str]]
 SECONDS = 3600.0
 
@@ -34,8 +35,12 @@ def price_of(name: str, study: Study, sheet: Sheet) -> Price:
     row = sheet.get(device.hardware, {})
     if not (each := row.get("usd_hour_per_chip")):
         return Price(None, f"no price: the sheet has none for {device.hardware}; {missing}")
-    chips = math.ceil(device.replicas / cores_of(device.hardware))
-    told = f"sheet: {device.hardware}, {chips} × {float(each):g} USD ({row['price_scope']}; {row['price_source']})"
+    used = math.ceil(device.replicas / cores_of(device.hardware))
+    smallest = SMALLEST_CHIPS.get(device.hardware, 1)
+    chips = smallest * math.ceil(used / smallest)
+    rented = "" if chips == used else f", rented {smallest} at a time"
+    amount = f"{chips} × {float(each):g} USD{rented}"
+    told = f"sheet: {device.hardware}, {amount} ({row['price_scope']}; {row['price_source']})"
     return Price(chips * float(each), told)
 
 

@@ -4,6 +4,7 @@ snakemake-executor-plugin-kubernetes 0.5.1 knows no TPU and no kind of GPU. Of a
 container before, which a pod that is never restarted has not; the refusal ends the study. All else is its own. A job's
 resources, beside those of that executor:
 
+    runtime          minutes after which the pod ends, and START_MINUTES for its image; from its start on a node
     cpus             in place of the rule's threads: devices differ
     tpu              chips: google.com/tpu
     tpu_accelerator  e.g. tpu-v5-lite-podslice, tpu-v6e-slice; tpu_topology  e.g. 2x2
@@ -23,6 +24,7 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
 TPU = "google.com/tpu"
+START_MINUTES = 20  # an image with CUDA has 12 GB
 SELECTORS = {
     "gpu_model": "cloud.google.com/gke-accelerator",
     "tpu_accelerator": "cloud.google.com/gke-tpu-accelerator",
@@ -69,6 +71,8 @@ def select_node(job: V1Job, resources: dict[str, Any], cpu_scalar: float) -> Non
     """Add to a job's pod what its resources say of its node and the executor leaves out."""
     pod = job.spec.template.spec
     asked = pod.containers[0].resources
+    if "runtime" in resources:  # the pod's and not the job's: waiting for a node does not count
+        pod.active_deadline_seconds = 60 * (resources["runtime"] + START_MINUTES)
     if "cpus" in resources:
         asked.requests["cpu"] = f"{round(resources['cpus'] * cpu_scalar * 1000)}m"
         if asked.limits:
