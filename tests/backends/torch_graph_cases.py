@@ -137,7 +137,7 @@ def test_too_little_memory_is_not_taken_for_a_failed_capture(cuda, monkeypatch, 
         losses(this)
     operation = operation_loop("matmul", 32)
     with pytest.raises(type(error)) as caught_of_operation:
-        operation.run(5)
+        operation.run(20)
     assert caught.value is caught_of_operation.value is error
 
 
@@ -175,7 +175,9 @@ def test_short_steps_replay_a_graph_and_give_the_same(cuda, name, size, steps):
     eager, loop = operation_loop(name, size, captures=False), operation_loop(name, size)
     eager.run(steps)
     loop.run(5)
+    assert loop._many is None  # too short for a graph
     loop.run(steps)  # two graphs, and 7 steps beside them
+    assert loop._many is not None
     torch.testing.assert_close(loop._state, eager._state, rtol=1e-4, atol=1e-5)
 
 
@@ -197,7 +199,7 @@ class Moved(TorchDispatchMode):
 
 def test_a_graph_of_passes_over_memory_moves_next_to_nothing_that_is_not_counted(cuda):
     loop = operation_loop("memory_stream", 1)
-    loop.run(1)  # captured
+    loop.run(200)  # captured
     with Moved() as moved:
         loop.run(400)
     assert moved.passed == 400 * 3 * loop._initial.numel()

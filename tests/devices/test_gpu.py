@@ -14,12 +14,15 @@ class FakeNvml(SimpleNamespace):
 
     def __init__(self, count: int) -> None:
         self.sliced: set[int] = set()
+        self.slices = 2  # of each GPU under MIG
         super().__init__(
             nvmlDeviceGetCount=lambda: count,
             nvmlDeviceGetHandleByIndex=lambda index: index,
             nvmlDeviceGetMigMode=lambda handle: [int(handle in self.sliced), 0],
+            nvmlDeviceGetMaxMigDeviceCount=lambda handle: 7,
+            nvmlDeviceGetMigDeviceHandleByIndex=self.slice,
             nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-            nvmlDeviceGetUUID=lambda handle: f"GPU-{handle}aaa",
+            nvmlDeviceGetUUID=lambda handle: handle if isinstance(handle, str) else f"GPU-{handle}aaa",
             nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
             nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30, free=2**29),
             nvmlDeviceGetEnforcedPowerLimit=lambda handle: 700_000,  # mW
@@ -29,6 +32,11 @@ class FakeNvml(SimpleNamespace):
             nvmlSystemGetDriverVersion=lambda: "560.35",
             nvmlSystemGetCudaDriverVersion_v2=lambda: 12060,
         )
+
+    def slice(self, handle: int, place: int) -> str:
+        if place >= self.slices:
+            raise self.NVMLError("Not Found")
+        return f"MIG-{handle}-{place}"
 
 
 @pytest.fixture
@@ -126,6 +134,13 @@ def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, mon
     nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=10 * 2**30, free=2**29)
     assert gpu.absent_reason() is None
     assert (gpu.describe().name, gpu.describe().memory) == ("NVIDIA H100 MIG-7 1g.10gb", 10 * 2**30)
+
+
+def test_the_only_slice_that_a_container_sees_is_the_device(nvml: FakeNvml) -> None:
+    nvml.sliced, nvml.slices = {0}, 1
+    nvml.nvmlDeviceGetName = lambda handle: f"NVIDIA H100 {handle} 1g.10gb"
+    nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=10 * 2**30, free=2**29)
+    assert gpu.describe().name == "NVIDIA H100 MIG-0-0 1g.10gb"
 
 
 def test_a_whole_gpu_beside_one_under_mig_is_a_device(nvml: FakeNvml) -> None:

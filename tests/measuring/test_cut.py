@@ -101,6 +101,13 @@ def test_other_data_outdate_a_record_and_data_that_are_not_here_do_not(
         assert is_outdated(study, request, path) is outdated
 
 
+def test_data_that_a_run_makes_itself_neither_outdate_its_record_nor_keep_it_from_being_kept(cut: Cut) -> None:
+    made = DataFacts(dataset="mine", source="own", checksum="abc")
+    write_record(read_record(cut[2]).model_copy(update={"data": made}), cut[2])
+    assert not is_outdated(*cut)
+    assert whole_record(*cut) is not None
+
+
 def test_what_is_not_there_or_cannot_be_read_is_not_outdated(cut: Cut) -> None:
     study, request, path = cut
     path.write_bytes(path.read_bytes()[:100])

@@ -66,6 +66,16 @@ def test_another_work_under_the_same_name_is_no_ratio() -> None:
     assert found["ratio"].isna().tolist() == [True, False]
 
 
+def test_models_of_other_weights_are_other_work_where_both_sides_say_how_many() -> None:
+    study = study_of([64, 128])
+    here, there = (runs_of(study, {64: 1.0, 128: 1.0}, seed) for seed in (1, 2))
+    there.loc[there["batch_size"] == 64, "parameters"] += 1
+    there.loc[there["batch_size"] == 128, "parameters"] = pd.NA
+    found = comparison_table(here, there).set_index("batch_size")
+    assert found["note"].fillna("").tolist() == ["not the same work: other number of weights", ""]
+    assert found["ratio"].isna().tolist() == [True, False]
+
+
 def test_the_sitting_is_told_apart_by_the_time_between() -> None:
     study = study_of([64])
     here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))

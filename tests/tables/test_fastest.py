@@ -89,5 +89,5 @@ def test_settings_whose_other_repeats_failed_are_chosen_by_no_table() -> None:
     assert (table.loc["cpu", "verdict"], table.loc["cpu", "n"]) == (MORE, 3)
     pairs = crossover_table(runs, study)
     assert pairs.loc[pairs["comparison"] == OWN, "second_means"].tolist() == ["jax epoch"]
-    gpu = saturation_table(runs[(runs["device"] == "gpu") & (runs["backend"] == "jax")]).iloc[0]
-    assert (gpu["best_size"], gpu["n_best"], gpu["n"]) == (256, 3, 1)
+    gpu = runs[(runs["device"] == "gpu") & (runs["backend"] == "jax")]
+    assert saturation_table(gpu).empty  # one size is left to judge

@@ -5,6 +5,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.report.advice import saturation_sentence
 from whichdevice.tables.saturation import saturation_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
@@ -12,12 +13,17 @@ JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
 
 def found(speeds: dict[int, float], device: Device | None = None) -> pd.DataFrame:
     """The table of one device with these throughputs by batch size."""
+    return saturation_table(runs_of(speeds, device))
+
+
+def runs_of(speeds: dict[int, float], device: Device | None = None) -> pd.DataFrame:
+    """Table `runs` of three repeats."""
     study = synthetic.small_study(
         devices={"gpu": device or Device(kind="gpu")},
         workloads={"mnist_cnn": Workload(batch_size=list(speeds))},
         measure=Measure(repeats=3),
     )
-    return saturation_table(synthetic.runs_table(study, lambda run: speeds[run.cell.batch_size] * JITTER[run.repeat]))
+    return synthetic.runs_table(study, lambda run: speeds[run.cell.batch_size] * JITTER[run.repeat])
 
 
 def test_the_smallest_size_within_5_percent_of_the_best_is_named_with_its_interval() -> None:
@@ -30,6 +36,21 @@ def test_the_smallest_size_within_5_percent_of_the_best_is_named_with_its_interv
 def test_a_throughput_that_rises_to_the_largest_size_is_said_to_rise() -> None:
     row = found({32: 100.0, 128: 200.0, 512: 400.0}).iloc[0]
     assert (row["best_size"], row["near_size"], row["still_rising"]) == (512, 512, True)
+
+
+def test_a_size_with_one_good_run_of_three_is_left_out_and_named() -> None:
+    runs = runs_of({32: 100.0, 128: 200.0, 512: 400.0})
+    failed = (runs["batch_size"] == 512) & (runs["repeat"] > 1)
+    row = saturation_table(runs.assign(status=runs["status"].mask(failed, "out_of_memory"))).iloc[0]
+    assert (row["best_size"], row["sizes"], row["left_out"], row["n"]) == (128, "32 128", "512", 3)
+    assert saturation_sentence(row).endswith(" Too few good runs to judge: 512.")
+
+
+def test_a_size_with_two_good_runs_of_three_is_judged() -> None:
+    runs = runs_of({32: 100.0, 128: 200.0, 512: 400.0})
+    failed = (runs["batch_size"] == 512) & (runs["repeat"] > 2)
+    row = saturation_table(runs.assign(status=runs["status"].mask(failed, "failed"))).iloc[0]
+    assert (row["best_size"], row["n_best"], pd.isna(row["left_out"])) == (512, 2, True)
 
 
 def test_one_size_says_nothing_and_virtual_replicas_say_nothing() -> None:

@@ -37,6 +37,7 @@ class TorchOperation:
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
         self._many: CapturedStep | None = None
         self._state = self._initial
+        tell("eager")  # until a graph is made
 
     @torch.no_grad()
     def run(self, steps: int) -> None:
@@ -54,7 +55,9 @@ class TorchOperation:
             raise FloatingPointError("the chain of products is no longer finite")
 
     def _replay(self, steps: int) -> int:
-        """Replay whole graphs; how many steps are left over."""
+        """Replay whole graphs; how many steps are left over. One is made for the first call that is as long."""
+        if steps < self._length:
+            return steps
         if self._many is None:
             self._held = self._initial.clone()
             self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch

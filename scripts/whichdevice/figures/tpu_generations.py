@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.measured_values import most_repeats, without_rehearsals
+from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
 from whichdevice.workflow_command import workflow_command
 
 TITLE = "TPU generations: modelled device time of a step"
@@ -60,12 +60,12 @@ def _modelled(found: pd.DataFrame, workload: str) -> pd.DataFrame:
 
 
 def _measured(study: StudyResults, found: pd.DataFrame, workload: str) -> pd.DataFrame:
-    """Each device's fastest step of the compiled batch sizes and sequence lengths, of those with the most good runs."""
+    """Each device's fastest step of the compiled batch sizes and sequence lengths, of those with enough good runs."""
     own = found[found["workload"] == workload]
     cells = without_rehearsals(study.measured[study.measured["workload"] == workload])
     cells = cells[cells["step_time"].notna()].merge(own[STEP].drop_duplicates(), on=STEP)
     place = cells.groupby([*STEP, "device"], dropna=False, sort=False).ngroup()
-    cells = cells[most_repeats(cells["n_ok"], place)]
+    cells = cells[enough_repeats(cells["n_ok"], place)]
     best = cells["step_time"].groupby(place, sort=False).idxmin()
     return cells.loc[best].sort_values("batch_size", kind="stable")
 

@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from itertools import takewhile
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from whichdevice.host.environment import visible_list
@@ -62,8 +62,14 @@ def cuda_variables(replicas: int) -> dict[str, str]:
 
 
 def visible_gpus(pynvml: Any) -> list[int | str]:
-    """GPUs that this process may use: `listed_gpus` up to the first one where MIG is on and no slice of it is named."""
-    return list(takewhile(lambda gpu: not _is_sliced(pynvml, gpu), listed_gpus(pynvml)))
+    """GPUs that this process may use: `listed_gpus` up to the first one under MIG whose slice is not clear."""
+    gpus: list[int | str] = []
+    for gpu in listed_gpus(pynvml):
+        slices = _slices(pynvml, gpu)
+        if slices is not None and len(slices) != 1:
+            break
+        gpus.append(slices[0] if slices else gpu)
+    return gpus
 
 
 def listed_gpus(pynvml: Any) -> list[int | str]:
@@ -87,14 +93,25 @@ def listed_gpus(pynvml: Any) -> list[int | str]:
     return gpus
 
 
-def _is_sliced(pynvml: Any, gpu: int | str) -> bool:
-    """Whether MIG is on: NVML then tells of the whole GPU, where CUDA would run on a slice of its own choice."""
+def _slices(pynvml: Any, gpu: int | str) -> list[str] | None:
+    """UUIDs of the slices of a GPU under MIG, of which a container sees its own alone; None of a whole GPU or a slice.
+
+    NVML tells of the whole GPU, where CUDA would run on the first slice.
+    """
     if isinstance(gpu, str) and gpu.startswith("MIG-"):
-        return False
+        return None
     try:
-        return bool(pynvml.nvmlDeviceGetMigMode(handle(pynvml, gpu))[0])  # now, and after the next reset
+        whole = handle(pynvml, gpu)
+        if not pynvml.nvmlDeviceGetMigMode(whole)[0]:  # now, and after the next reset
+            return None
+        places = range(pynvml.nvmlDeviceGetMaxMigDeviceCount(whole))
     except pynvml.NVMLError:  # a GPU or a driver without MIG
-        return False
+        return None
+    slices = []
+    for place in places:
+        with suppress(pynvml.NVMLError):  # an empty place
+            slices.append(text(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, place))))
+    return slices
 
 
 def handle(pynvml: Any, gpu: int | str) -> Any:

@@ -25,11 +25,11 @@ def whole_record(study: Study, request: Request, path: Path) -> Record | None:
     if str(path) not in os.environ.get(CUT, "").split(os.pathsep):
         return None
     try:
-        record, data = read_record(path), _checksum_here(study, request)
+        record = read_record(path)
+        same = _same_request_and_code(record, request) and _recorded(record) == _checksum_here(study, request)
     except StudyError:
         return None
-    recorded = record.data.checksum if record.data else None
-    return record if _same_request_and_code(record, request) and recorded == data else None
+    return record if same else None
 
 
 def is_outdated(study: Study, request: Request, path: Path) -> bool:
@@ -44,7 +44,7 @@ def is_outdated(study: Study, request: Request, path: Path) -> bool:
     if not _same_request_and_code(record, request):
         return True
     try:
-        return record.data is not None and record.data.checksum != _checksum_here(study, request)
+        return record.data is not None and _recorded(record) != _checksum_here(study, request)
     except StudyError:
         return False
 
@@ -53,6 +53,11 @@ def _same_request_and_code(record: Record, request: Request) -> bool:
     asked = record.asked.model_copy(update={"timeout": request.timeout})  # changes no number
     code = run_code_hash(request.module, request.backend, request.model)
     return (asked, record.software.code_hash) == (request, code)
+
+
+def _recorded(record: Record) -> str | None:
+    """The prepared dataset's checksum; data that a run makes itself follow from its request and code."""
+    return record.data.checksum if record.data and record.asked.dataset is not None else None
 
 
 def _checksum_here(study: Study, request: Request) -> str | None:

@@ -11,7 +11,7 @@ from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import OWN
-from whichdevice.tables.measured_values import most_repeats
+from whichdevice.tables.measured_values import enough_repeats
 from whichdevice.tables.row_words import length_words, share_words
 
 MOST_SENTENCES = 8
@@ -58,13 +58,13 @@ def telling(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
     """For each device and sequence length, at its largest share of the data, the settings of the highest throughput.
 
-    Of those with the most good runs at their best size.
+    Of those with enough good runs at their best size.
     """
     if rows.empty:
         return rows
     own = ["device", "sequence_length"]
     rows = rows[rows["fraction"] == rows.groupby(own, dropna=False)["fraction"].transform("max")]
-    rows = rows[most_repeats(rows["n_best"], [rows[name] for name in own])]
+    rows = rows[enough_repeats(rows["n_best"], [rows[name] for name in own])]
     return rows.loc[rows.groupby(own, dropna=False, sort=False)["best"].idxmax()]
 
 
@@ -140,6 +140,11 @@ def _where(row: pd.Series) -> str:
 
 def saturation_sentence(row: pd.Series) -> str:
     """One row of table `saturation` in words."""
+    few = "" if pd.isna(row["left_out"]) else f" Too few good runs to judge: {row['left_out'].replace(' ', ', ')}."
+    return _fastest_at(row) + few
+
+
+def _fastest_at(row: pd.Series) -> str:
     product = row["quantity"] == "tflops"
     what, unit = ("N", "TFLOP/s") if product else ("batch", f"{row['unit']}s/s")
     fastest = f"{row['device']}{_where(row)}: fastest at {what} {row['best_size']}"

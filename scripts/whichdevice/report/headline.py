@@ -11,7 +11,7 @@ from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.measured_values import most_repeats, without_rehearsals, without_self_checks
+from whichdevice.tables.measured_values import enough_repeats, without_rehearsals, without_self_checks
 from whichdevice.tables.row_words import epochs_words, length_words, repeats_words, share_words
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
@@ -133,7 +133,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     if cells[column].isna().all():
         return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
     complete = cells[cells[column].notna()]
-    complete = complete[most_repeats(complete["n_ok"], complete["device"])]
+    complete = complete[enough_repeats(complete["n_ok"], complete["device"])]
     best = complete.iloc[int(complete[column].astype("float64").argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second

@@ -19,7 +19,12 @@ from whichdevice.tables.runs import COLUMNS as RUN_COLUMNS
 from whichdevice.tables.sittings import SETTING, settings
 
 BOTH, HERE, THERE = "both", "only here", "only there"
-WORK = {"module": "workload file", "replicas": "replicas", "flops_per_step": "operations of a step"}
+WORK = {
+    "module": "workload file",
+    "replicas": "replicas",
+    "parameters": "number of weights",
+    "flops_per_step": "operations of a step",
+}
 
 COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,

@@ -1,7 +1,7 @@
 """Table `cost_choices`: for each piece of work the cheapest and the most frugal settings of every device, compared.
 
 A piece of work is one workload in one number format at the largest share of its data that most devices measured, for
-single operations of one size too. Backend, loop and batch size are free: of each device's settings with the most good
+single operations of one size too. Backend, loop and batch size are free: of each device's settings with enough good
 repeats those with the lowest geometric mean stand here. They are chosen from the very repeats that are then compared,
 so that a device with many nearly equal settings is slightly favoured.
 """
@@ -20,9 +20,9 @@ from whichdevice.tables.measured_values import (
     OPERATIONS,
     WORK,
     at_common_share,
+    enough_repeats,
     joined_sources,
     measured_values,
-    most_repeats,
     without_rehearsals,
 )
 from whichdevice.tables.prices import SECONDS, Sheet, price_of
@@ -78,7 +78,7 @@ def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
     cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
     logs = pd.Series(np.log(good["value"].astype("float64")), good.index)
     means = logs.groupby(cell).transform("mean")
-    complete = means.where(most_repeats(cell.groupby(cell).transform("size"), choice))
+    complete = means.where(enough_repeats(cell.groupby(cell).transform("size"), choice))
     chosen = good[cell == cell.loc[complete.groupby(choice).transform("idxmin")].to_numpy()]
     cell, work, means = cell.loc[chosen.index], work.loc[chosen.index], means.loc[chosen.index]
     lowest = chosen["device"].loc[means.groupby(work).transform("idxmin")].set_axis(chosen.index)

@@ -14,9 +14,9 @@ from whichdevice.config.model import Study
 from whichdevice.tables.decision import FASTER, SLOWER, decided, paired
 from whichdevice.tables.measured_values import (
     by_repeat_and_size,
+    enough_repeats,
     joined_sources,
     measured_values,
-    most_repeats,
     quantity,
     without_rehearsals,
 )
@@ -106,11 +106,11 @@ def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """At each device and size, of the backends and loops with the most good repeats the one of the highest mean."""
+    """At each device and size, of the backends and loops with enough good repeats the one of the highest mean."""
     place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
     cell = [place, *(rows[name] for name in MEANS)]
     means = np.log(rows["value"]).groupby(cell).transform("mean")
-    means = means.where(most_repeats(place.groupby(cell).transform("size"), place))
+    means = means.where(enough_repeats(place.groupby(cell).transform("size"), place))
     return rows[means == means.groupby(place).transform("max")].drop_duplicates(["device", "batch_size", "repeat"])
 
 

@@ -71,12 +71,14 @@ def by_repeat_and_size(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, pd.Index(repeats, name="repeat"), pd.Index(sizes, name="batch_size"))
 
 
-def most_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
-    """True where a cell has the most good repeats of the cells to choose a best from: of all, or of each `choice`.
+def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
+    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
 
-    The mean of a cell whose other repeats failed may be lucky, and leaves too few pairs to judge it by.
+    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
+    leaves too few pairs to judge it by.
     """
-    return counts == (counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max"))
+    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
+    return (2 * counts >= most) & ((counts >= 2) | (most < 2))
 
 
 def quantity(unit: str) -> str:

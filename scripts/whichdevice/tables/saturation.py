@@ -9,9 +9,9 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import (
     by_repeat_and_size,
+    enough_repeats,
     joined_sources,
     measured_values,
-    most_repeats,
     quantity,
     without_rehearsals,
 )
@@ -26,7 +26,8 @@ COLUMNS: dict[str, Column] = {
     "quantity": Column("text", "throughput, or tflops for products of matrices"),
     "unit": Column("text", "what throughput counts"),
     "sizes": Column("text", "batch sizes measured; for matmul, N"),
-    "best_size": Column("int", "size with the highest geometric mean, of those with the most good runs"),
+    "left_out": Column("text", "sizes with too few good runs to judge; the rest of the row is without them"),
+    "best_size": Column("int", "size with the highest geometric mean"),
     "best": Column("float", "the quantity there, per second or TFLOP/s"),
     "n_best": Column("int", "runs there"),
     "near_size": Column("int", f"smallest of these sizes within {100 * (1 - NEAR):.0f} % of it, by geometric means"),
@@ -62,15 +63,18 @@ def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
 def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """A row but for its ratios, and these, one for each pair of repeats; None below two sizes."""
     values = by_repeat_and_size(rows)
+    judged = enough_repeats(values.count())
+    left_out, values = values.columns[~judged], values.loc[:, judged]
     if values.shape[1] < 2:
         return None
-    means = np.exp(np.log(values).mean())[most_repeats(values.count())]
+    means = np.exp(np.log(values).mean())
     best, near = means.idxmax(), means.index[means >= NEAR * means.max()][0]
     first = rows.iloc[0]
     row = {
         **{name: first[name] for name in [*SETTINGS, "unit"]},
         "quantity": quantity(str(first["unit"])),
         "sizes": " ".join(str(int(size)) for size in values.columns),
+        "left_out": " ".join(str(int(size)) for size in left_out) or None,
         "best_size": best,
         "best": means.max(),
         "n_best": int(values[best].count()),
