@@ -11,7 +11,7 @@ from whichdevice.planning.study_plan import plan_study
 
 CLAIM = Claim(dry=workflow.output_settings.dryrun or not workflow.is_main_process)
 PLAN = or_exit(plan_study, config, workflow.is_main_process, CLAIM, workflow.overwrite_configfiles)
-for note in PLAN.elsewhere.notes if workflow.is_main_process else []:
+for note in PLAN.notes() if workflow.is_main_process else []:
     print(note, file=sys.stderr)
 if workflow.is_main_process:
     show_job_errors(logger)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whichdevice import commands
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, one_line
 
 FOLDER = Path(commands.__file__).parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status. A StudyError becomes its one line on stderr and status 2."""
+    """Run one command; its exit status. What a person can mend, such as a full disk, becomes one line and status 2."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="python -m whichdevice", description="Which device for this work?")
     subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader, such as `head`, has seen enough
         return 0
+    except OSError as error:
+        print(one_line(f"{error.filename or arguments[0]}: {error.strerror or error}"), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
 

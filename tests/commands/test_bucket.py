@@ -45,6 +45,22 @@ def test_its_name_and_settings_come_from_the_config(address, capsys, working_fol
     assert "bucket: which one?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("bare", ["gs://my-bucket", "[a]", "7"])
+def test_an_address_without_its_key_is_one_line(working_folder, capsys, bare):
+    (working_folder / "my.yaml").write_text(f"storage: {bare}")
+    assert main(["bucket", "list", "--configfile", "my.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("my.yaml: storage: holds ") and "{bucket: gs://name/prefix}" in err
+    assert err.count("\n") == 1
+
+
+def test_a_config_that_is_named_and_not_there_is_one_line(working_folder, capsys):
+    assert main(["bucket", "list", "--configfile", "nosuch.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert "nosuch.yaml: cannot be read" in err
+    assert err.count("\n") == 1
+
+
 def test_listing_shows_folders_and_cut_uploads(filled, capsys):
     assert main(["bucket", "list", filled]) == 0
     out = capsys.readouterr().out
@@ -56,6 +72,20 @@ def test_copying_brings_every_file_and_none_twice(filled, capsys, working_folder
     assert (working_folder / "here/quick/report.html").read_bytes() == b"x" * 1000
     assert main(["bucket", "copy", filled, "--to", "here"]) == 0
     assert "0 files copied to here, 1 were there already" in capsys.readouterr().out
+
+
+def test_copying_keeps_what_is_here_and_differs(capsys, working_folder):
+    for folder, text in {"shared": "yesterday", "here": "today"}.items():
+        (working_folder / folder / "tables").mkdir(parents=True)
+        (working_folder / folder / "tables/runs.csv").write_text(text)
+    (working_folder / "shared/report.html").write_text("page")
+    assert main(["bucket", "copy", "shared", "--to", "here"]) == 0
+    assert (working_folder / "here/tables/runs.csv").read_text() == "today"
+    assert (working_folder / "here/report.html").read_text() == "page"
+    copied, kept = capsys.readouterr().out.splitlines()
+    assert copied == "1 files copied to here, 0 were there already"
+    assert kept.startswith("1 files in here differ from those in ")
+    assert kept.endswith("and were kept, e.g. here/tables/runs.csv; to get both: another --to")
 
 
 @pytest.mark.parametrize("action", ["empty", "remove"])

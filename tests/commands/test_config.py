@@ -35,6 +35,35 @@ def test_a_wrong_file_is_one_line_on_stderr(working_folder: Path, capsys: pytest
     assert capsys.readouterr() == ("", "my.yaml: sede is not a key; did you mean seed?\n")
 
 
+REFUSED = {
+    "devices: {gpu: {kind: gpu, hardware: H1000}}": "devices.gpu.hardware: H1000 is not in config/hardware.csv",
+    "compile: {topologies: v9-2x2}": "compile.topologies: no v9-2x2",
+    "data: {sources: {minst: files}}": "data.sources: no dataset 'minst'; nearest: mnist",
+    "devices: {g: {kind: gpu, replicas: 3}}\nworkloads: {mnist_cnn: {batch_size: 256}}": "workloads.mnist_cnn."
+    "batch_size: 256 examples cannot be divided over the 3 replicas",
+    "devices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}": "workloads.matmul: no device of this study",
+    "workloads: {matmul: {export: true}}": "workloads.matmul.export: it learns nothing",
+    "workloads: {serve: {}}": "workloads.serve.model: module serve needs one",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_the_study_would_refuse_does_not_pass(
+    working_folder: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    Path("my.yaml").write_text(text, encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"my.yaml: {REFUSED[text]}")
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_devices_may_come_with_merged_records(working_folder: Path) -> None:
+    text = "devices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}\nmerge: results/other"
+    Path("my.yaml").write_text(text, encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 0
+
+
 def test_writing_leaves_nothing_but_the_files(working_folder: Path) -> None:
     assert main(["config", "--write", "."]) == 0
     assert {file.name: file.read_text(encoding="utf-8") for file in Path().iterdir()} == generated_files()

@@ -1,5 +1,6 @@
 """Tables as Parquet with types and meanings, records as MLPerf lines, and one line for what is wrong."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -61,6 +62,30 @@ def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatc
     monkeypatch.setattr("whichdevice.tables.parquet.find_spec", lambda name: None)
     assert main(["export", "--parquet", str(results)]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["parquet", "mlperf"])
+def test_a_folder_that_cannot_be_made_is_one_line(results: Path, option: str, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    (results / option).touch()
+    assert main(["export", f"--{option}", str(results)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"{results}/{option}") and told.count("\n") == 1
+
+
+def test_a_disk_that_is_full_is_one_line_and_a_whole_file_stays(results: Path, monkeypatch, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    assert main(["export", "--parquet", str(results)]) == 0
+    before = (results / "parquet/runs.parquet").read_bytes()
+
+    def full(frame: pd.DataFrame, path: Path, **options: object) -> None:
+        path.write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
+    assert main(["export", "--parquet", str(results)]) == 2
+    assert capsys.readouterr().err == "export: No space left on device\n"
+    assert {path.name: path.read_bytes() for path in (results / "parquet").iterdir()} == {"runs.parquet": before}
 
 
 def test_a_record_that_cannot_be_read_keeps_no_other_from_being_written(results: Path, capsys) -> None:

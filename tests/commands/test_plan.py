@@ -65,8 +65,33 @@ def test_the_minutes_are_those_of_the_runs(plan):
 def test_what_is_measured_already_is_not_planned_again(plan):
     study_plan_now = plan_study(CONFIG)
     for run in study_plan_now.wanted()[:2]:
-        write_record(synthetic.record_of(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
+        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
     assert f"{RUNS} on this host, 2 measured already, {RUNS - 2} to measure" in plan()
+
+
+@pytest.mark.parametrize("override", ["measure={seconds: 60}", "seed=7"])
+def test_what_is_outdated_is_planned_again_and_said(plan, override):
+    study_plan_now = plan_study(CONFIG)
+    for run in study_plan_now.wanted()[:2]:
+        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
+    assert f"0 measured already, {RUNS} to measure (2 of them again: their records are of other" in plan(override)
+
+
+def test_failed_runs_that_are_to_be_repeated_are_planned(plan):
+    study_plan_now = plan_study(CONFIG)
+    for run, status in zip(study_plan_now.wanted(), ["failed", "refused", "timed_out"], strict=False):
+        record = synthetic.failed_record(study_plan_now.study, run, status)
+        write_record(record, Path(run.record(study_plan_now.study)))
+    out = plan("retry=failed")
+    assert "2 on this host, 0 measured already, 2 to measure" in out
+    assert re.search(r"^cpu +matmul +2 ", out, re.MULTILINE)
+
+
+def test_archives_that_are_not_where_they_should_be_are_named(plan):
+    Path("archives/mnist").mkdir(parents=True)
+    out = plan("data={source: auto, dir: archives}", "workloads={mnist_cnn: {epochs: 0}}", "only={workload: matmul}")
+    (line,) = [line for line in out.splitlines() if line.startswith("data.dir: ")]
+    assert re.fullmatch(r"data\.dir: no train-images\S* in archives/mnist: mnist comes from \w+ instead", line)
 
 
 @pytest.mark.parametrize("kind", ["gpu", "tpu"])

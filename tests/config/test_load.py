@@ -119,6 +119,25 @@ def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
     assert call.workloads["mnist_cnn"] == Workload(batch_size=[256, 512], fraction=[0.1])
 
 
+def test_text_keeps_its_form_where_it_may_be_meant() -> None:
+    accounts = {"slurm_account": "00123", "slurm_partition": "1e3", "version": "1.10", "flag": "true", "gpu": "12"}
+    (device,) = load_study({"devices": {"gpu": {"kind": "gpu", "resources": accounts}}}).devices.values()
+    assert device.resources == accounts | {"gpu": 12}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        *((text, text) for text in ("00123", "1_000", "+5", "1.", "nan", "infinity", "relu")),
+        *(("12", 12), ("-3", -3), ("0.10", 0.1), ("1e-3", 0.001), ("True", True), ("false", False)),
+    ],
+)
+def test_an_option_is_a_number_where_it_is_written_as_one(written: str, read: object) -> None:
+    (workload,) = load_study({"workloads": {"mnist_cnn": {"options": {"x": written}}}}).workloads.values()
+    assert workload.options == {"x": read}
+    assert type(workload.options["x"]) is type(read)
+
+
 def test_only_accepts_a_recipe_batch_size_that_the_study_leaves_out() -> None:
     assert load_study({"workloads": {"mnist_official": {}}, "only": {"batch_size": "1024"}}).only.batch_size == [1024]
 

@@ -10,7 +10,7 @@ import pytest
 from whichdevice.config.model import Data
 from whichdevice.datasets import reachable, sources
 from whichdevice.datasets.registry import dataset_names, get_dataset
-from whichdevice.datasets.sources import decide_source, decide_sources
+from whichdevice.datasets.sources import check_folder, decide_source, decide_sources, not_taken
 from whichdevice.errors import StudyError
 
 
@@ -47,6 +47,26 @@ def test_auto_does_not_take_an_incomplete_folder(tmp_path: Path, no_network: Non
     put_archives(tmp_path, "mnist")
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
     assert decide_source("mnist", Data(dir=str(tmp_path)), tmp_path / "datasets") == "standin"
+
+
+def test_a_folder_of_archives_that_is_none_is_an_error(tmp_path: Path) -> None:
+    data = Data(dir=str(tmp_path / "archves"))
+    with pytest.raises(StudyError, match=r"data\.dir: .*archves is no folder; name the one that holds <dataset>/"):
+        check_folder(data)
+    check_folder(Data(dir=str(tmp_path)))
+    check_folder(Data(dir=data.dir, source="standin"))
+
+
+def test_what_is_taken_instead_of_archives_is_said(tmp_path: Path) -> None:
+    put_archives(tmp_path, "mnist")
+    put_archives(tmp_path, "fashion_mnist")
+    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
+    data = Data(dir=str(tmp_path))
+    taken = {"mnist": "standin", "fashion_mnist": "files"}
+    line = f"data.dir: no t10k-labels-idx1-ubyte.gz in {tmp_path}/mnist: mnist comes from standin instead"
+    assert not_taken(data, taken) == [line]
+    assert not_taken(Data(dir=data.dir, sources={"mnist": "standin"}), taken) == []  # as asked
+    assert not_taken(Data(dir=data.dir, source="standin"), taken) == not_taken(Data(), taken) == []
 
 
 def test_auto_takes_tfds_when_it_can_be_reached(tmp_path: Path, network: None) -> None:

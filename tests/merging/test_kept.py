@@ -38,6 +38,18 @@ def test_its_own_config_keeps_them(working_folder: Path) -> None:
     assert again.study.devices["laptop"].elsewhere
 
 
+def test_its_own_config_keeps_none_that_was_left_out(working_folder: Path) -> None:
+    synthetic.write_study(synthetic.small_study(devices={"cpu": Device(kind="cpu", replicas=2)}), Path("other"))
+    laptop = {**CONFIG["devices"], "laptop": {"kind": "cpu"}}
+    claim = Claim(dry=False)
+    call = {**CONFIG, "devices": laptop, "merge": [{"from": "other", "rename": {"cpu": "laptop"}}]}
+    plan = plan_study(call, claim=claim)
+    write_study(plan.study, OWN)
+    claim.release()
+    assert plan.elsewhere.notes and not plan.elsewhere.records
+    assert not plan_study(yaml.safe_load(OWN.read_text("utf-8")), files=[OWN]).elsewhere.records
+
+
 def test_what_a_later_call_no_longer_merged_stays_out(working_folder: Path) -> None:
     brought()
     claim = Claim(dry=False)

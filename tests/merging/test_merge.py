@@ -187,6 +187,50 @@ def test_another_workload_of_the_same_name_is_left_out_and_said(working_folder, 
 
 
 @pytest.mark.parametrize(
+    ("own", "differs"),
+    [
+        ({"replicas": 8, "hardware": "TPU v2"}, "replicas 1 there and 8 here, hardware TPU v5e there and TPU v2 here"),
+        ({"replicas": 8}, "replicas 1 there and 8 here"),
+        ({"kind": "gpu"}, "kind tpu there and gpu here"),
+    ],
+)
+def test_another_device_under_a_name_of_this_config_is_left_out_and_the_rename_said(working_folder, own, differs):
+    results(working_folder / "box", devices=("tpu",), hardware="TPU v5e")
+    config = {**CONFIG, "devices": {"tpu": {"kind": "tpu", **own}}}
+    call, found = merged("box", config=config)
+    assert found.runs == {} and call.devices["tpu"].replicas == own.get("replicas", 1)
+    assert found.notes == [
+        f"merge: box: 4 records left out: device tpu has {differs}; give it another name, rename: {{tpu: tpu_2}}, or "
+        f"correct devices.tpu"
+    ]
+    call, found = merged({"from": "box", "rename": {"tpu": "tpu_2"}}, config=config)
+    assert len(found.runs) == 4 and not found.notes
+    assert (call.devices["tpu_2"].replicas, call.devices["tpu_2"].hardware) == (1, "TPU v5e")
+
+
+@pytest.mark.parametrize("own", [{}, {"hardware": "TPU v5e"}, {"usd_per_hour": 3.0}])
+def test_the_same_device_under_a_name_of_this_config_counts(working_folder, own):
+    results(working_folder / "box", devices=("tpu",), hardware="TPU v5e")
+    assert len(merged("box", config={**CONFIG, "devices": {"tpu": {"kind": "tpu", **own}}})[1].runs) == 4
+
+
+def test_the_hardware_can_also_stand_here_under_a_name_given_by_rename(working_folder):
+    results(working_folder / "box", devices=("tpu",), hardware="TPU v2")
+    devices = {"cpu": {"kind": "cpu"}, "box": {"kind": "tpu", "hardware": "TPU v5e"}}
+    call, found = merged({"from": "box", "rename": {"tpu": "box"}}, config={**CONFIG, "devices": devices})
+    assert len(found.runs) == 4 and call.devices["box"].hardware == "TPU v5e"
+
+
+def test_two_unlike_devices_of_other_machines_cannot_share_a_name(working_folder):
+    results(working_folder / "one", devices=("tpu",), replicas=8)
+    results(working_folder / "two", devices=("tpu_1",))
+    call, found = merged("one", {"from": "two", "rename": {"tpu_1": "tpu"}})
+    assert call.devices["tpu"].replicas == 8 and {each.facts.replicas for each in found.runs.values()} == {8}
+    assert "device tpu has replicas 1 there and 8 here" in found.notes[0]
+    assert "rename: {tpu_1: tpu_2}" in found.notes[0]
+
+
+@pytest.mark.parametrize(
     ("entry", "line"),
     [
         ({"from": "gone"}, "merge: no record.json of a run below gone"),

@@ -8,7 +8,10 @@ import yaml
 from planning.planned import CONFIG
 
 from whichdevice.config.load import write_study
-from whichdevice.planning import study_plan
+from whichdevice.datasets.registry import get_dataset
+from whichdevice.errors import StudyError
+from whichdevice.planning import kept_sources
+from whichdevice.planning.study_plan import plan_study
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append(list(names))
         return {name: data.source if data.source != "auto" else calls.found for name in names}
 
-    monkeypatch.setattr(study_plan, "decide_sources", decide)
+    monkeypatch.setattr(kept_sources, "decide_sources", decide)
     return calls
 
 
@@ -61,7 +64,30 @@ def test_a_folder_of_archives_named_later_is_looked_into(plan, decided):
     first = plan(data={"source": "auto"})
     write_study(first.study, Path(first.study.root, "config.yaml"))
     decided.found = "files"
+    Path("archives").mkdir()
     assert plan(data={"source": "auto", "dir": "archives"}).study.data.sources == {"mnist": "files"}
+
+
+def test_a_folder_of_archives_that_was_completed_later_is_taken(plan, decided):
+    data = {"source": "auto", "dir": "archives"}
+    Path("archives/mnist").mkdir(parents=True)
+    first = plan(data=data)
+    write_study(first.study, Path(first.study.root, "config.yaml"))
+    decided.found = "files"
+    assert plan(data=data).study.data.sources == {"mnist": "standin"}
+    for archive in get_dataset("mnist").archives:
+        Path("archives/mnist", archive.name).touch()
+    job = plan_study({**CONFIG, "data": data}, refresh=False)
+    assert job.study.data.sources == {"mnist": "standin"}  # a running study's jobs read what it began with
+    assert plan(data=data).study.data.sources == {"mnist": "files"}
+
+
+def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan, decided):
+    data = {"source": "auto", "dir": "archves"}
+    with pytest.raises(StudyError, match=r"data\.dir: archves is no folder"):
+        plan(data=data)
+    assert plan_study({**CONFIG, "data": data}, refresh=False).study.data.sources == {"mnist": "standin"}
+    assert plan(data={**data, "sources": {"mnist": "tfds"}}).study.data.sources == {"mnist": "tfds"}
 
 
 def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):

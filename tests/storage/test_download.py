@@ -17,6 +17,14 @@ def test_files_come_back_as_they_went(place, file_of, tmp_path):
     assert download(place, back, place.listing()) == 0
 
 
+def test_what_is_here_and_differs_is_replaced(place, file_of, tmp_path):
+    upload(place, {"a": file_of("a", 100)})
+    here = tmp_path / "other"
+    here.write_bytes(b"other")
+    assert download(place, {"a": here}, place.listing()) == 1
+    assert here.read_bytes() == file_of("a", 100).read_bytes()
+
+
 def test_what_is_gone_is_named_and_nothing_here_changes(place, file_of, tmp_path):
     upload(place, {"a": file_of("a", 10)})
     listing = place.listing()

@@ -11,11 +11,12 @@ from whichdevice.errors import StudyError
 if TYPE_CHECKING:
     from whichdevice.storage.place import Place
 
+DEFAULT = Path("config/config.yaml")
 UPLOADED = Path("results/datasets/uploaded")  # marks of the rule upload_dataset
 ACTIONS = {
     "make": "make the bucket: storage class, location, uniform access, closed to the public",
     "list": "files and bytes by folder",
-    "copy": "copy everything below the address to --to, checked; what is there already stays",
+    "copy": "copy everything below the address to --to, checked; files that are there already stay as they are",
     "empty": "delete everything below the address",
     "remove": "delete the bucket and everything in it",
 }
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", help="make: Google Cloud project; default: storage.project, else the login's")
     parser.add_argument("--unfinished", action="store_true", help="empty: only what cut uploads left behind")
     parser.add_argument("--yes", action="store_true", help="empty, remove: do not ask")
-    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"), help="config with storage:")
+    parser.add_argument("--configfile", type=Path, default=DEFAULT, help="config with storage:")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,10 +58,13 @@ def _storage(args: argparse.Namespace) -> Storage:
     from whichdevice.config.yaml_file import check_yaml
 
     needed = args.address is None or args.action == "make"
-    values = check_yaml(args.configfile) if needed and args.configfile.is_file() else {}
+    values = check_yaml(args.configfile) if needed and (args.configfile != DEFAULT or DEFAULT.is_file()) else {}
+    given = values.get("storage") or {}
+    if not isinstance(given, dict):
+        raise StudyError(f"{args.configfile}: storage: holds {given}; it needs keys, e.g. {{bucket: gs://name/prefix}}")
     named = {"location": args.location, "storage_class": args.storage_class, "project": args.project}
     told = {key: value for key, value in named.items() if value is not None}
-    return load_study({"storage": {**(values.get("storage") or {}), **told}}, "bucket").storage
+    return load_study({"storage": {**given, **told}}, "bucket").storage
 
 
 def _make(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
@@ -91,7 +95,7 @@ def _list(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
 
 
 def _copy(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
-    from whichdevice.storage.download import download
+    from whichdevice.storage.download import differing, download
     from whichdevice.storage.place import safe_name
     from whichdevice.storage.upload import UNFINISHED
 
@@ -100,8 +104,14 @@ def _copy(place: "Place", storage: Storage, args: argparse.Namespace) -> None:
         raise StudyError(f"{place.address}: {odd[0]!r} is no name for a file below {args.to}; nothing was copied")
     if not listing:
         raise StudyError(f"{place.address}: nothing there to copy")
-    new = download(place, {name: args.to / name for name in listing}, listing)
-    print(f"{new} files copied to {args.to}, {len(listing) - new} were there already")
+    files = {name: args.to / name for name in listing}
+    present = {name: path for name, path in files.items() if path.exists()}
+    kept = differing(place, present, listing)
+    new = download(place, {name: path for name, path in files.items() if name not in present}, listing)
+    print(f"{new} files copied to {args.to}, {len(present) - len(kept)} were there already")
+    if kept:
+        told = f"{len(kept)} files in {args.to} differ from those in {place.address} and were kept"
+        print(f"{told}, e.g. {files[kept[0]]}; to get both: another --to")
 
 
 def _empty(place: "Place", storage: Storage, args: argparse.Namespace) -> None:

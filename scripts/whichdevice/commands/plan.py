@@ -62,8 +62,9 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
 
     study, wanted = plan.study, plan.wanted()
-    missing = [run for run in wanted if not Path(run.record(study)).is_file()]
-    needs = {run: estimate_run(study, run) for run in missing}
+    outdated = {run for run in wanted if plan.is_outdated(run.path)}
+    done = {run for run in wanted if Path(run.record(study)).is_file()} - outdated if plan.call.retry is None else set()
+    needs = {run: estimate_run(study, run) for run in wanted if run not in done}
     available = available_memory()
     refused = [run for run, need in needs.items() if need.memory > available]
     going = {run: need for run, need in needs.items() if run not in refused}
@@ -72,11 +73,12 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     peak = max((need.memory for need in going.values()), default=0.0)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
-        f"{len(wanted) - len(missing)} measured already, {len(going)} to measure.",
+        f"{len(done)} measured already, {len(going)} to measure{_again(sum(run in outdated for run in going))}.",
         f"About {minutes:.0f} minutes, {disk / 1e9:.1f} GB of disk, at most {peak / 1e9:.1f} GB of memory (estimates).",
         "Data: "
         + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
         + ".",
+        *plan.notes(),
         _compiles(compiled_records(study)),
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
@@ -87,6 +89,10 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         )
         lines.append(f"{device:10} {workload:20} {count:5} {seconds / 60:8.1f}")
     return lines + _left_out(plan, refused, needs, available, call)
+
+
+def _again(outdated: int) -> str:
+    return f" ({outdated} of them again: their records are of other settings, code or data)" if outdated else ""
 
 
 def _compiles(records: list[str]) -> str:

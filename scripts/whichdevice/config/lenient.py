@@ -4,10 +4,12 @@ Snakemake hands over everything inside `--config 'key={...}'` as text, so each t
 """
 
 import contextlib
+import re
 from typing import Any
 
 TRUTH = {"true": True, "false": False}
 NOTHING = {"", "null", "~"}
+PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")  # YAML reads 1e-3 as text: it must count here
 
 
 def from_text(value: Any) -> Any:
@@ -20,6 +22,17 @@ def from_text(value: Any) -> Any:
         with contextlib.suppress(ValueError):
             return number(value)
     return value
+
+
+def plain_from_text(value: Any) -> Any:
+    """As `from_text` where text may be meant: what no one writes for a number, such as 00123 or 1_000, stays."""
+    plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
+    return from_text(value) if plain else value
+
+
+def whole_from_text(value: Any) -> Any:
+    """The whole number that a text holds in its one plain form; any other text stays as it is."""
+    return from_text(value) if isinstance(value, str) and re.fullmatch("0|-?[1-9][0-9]*", value) else value
 
 
 def text(value: Any) -> Any:

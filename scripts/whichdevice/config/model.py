@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from whichdevice.config.lenient import from_text, many, text, without_repeats
+from whichdevice.config.lenient import many, plain_from_text, text, whole_from_text, without_repeats
 from whichdevice.config.section import (
     Bool,
     Count,
@@ -38,7 +38,7 @@ class Device(Section):
     usd_per_hour: PositiveFloat | None = Field(
         None, description="price of the whole device per hour; empty takes the sheet's"
     )
-    resources: dict[Name, Annotated[int | str, BeforeValidator(from_text)]] = Field(
+    resources: dict[Name, Annotated[int | str, BeforeValidator(whole_from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )
     elsewhere: Bool = Field(False, description="never measured here: its records come by `merge`")
@@ -104,7 +104,7 @@ class Workload(Section):
         None, description="steps per sequence of recurrent workloads; empty takes the recipe's"
     )
     device: Values[Name] | None = Field(None, description="which of the devices run it; empty: all of them")
-    options: dict[Name, Annotated[int | float | bool | str, BeforeValidator(from_text)]] = Field(
+    options: dict[Name, Annotated[int | float | bool | str, BeforeValidator(plain_from_text)]] = Field(
         default_factory=dict, description="of a model file, which reads them with options.get(name, default)"
     )
     epochs: Count | None = Field(None, description="epochs to learn; empty takes train.epochs")

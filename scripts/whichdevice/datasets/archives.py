@@ -33,7 +33,12 @@ def require(folder: Path, archive: Archive) -> Path:
 
 def all_present(folder: Path, recipe: Recipe) -> bool:
     """Whether every archive of the dataset lies in `folder`."""
-    return all(find(folder, archive) is not None for archive in recipe.archives)
+    return first_missing(folder, recipe) is None
+
+
+def first_missing(folder: Path, recipe: Recipe) -> Archive | None:
+    """The first of the dataset's archives that does not lie in `folder`."""
+    return next((archive for archive in recipe.archives if find(folder, archive) is None), None)
 
 
 def checksums(folder: Path, recipe: Recipe) -> dict[str, str]:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.config.model import Data, Source
-from whichdevice.datasets.archives import all_present
+from whichdevice.datasets.archives import all_present, first_missing
 from whichdevice.datasets.reachable import unreachable_host
 from whichdevice.datasets.registry import dataset_names, get_dataset
 from whichdevice.datasets.tfds_source import is_prepared
@@ -24,9 +24,7 @@ def decide_source(name: str, data: Data, datasets_root: Path, in_bucket: Collect
     wanted = data.sources.get(name, data.source)
     if wanted != "auto":
         return wanted
-    if data.folder is not None and all_present(data.folder / name, recipe):
-        return "files"
-    if "files" in in_bucket:
+    if lies_whole(name, data) or "files" in in_bucket:
         return "files"
     here = "tfds" in in_bucket or is_prepared(datasets_root / TFDS_FOLDER, recipe.tfds_name)
     if here or unreachable_host(recipe) is None:
@@ -34,14 +32,42 @@ def decide_source(name: str, data: Data, datasets_root: Path, in_bucket: Collect
     return "standin"
 
 
-def decide_sources(
-    names: Iterable[str], data: Data, datasets_root: Path, in_bucket: Mapping[str, Collection[str]] | None = None
-) -> dict[str, Source]:
-    """The source of each dataset, looked up side by side in under 5 s; raises StudyError on unknown names."""
+def lies_whole(name: str, data: Data) -> bool:
+    """Whether every archive of the dataset lies below `data.dir`."""
+    return data.folder is not None and all_present(data.folder / name, get_dataset(name))
+
+
+def not_taken(data: Data, sources: Mapping[str, Source]) -> list[str]:
+    """A line for each dataset that `auto` took from `sources` although `data.dir` was to hold it."""
+    if data.folder is None or data.source != "auto":
+        return []
+    lines = []
+    for name, source in sources.items():
+        archive = first_missing(data.folder / name, get_dataset(name))
+        if archive is not None and source != "files" and name not in data.sources:
+            lines.append(f"data.dir: no {archive.name} in {data.dir}/{name}: {name} comes from {source} instead")
+    return lines
+
+
+def check_folder(data: Data) -> None:
+    """Raise StudyError where `auto` is to look into a `data.dir` that is no folder."""
+    if data.source == "auto" and data.folder is not None and not data.folder.is_dir():
+        raise StudyError(f"config: data.dir: {data.dir} is no folder; name the one that holds <dataset>/<archive>")
+
+
+def check_names(data: Data) -> None:
+    """Raise StudyError where `data.sources` names a dataset that there is not."""
     for name in data.sources:
         if name not in dataset_names():
             near = get_close_matches(name, dataset_names(), n=1) or dataset_names()
             raise StudyError(f"data.sources: no dataset {name!r}; nearest: {', '.join(near)}")
+
+
+def decide_sources(
+    names: Iterable[str], data: Data, datasets_root: Path, in_bucket: Mapping[str, Collection[str]] | None = None
+) -> dict[str, Source]:
+    """The source of each dataset, looked up side by side in under 5 s; raises StudyError on unknown names."""
+    check_names(data)
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}

@@ -12,10 +12,22 @@ from whichdevice.cells import KIND_PRECISIONS, Run
 from whichdevice.compiling.topology import TOPOLOGIES
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
+from whichdevice.datasets.sources import check_names
 from whichdevice.errors import StudyError
-from whichdevice.planning.serving_checks import missing_serving
+from whichdevice.planning.export_plan import check_export
+from whichdevice.planning.serving_checks import check_serving, missing_serving
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
+
+
+def check_study(study: Study) -> None:
+    """Raise StudyError where the config names what is not there or asks for what this version cannot run."""
+    check_backends(study)
+    check_serving(study)
+    check_export(study)
+    check_hardware(study)
+    check_compile(study)
+    check_names(study.data)
 
 
 def check_backends(study: Study) -> None:

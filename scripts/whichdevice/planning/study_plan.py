@@ -9,30 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run, selected
-from whichdevice.config.load import load_study, read_study, resolved
+from whichdevice.config.load import load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.prepare import is_stale, made_of
-from whichdevice.datasets.sources import decide_sources
+from whichdevice.datasets.sources import not_taken
 from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.cut import is_outdated
-from whichdevice.measuring.request import DATASETS, build_request, dataset_folder, dataset_of
+from whichdevice.measuring.request import build_request, dataset_folder, dataset_of
 from whichdevice.planning.bucket_files import arrays_of
-from whichdevice.planning.checks import (
-    check_backends,
-    check_cells,
-    check_compile,
-    check_hardware,
-    environment_of,
-    missing_packages,
-)
+from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages
 from whichdevice.planning.claim import Claim
 from whichdevice.planning.closing import run_status
-from whichdevice.planning.elsewhere import Elsewhere, in_bucket, with_elsewhere
-from whichdevice.planning.export_plan import check_export
-from whichdevice.planning.serving_checks import SERVING, check_serving
+from whichdevice.planning.elsewhere import Elsewhere, with_elsewhere
+from whichdevice.planning.kept_sources import data_sources
+from whichdevice.planning.serving_checks import SERVING
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -202,6 +195,10 @@ class StudyPlan:
         """The dataset that one of the study's workloads reads, or None."""
         return dataset_of(self.study, workload)
 
+    def notes(self) -> list[str]:
+        """One line each for the person who calls: records and archives that were left aside."""
+        return self.elsewhere.notes + not_taken(self.call.data, self.study.data.sources)
+
     def datasets(self) -> list[str]:
         """Names of the datasets that the wanted runs read."""
         names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in self.wanted()})
@@ -217,41 +214,21 @@ def plan_study(
 ) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
 
-    With `refresh` false, records of other machines are those that an earlier call brought. Without a `claim` that
-    holds the study's folder nothing on disk changes. `files` are the config files that were named.
+    With `refresh` false, records of other machines and sources of data are those of an earlier call. Without a `claim`
+    that holds the study's folder nothing on disk changes. `files` are the config files that were named.
     """
     call = load_study(config)
     own = Path(f"{call.root}/config.yaml").resolve() in [Path(file).resolve() for file in files]
     call, elsewhere = with_elsewhere(call, refresh, claim or Claim(), own)
     study = resolved(call)
-    check_backends(study)
-    check_serving(study)
-    check_export(study)
-    check_hardware(study)
-    check_compile(study)
+    check_study(study)
     runs = study_runs(study)
     check_cells(study, runs)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
-    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": _sources(call, names)})})
+    data = study.data.model_copy(update={"sources": data_sources(call, names, refresh)})
+    study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)
     absent = elsewhere.absent(study) or absent_devices(study)
     plan = StudyPlan(call, study, runs, absent, missing, elsewhere.counted(study, absent))
     plan.need_packages()
     return plan
-
-
-def _sources(study: Call, names: list[str]) -> dict[str, Any]:
-    """Decided once per study and kept in its config.yaml, so that a later call reads the same data."""
-    kept = Path(study.root) / "config.yaml"
-    known: dict[str, Any] = {}
-    if study.data.source == "auto" and kept.is_file():
-        try:
-            before = read_study(kept).data
-        except StudyError:
-            before = None
-        if before is not None and (before.source, before.dir) == ("auto", study.data.dir):
-            known = {name: source for name, source in before.sources.items() if name in names}
-    known |= {name: source for name, source in study.data.sources.items() if name in names}
-    missing = [name for name in names if name not in known]
-    there = in_bucket(study) if missing and study.data.source == "auto" else {}
-    return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}

@@ -30,10 +30,16 @@ def download(place: Place, files: Mapping[str, Path], listing: Mapping[str, dict
         if name not in listing:
             raise StudyError(f"{place.told(name)} is gone; publish it again from the machine that made it")
     with explained(place.address):
-        wanted = [name for name, path in files.items() if not _is_here(place, name, path, listing[name])]
+        wanted = differing(place, files, listing)
         _check_room(list(files.values()), sum(int(listing[name]["size"]) for name in wanted))
         side_by_side(lambda name: _bring(place, name, files[name], listing[name]), wanted)
     return len(wanted)
+
+
+def differing(place: Place, files: Mapping[str, Path], listing: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Of objects (name there: what is in its place here) those that hold something else there."""
+    with explained(place.address):
+        return [name for name, path in files.items() if not _is_here(place, name, path, listing[name])]
 
 
 def _is_here(place: Place, name: str, path: Path, facts: dict[str, Any]) -> bool:

@@ -1,7 +1,10 @@
 """The tables as Parquet files: the same columns with their types, and what each means in the file itself."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+import pandas as pd
 
 from whichdevice.errors import StudyError
 from whichdevice.tables import comparison
@@ -20,9 +23,19 @@ def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
         if source.is_file():
             frame = read_table(source, columns)
             frame.attrs = {column: about.text for column, about in columns.items()}
-            out_folder.mkdir(parents=True, exist_ok=True)
             written.append(out_folder / f"{name}.parquet")
-            frame.to_parquet(written[-1], index=False)
+            _write(frame, written[-1])
     if not written:
         raise StudyError(f"no tables in {tables_folder}; make them: {make_tables(tables_folder)}")
     return written
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table aside and rename it; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        frame.to_parquet(aside, index=False)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

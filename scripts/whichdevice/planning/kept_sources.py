@@ -1,0 +1,42 @@
+"""Where a study's data come from: decided once and kept in its config.yaml, so that a later call reads the same."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from whichdevice.config.load import read_study
+from whichdevice.config.model import Call, Source
+from whichdevice.datasets.sources import check_folder, decide_sources, lies_whole
+from whichdevice.errors import StudyError
+from whichdevice.measuring.request import DATASETS
+from whichdevice.planning.elsewhere import in_bucket
+
+
+def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Source]:
+    """The source of each dataset: what the call names, else what was kept, else decided now.
+
+    In the main process, archives that have come to lie in `data.dir` since then replace what was taken without them,
+    and a `data.dir` that is no folder raises StudyError; jobs may run where it is not.
+    """
+    known = {
+        name: source
+        for name, source in _kept(study).items()
+        if name in names and (source == "files" or not main or not lies_whole(name, study.data))
+    }
+    known |= {name: source for name, source in study.data.sources.items() if name in names}
+    missing = [name for name in names if name not in known]
+    if main and missing:
+        check_folder(study.data)
+    there = in_bucket(study) if missing and study.data.source == "auto" else {}
+    return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}
+
+
+def _kept(study: Call) -> dict[str, Source]:
+    """What an earlier call decided, where this one says the same of its data."""
+    path = Path(study.root) / "config.yaml"
+    if study.data.source != "auto" or not path.is_file():
+        return {}
+    try:
+        before = read_study(path).data
+    except StudyError:
+        return {}
+    return before.sources if (before.source, before.dir) == ("auto", study.data.dir) else {}
