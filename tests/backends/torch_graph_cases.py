@@ -137,6 +137,7 @@ def test_too_little_memory_is_not_taken_for_a_failed_capture(cuda, monkeypatch, 
         losses(this)
     operation = operation_loop("matmul", 32)
     with pytest.raises(type(error)) as caught_of_operation:
+        operation.run(1)
         operation.run(20)
     assert caught.value is caught_of_operation.value is error
 
@@ -173,11 +174,16 @@ def operation_loop(name, size, captures=True):
 @pytest.mark.parametrize(("name", "size", "steps"), [("matmul", 32, 47), ("memory_stream", 1, 407)])
 def test_short_steps_replay_a_graph_and_give_the_same(cuda, name, size, steps):
     eager, loop = operation_loop(name, size, captures=False), operation_loop(name, size)
+    told = ["eager"]
+    loop._tell = told.append
     eager.run(steps)
+    loop.run(1)
+    assert loop._many is None  # the cold step has no graph
     loop.run(5)
-    assert loop._many is None  # too short for a graph
-    loop.run(steps)  # two graphs, and 7 steps beside them
     assert loop._many is not None
+    assert told == ["eager"]  # it was too short for one
+    loop.run(steps)  # two graphs, and 7 steps beside them
+    assert told[-1] == "cuda_graph"
     torch.testing.assert_close(loop._state, eager._state, rtol=1e-4, atol=1e-5)
 
 
@@ -199,7 +205,8 @@ class Moved(TorchDispatchMode):
 
 def test_a_graph_of_passes_over_memory_moves_next_to_nothing_that_is_not_counted(cuda):
     loop = operation_loop("memory_stream", 1)
-    loop.run(200)  # captured
+    loop.run(1)
+    loop.run(1)  # captured
     with Moved() as moved:
         loop.run(400)
     assert moved.passed == 400 * 3 * loop._initial.numel()

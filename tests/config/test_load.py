@@ -129,7 +129,7 @@ def test_text_keeps_its_form_where_it_may_be_meant() -> None:
     ("written", "read"),
     [
         *((text, text) for text in ("00123", "1_000", "+5", "1.", "nan", "infinity", "relu")),
-        *(("12", 12), ("-3", -3), ("0.10", 0.1), ("1e-3", 0.001), ("True", True), ("false", False)),
+        *(("12", 12), ("-3", -3), ("0.10", 0.1), (".5", 0.5), ("1e-3", 0.001), ("True", True), ("false", False)),
     ],
 )
 def test_an_option_is_a_number_where_it_is_written_as_one(written: str, read: object) -> None:

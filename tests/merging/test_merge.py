@@ -214,6 +214,14 @@ def test_the_same_device_under_a_name_of_this_config_counts(working_folder, own)
     assert len(merged("box", config={**CONFIG, "devices": {"tpu": {"kind": "tpu", **own}}})[1].runs) == 4
 
 
+def test_a_renamed_device_is_never_measured_here_even_if_all_its_records_are_left_out(working_folder):
+    results(working_folder / "other", devices=("tpu",))
+    devices = {"cpu": {"kind": "cpu"}, "box": {"kind": "tpu", "replicas": 8}}
+    call, found = merged({"from": "other", "rename": {"tpu": "box"}}, config={**CONFIG, "devices": devices})
+    assert found.runs == {} and call.devices["box"].elsewhere
+    assert not call.devices["cpu"].elsewhere
+
+
 def test_the_hardware_can_also_stand_here_under_a_name_given_by_rename(working_folder):
     results(working_folder / "box", devices=("tpu",), hardware="TPU v2")
     devices = {"cpu": {"kind": "cpu"}, "box": {"kind": "tpu", "hardware": "TPU v5e"}}

@@ -82,11 +82,13 @@ def test_a_folder_of_archives_that_was_completed_later_is_taken(plan, decided):
     assert plan(data=data).study.data.sources == {"mnist": "files"}
 
 
-def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan, decided):
+def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan, decided, monkeypatch):
     data = {"source": "auto", "dir": "archves"}
     with pytest.raises(StudyError, match=r"data\.dir: archves is no folder"):
         plan(data=data)
     assert plan_study({**CONFIG, "data": data}, refresh=False).study.data.sources == {"mnist": "standin"}
+    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
+    assert plan(data=data)  # another machine had the folder
     assert plan(data={**data, "sources": {"mnist": "tfds"}}).study.data.sources == {"mnist": "tfds"}
 
 

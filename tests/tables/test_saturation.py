@@ -43,6 +43,7 @@ def test_a_size_with_one_good_run_of_three_is_left_out_and_named() -> None:
     failed = (runs["batch_size"] == 512) & (runs["repeat"] > 1)
     row = saturation_table(runs.assign(status=runs["status"].mask(failed, "out_of_memory"))).iloc[0]
     assert (row["best_size"], row["sizes"], row["left_out"], row["n"]) == (128, "32 128", "512", 3)
+    assert not row["still_rising"]
     assert saturation_sentence(row).endswith(" Too few good runs to judge: 512.")
 
 

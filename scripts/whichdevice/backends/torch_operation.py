@@ -37,7 +37,8 @@ class TorchOperation:
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
         self._many: CapturedStep | None = None
         self._state = self._initial
-        tell("eager")  # until a graph is made
+        self._began = False
+        tell("eager")  # until a graph is replayed
 
     @torch.no_grad()
     def run(self, steps: int) -> None:
@@ -55,8 +56,12 @@ class TorchOperation:
             raise FloatingPointError("the chain of products is no longer finite")
 
     def _replay(self, steps: int) -> int:
-        """Replay whole graphs; how many steps are left over. One is made for the first call that is as long."""
-        if steps < self._length:
+        """Replay whole graphs; how many steps are left over.
+
+        The graph is made by the second call: the first is the cold step, the steady state begins after the second.
+        """
+        if not self._began:
+            self._began = True
             return steps
         if self._many is None:
             self._held = self._initial.clone()
@@ -69,7 +74,9 @@ class TorchOperation:
                 self._captures = False
                 self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
                 return steps
-            self._tell("cuda_graph")
+        if steps < self._length:
+            return steps
+        self._tell("cuda_graph")
         if not self._bounded:  # a pass over memory that would not be counted
             self._held.copy_(self._initial)
         for _ in range(steps // self._length):

@@ -9,7 +9,9 @@ from typing import Any
 
 TRUTH = {"true": True, "false": False}
 NOTHING = {"", "null", "~"}
-PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")  # YAML reads 1e-3 as text: it must count here
+PLAIN = re.compile(
+    r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+)  # YAML reads 1e-3 as text: it must count here
 
 
 def from_text(value: Any) -> Any:

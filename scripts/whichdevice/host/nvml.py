@@ -62,13 +62,16 @@ def cuda_variables(replicas: int) -> dict[str, str]:
 
 
 def visible_gpus(pynvml: Any) -> list[int | str]:
-    """GPUs that this process may use: `listed_gpus` up to the first one under MIG whose slice is not clear."""
+    """GPUs that this process may use: `listed_gpus` up to the first one under MIG, or its only slice.
+
+    CUDA gives a process one slice, and none beside a whole GPU.
+    """
     gpus: list[int | str] = []
     for gpu in listed_gpus(pynvml):
         slices = _slices(pynvml, gpu)
-        if slices is not None and len(slices) != 1:
-            break
-        gpus.append(slices[0] if slices else gpu)
+        if slices is not None:
+            return [*slices] if not gpus and len(slices) == 1 else gpus
+        gpus.append(gpu)
     return gpus
 
 

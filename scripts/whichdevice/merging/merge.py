@@ -92,13 +92,14 @@ def kept_records(call: Call) -> MergedRuns:
 def with_devices(call: Call, merged: MergedRuns) -> Call:
     """The call with the merged devices among its own, as ones that are never measured here."""
     devices = dict(call.devices)
+    renamed = merged.renamed | {name for merge in call.merge for name in merge.rename.values()}
+    for name in renamed & devices.keys():  # also where every record was left out
+        devices[name] = devices[name].model_copy(update={"elsewhere": True})
     for run, each in merged.runs.items():
         name = run.cell.device
         if name not in devices and (kind := each.facts.kind) is not None:
             facts = each.facts
             devices[name] = merged_device(kind, facts.replicas, facts.hardware, facts.usd_per_hour)
-        elif name in merged.renamed and name in devices and not devices[name].elsewhere:
-            devices[name] = devices[name].model_copy(update={"elsewhere": True})
     return call.model_copy(update={"devices": devices})
 
 

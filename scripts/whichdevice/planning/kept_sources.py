@@ -15,7 +15,7 @@ def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Sou
     """The source of each dataset: what the call names, else what was kept, else decided now.
 
     In the main process, archives that have come to lie in `data.dir` since then replace what was taken without them,
-    and a `data.dir` that is no folder raises StudyError; jobs may run where it is not.
+    and a `data.dir` that is no folder raises StudyError unless the bucket has them; jobs may run where it is not.
     """
     known = {
         name: source
@@ -24,9 +24,9 @@ def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Sou
     }
     known |= {name: source for name, source in study.data.sources.items() if name in names}
     missing = [name for name in names if name not in known]
-    if main and missing:
-        check_folder(study.data)
     there = in_bucket(study) if missing and study.data.source == "auto" else {}
+    if main and any("files" not in there.get(name, ()) for name in missing):
+        check_folder(study.data)
     return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}
 
 

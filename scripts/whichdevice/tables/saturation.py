@@ -45,7 +45,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for every device and settings that ran at two batch sizes or more, virtual replicas on one CPU left out."""
+    """A row for every device and settings with enough good runs at two sizes or more, virtual replicas left out."""
     good = without_rehearsals(measured_values(runs))[READ]
     sized = [_sized(rows) for _, rows in good.groupby(SETTINGS, dropna=False, sort=False)]
     found = [each for each in sized if each is not None]
@@ -64,7 +64,7 @@ def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] |
     """A row but for its ratios, and these, one for each pair of repeats; None below two sizes."""
     values = by_repeat_and_size(rows)
     judged = enough_repeats(values.count())
-    left_out, values = values.columns[~judged], values.loc[:, judged]
+    largest, left_out, values = values.columns[-1], values.columns[~judged], values.loc[:, judged]
     if values.shape[1] < 2:
         return None
     means = np.exp(np.log(values).mean())
@@ -79,7 +79,7 @@ def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] |
         "best": means.max(),
         "n_best": int(values[best].count()),
         "near_size": near,
-        "still_rising": bool(near == values.columns[-1]),
+        "still_rising": bool(near == largest),
         "n": int(values.count().min()),
         "source": joined_sources(rows["source"]),
         "evidence": "measured",
