@@ -13,7 +13,7 @@ from whichdevice.config.load import load_study
 from whichdevice.config.model import Device
 from whichdevice.devices import absent_devices
 from whichdevice.errors import StudyError
-from whichdevice.merging.merge import merge_records, with_devices, without_measured_here
+from whichdevice.merging.merge import merge_nothing, merge_records, with_devices, without_measured_here
 from whichdevice.records.facts import Machine
 from whichdevice.records.store import read_record, write_record
 
@@ -150,7 +150,7 @@ def test_two_sources_with_one_name_clash_unless_it_is_the_same_record(working_fo
     entry = {"from": "other", "rename": {"cpu": "laptop"}}
     shutil.copytree(other, "copy")
     assert len(counted(entry, {**entry, "from": "copy"})) == 4
-    results(working_folder / "third", machine=Machine(cpu="Third CPU"))
+    results(working_folder / "third", machine=OTHER.model_copy(update={"identity": "cccc"}))
     with pytest.raises(
         StudyError, match=r"merge: laptop/.* of third is of another machine .* rename: \{cpu: laptop_2\}"
     ):
@@ -236,6 +236,91 @@ def test_two_unlike_devices_of_other_machines_cannot_share_a_name(working_folder
     assert call.devices["tpu"].replicas == 8 and {each.facts.replicas for each in found.runs.values()} == {8}
     assert "device tpu has replicas 1 there and 8 here" in found.notes[0]
     assert "rename: {tpu_1: tpu_2}" in found.notes[0]
+
+
+def with_gpus(folder: Path, *names: str, batch_size: int) -> Path:
+    """A results folder of one batch size; its first repeat is of the first GPU, and so on."""
+    study = synthetic.small_study(devices={"gpu": Device(kind="gpu")})
+
+    def change(run, record):
+        name = names[(run.repeat - 1) % len(names)]
+        machine = OTHER.model_copy(update={"device_name": name, "identity": name})
+        return record.model_copy(update={"machine": machine}) if run.cell.batch_size == batch_size else None
+
+    synthetic.write_study(study, folder, change=change)
+    return folder
+
+
+def test_two_models_of_gpu_cannot_share_a_name_though_they_have_no_run_in_common(working_folder):
+    with_gpus(working_folder / "one", "H100", batch_size=256)
+    with_gpus(working_folder / "two", "T4", batch_size=1024)
+    line = (
+        r"of two is of another device \(T4\) than others of that name \(H100\).*\{from: two, rename: \{gpu: gpu_2\}\}"
+    )
+    with pytest.raises(StudyError, match=line):
+        merged("one", "two")
+    _, found = merged("one", {"from": "two", "rename": {"gpu": "gpu_2"}})
+    assert len(found.runs) == 4 and not found.notes
+
+
+def test_gpus_of_one_model_on_two_machines_share_a_name(working_folder):
+    with_gpus(working_folder / "one", "H100", batch_size=256)
+    with_gpus(working_folder / "two", "H100", batch_size=1024)
+    assert len(merged("one", "two")[1].runs) == 4
+
+
+def test_a_study_that_mixes_models_under_one_name_is_merged_as_it_is(working_folder):
+    with_gpus(working_folder / "one", "H100", "T4", batch_size=256)
+    _, found = merged("one")
+    assert len(found.runs) == 2 and not found.notes
+
+
+def test_the_newest_records_of_a_source_say_how_many_replicas_its_device_has(working_folder):
+    results(working_folder / "box", devices=("tpu",), replicas=8)
+    for path in sorted((working_folder / "box/runs").rglob("record.json"))[:2]:
+        record = read_record(path)
+        asked, ended = record.asked.model_copy(update={"replicas": 1}), record.ended - timedelta(days=9)
+        write_record(record.model_copy(update={"asked": asked, "ended": ended}), path)
+    call, found = merged({"from": "box", "rename": {"tpu": "v2"}})
+    assert call.devices["v2"].replicas == 8 and len(found.runs) == 2
+    assert found.notes == [
+        "merge: box: 2 records left out: device v2 has replicas 1 there and 8 here; newer records of tpu there say "
+        "what it is now"
+    ]
+
+
+def test_two_devices_of_a_source_cannot_get_one_name_though_they_have_no_run_in_common(working_folder):
+    results(working_folder / "other", devices=("cpu", "gpu"))
+    for device, size in (("cpu", 256), ("gpu", 1024)):
+        shutil.rmtree(working_folder / f"other/runs/{device}/mnist_cnn/tensorflow-float32-b{size}")
+    with pytest.raises(StudyError, match="after renaming, box is two devices; rename both apart"):
+        merged({"from": "other", "rename": {"cpu": "box", "gpu": "box"}})
+
+
+@pytest.mark.parametrize("again", ["other", "other/", {"from": "other", "rename": {"gpu": "card"}}])
+def test_a_source_named_twice_is_refused(working_folder, other, again):
+    with pytest.raises(StudyError, match="config: merge names other twice; put both renames in one entry"):
+        merged({"from": "other", "rename": {"cpu": "laptop"}}, again)
+
+
+@pytest.mark.parametrize("later", ["other", "third"])
+def test_of_one_run_that_a_source_merged_twice_the_later_record_comes(working_folder, other, later):
+    results(working_folder / "third")
+    for path in (working_folder / later).rglob("record.json"):
+        record = read_record(path)
+        write_record(record.model_copy(update={"ended": record.ended + timedelta(hours=1)}), path)
+    merged(*({"from": source, "rename": {"cpu": "laptop"}} for source in ("other", "third")))
+    shutil.copytree("results/small", "merging")
+    _, found = merged("merging")
+    assert {read_record(each.path).ended for each in found.runs.values()} == {record.ended + timedelta(hours=1)}
+
+
+def test_what_a_source_no_longer_merges_does_not_come(working_folder, other):
+    merged({"from": "other", "rename": {"cpu": "laptop"}})
+    merge_nothing(load_study(CONFIG))
+    shutil.copytree("results/small", "dropped")
+    with pytest.raises(StudyError, match=r"no record.json of a run below dropped"):
+        merged("dropped")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A study published elsewhere is fetched as it is; records of this machine are never mixed with it."""
 
+import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from whichdevice.errors import StudyError
 from whichdevice.merging.published import published_study
 from whichdevice.planning.claim import Claim
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import read_record, write_atomically, write_record
 from whichdevice.storage.place import open_place
 from whichdevice.storage.publish import publish
 
@@ -71,6 +73,51 @@ def test_a_garbled_config_is_one_line(address, text):
         published_study(address)
     assert "\n" not in str(caught.value)
     assert not Path("results").exists()
+
+
+@pytest.fixture
+def merging(working_folder, tmp_path) -> tuple[Path, str]:
+    """The folder of a study with the same merged runs of two sources, and the address where it goes."""
+    root = tmp_path / "theirs" / "small"
+    synthetic.write_study(synthetic.small_study(), root, devices=["cpu"])
+    for source, hours in (("aaaa", 1), ("bbbb", 0)):
+        synthetic.write_study(synthetic.small_study(), root / "source", devices=["gpu"], change=later(hours))
+        shutil.copytree(root / "source/runs", root / "merged" / source)
+        shutil.rmtree(root / "source")
+    return root, str(tmp_path / "bucket" / "small")
+
+
+def later(hours: int):
+    """Change records so that they ended later."""
+    return lambda run, record: record.model_copy(update={"ended": record.ended + timedelta(hours=hours)})
+
+
+def test_of_two_merged_records_of_one_run_the_later_one_is_shown(merging):
+    root, address = merging
+    publish(root, open_place(str(Path(address).parent)))
+    plan = plan_study({"results_from": address}, claim=Claim(dry=False))
+    assert {path.parts[3] for path in plan.elsewhere.records.values()} == {"aaaa"}
+
+
+def test_a_merge_that_was_dropped_does_not_come_back(merging):
+    root, address = merging
+    bucket, claim = open_place(str(Path(address).parent)), Claim(dry=False)
+    publish(root, bucket)
+    assert plan_study({"results_from": address}, claim=claim).elsewhere.records
+    write_atomically("[]", root / "merged/counted.json")
+    publish(root, bucket)
+    for refresh in (True, False):
+        plan = plan_study({"results_from": address}, refresh=refresh, claim=claim)
+        assert not plan.elsewhere.records
+    assert not list(Path("results/small/merged").rglob("record.json"))
+
+
+def test_a_run_that_was_measured_there_is_shown_once(merging):
+    root, address = merging
+    shutil.copytree(root / "merged/bbbb/gpu", root / "runs/gpu")
+    publish(root, open_place(str(Path(address).parent)))
+    plan = plan_study({"results_from": address}, claim=Claim(dry=False))
+    assert not plan.elsewhere.records and len(plan.other_records()) == 8
 
 
 def test_odd_names_stay_where_they_are(address):

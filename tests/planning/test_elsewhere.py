@@ -74,3 +74,18 @@ def test_a_merged_device_is_in_the_study_and_not_measured(working_folder):
     }
     assert {run.cell.device for run in plan.wanted()} == {"cpu"}
     assert len(plan.other_records()) == 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "device"), [("other", "gpu"), ({"from": "other", "rename": {"gpu": "a100"}}, "a100")]
+)
+def test_only_a_merged_device_is_drawn_without_measuring_anything(working_folder, entry, device):
+    synthetic.write_study(synthetic.small_study(), Path("other"), devices=["gpu"])
+    plan = plan_study({**CONFIG, "merge": [entry], "only": {"device": device}})
+    assert plan.wanted() == [] and len(plan.other_records()) == 4
+
+
+def test_only_a_device_that_nobody_has_is_refused(working_folder):
+    synthetic.write_study(synthetic.small_study(), Path("other"), devices=["gpu"])
+    with pytest.raises(StudyError, match=r"config: only.device: a10 does not occur in this study; did you mean a100?"):
+        plan_study({**CONFIG, "merge": [{"from": "other", "rename": {"gpu": "a100"}}], "only": {"device": "a10"}})

@@ -34,6 +34,14 @@ def test_a_source_that_the_last_call_did_not_name_counts_no_more(results: Path) 
     assert devices(results) == ["merged/b/tpu", "runs/cpu"]
     (results / "merged/counted.json").write_text('["../../b"]', "utf-8")  # no way out of the folder
     assert devices(results) == ["merged/b/tpu", "runs/cpu"]
+    (results / "merged/counted.json").write_text('["..", "", ".", "b"]', "utf-8")
+    assert devices(results) == ["merged/b/tpu", "runs/cpu"]
+
+
+def test_all_sources_count_where_nothing_readable_says_which(results: Path) -> None:
+    for text in ("{", "1", "[" * 100_000):
+        (results / "merged/counted.json").write_text(text, "utf-8")
+        assert devices(results) == ["merged/a/gpu", "merged/b/tpu", "runs/cpu"]
 
 
 def test_a_results_folder_whose_sources_were_all_dropped_is_no_other_folder(results: Path) -> None:

@@ -14,6 +14,7 @@ from storage.conftest import use_google
 
 from whichdevice.errors import StudyError
 from whichdevice.storage.download import download
+from whichdevice.storage.failures import explanation
 from whichdevice.storage.place import open_place
 from whichdevice.storage.upload import upload
 
@@ -127,3 +128,15 @@ def test_a_bucket_that_is_not_there_is_told_from_an_empty_one(google, bucket):
 def test_an_address_that_is_none_is_one_line(address):
     with pytest.raises(StudyError):
         open_place(address)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("NoCredentialsError", "s3://b: no usable credentials on this machine"),
+        ("EndpointConnectionError", "s3://b: cannot be reached or the connection broke (EndpointConnectionError)"),
+    ],
+)
+def test_failures_of_other_storages_are_one_line_too(name, line):
+    told = explanation(type(name, (Exception,), {"__module__": "botocore.exceptions"})(), "s3://b")
+    assert told is not None and told.startswith(line)

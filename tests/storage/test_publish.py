@@ -1,12 +1,14 @@
 """A study goes to the bucket whole; records of another machine are never replaced."""
 
+import shutil
 from datetime import timedelta
 
 import pytest
 import synthetic
 
 from whichdevice.errors import StudyError
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import read_record, write_atomically, write_record
+from whichdevice.report.compared_with import PAGE
 from whichdevice.storage.publish import publish
 
 
@@ -21,6 +23,26 @@ def root(tmp_path):
     (root / "logs").mkdir()
     (root / "logs/tables.log").write_text("of this machine")
     return root
+
+
+def test_merged_records_go_up_while_they_count(place, root):
+    for source in ("aaaa", "bbbb"):
+        shutil.copytree(root / "runs/gpu", root / "merged" / source / "gpu")
+    write_atomically('["bbbb"]', root / "merged/counted.json")
+    publish(root, place)
+    there = [name for name in place.below("small").listing() if name.startswith("merged/")]
+    assert "merged/counted.json" in there
+    assert {name.split("/")[1] for name in there} == {"counted.json", "bbbb"}
+
+
+def test_what_was_refused_when_it_was_merged_is_replaced_once_it_is_sound(place, root):
+    path = sorted(root.rglob("record.json"))[0]
+    whole = path.read_bytes()
+    path.write_text('{"refused": "unreadable"}')
+    publish(root, place)
+    path.write_bytes(whole)
+    publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == whole
 
 
 def change(root, **changes):
@@ -89,6 +111,14 @@ def test_another_machines_record_is_refused_with_the_way_out(place, root):
     assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
 
 
+def test_records_that_only_the_bucket_has_stay_and_are_told(place, root):
+    assert "there are not here" not in str(publish(root, place))
+    shutil.rmtree(root / "runs/gpu")
+    told = publish(root, place)
+    assert told.unknown == 4 and "4 more records there are not here" in str(told)
+    assert [name for name in place.below("small").listing() if name.startswith("runs/gpu")]
+
+
 def test_what_was_deleted_behind_our_back_comes_again(place, root):
     publish(root, place)
     place.fs.rm_file(place.path("small/report.html"))
@@ -125,3 +155,9 @@ def test_a_record_of_a_newer_version_there_is_not_replaced(place, root):
     place.fs.pipe_file(name, path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 99'))
     with pytest.raises(StudyError, match="perhaps of a newer version of the project; update this one"):
         publish(root, place)
+
+
+def test_the_page_that_the_report_links_to_goes_up_with_it(place, root):
+    (root / PAGE).write_text("this study / the other")
+    publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{PAGE}")) == b"this study / the other"

@@ -61,6 +61,15 @@ def test_what_arrives_damaged_is_taken_away_again(place, file_of, monkeypatch):
     assert place.listing() == {}
 
 
+def test_what_another_machine_sent_at_the_same_time_is_left_to_it(place, file_of, monkeypatch):
+    other, put = file_of("other", 0), place.fs.put_file
+    other.write_text('{"of": "another machine"}')
+    monkeypatch.setattr(place.fs, "put_file", lambda here, there, **more: put(str(other), there, **more))
+    with pytest.raises(StudyError, match=r"record.json: another machine sent its own at the same time; run again"):
+        upload(place, {"record.json": file_of("a", 1000)})
+    assert place.fs.cat_file(place.path("record.json")) == other.read_bytes()
+
+
 def test_a_cut_file_without_parts_leaves_nothing_behind(tmp_path, file_of, monkeypatch):
     from whichdevice.storage.place import open_place
 
@@ -86,6 +95,19 @@ def test_a_part_that_differs_is_sent_again(bucket, file_of, monkeypatch):
     sent = upload(bucket, {"large": path})
     assert (sent.files, sent.kept_bytes) == (1, PART)
     assert bucket.fs.cat_file(bucket.path("large")) == path.read_bytes()
+    assert set(bucket.listing()) == {"large"}
+
+
+def test_parts_that_another_machine_joined_meanwhile_are_no_failure(bucket, file_of, monkeypatch):
+    path, merge = file_of("large", PART + 1000), bucket.fs.merge
+
+    def join_first(name, parts):
+        merge(name, parts)
+        bucket.fs.rm(parts)
+        raise FileNotFoundError(parts[0])
+
+    monkeypatch.setattr(bucket.fs, "merge", join_first)
+    assert upload(bucket, {"large": path}).files == 1
     assert set(bucket.listing()) == {"large"}
 
 

@@ -36,7 +36,8 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
     _check_modules(call, where)
     _check_devices(call, where)
     _check_resources(call, where)
-    _check_only(call, where)
+    if not call.merge:  # merged devices have names that are known with their records alone
+        check_only(call, where)
     return call
 
 
@@ -110,8 +111,8 @@ def _check_devices(call: Call, where: str) -> None:
                 raise StudyError(f"{where}: workloads.{name}.device: {device} is no device here{hint}")
 
 
-def _check_only(call: Call, where: str) -> None:
-    """Every value of `only` must occur in the study, and together they must select something."""
+def check_only(call: Call, where: str = "config") -> None:
+    """Raise StudyError unless every value of `only` occurs in the study and together they select something."""
     wanted = call.only.model_dump(exclude_none=True)
     if not wanted:
         return

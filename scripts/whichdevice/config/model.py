@@ -18,7 +18,7 @@ from whichdevice.config.section import (
     Share,
     Values,
 )
-from whichdevice.config.storage import Merge, Storage, entries
+from whichdevice.config.storage import Merge, Storage, each_once, entries
 from whichdevice.config.tpu_vm import TpuVm
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
@@ -228,7 +228,7 @@ class StudyFile(Study):
     """What a config file may say: the study, and where its results go and come from, which no result names."""
 
     storage: Storage = Field(default_factory=Storage, description="a bucket for datasets and results: docs/bucket.md")
-    merge: Annotated[list[Merge], BeforeValidator(entries)] = Field(
+    merge: Annotated[list[Merge], BeforeValidator(entries), AfterValidator(each_once)] = Field(
         default_factory=list,
         description="records of other machines, e.g. [{from: results/other, rename: {cpu: laptop}}]",
     )

@@ -31,6 +31,17 @@ class Merge(Section):
     rename: dict[Name, Name] = Field(default_factory=dict, description="its devices' names here, e.g. {cpu: laptop}")
 
 
+def each_once(merge: list[Merge]) -> list[Merge]:
+    """No source twice: its records lie here once, under one set of names."""
+    named: set[str] = set()
+    for entry in merge:
+        source = entry.source.strip().rstrip("/")
+        if source in named:
+            raise ValueError(f"names {source} twice; put both renames in one entry")
+        named.add(source)
+    return merge
+
+
 def entries(value: Any) -> Any:
     """One source for a list of one, and an address alone for an entry that renames nothing."""
     listed = value if isinstance(value, list) else [] if value is None else [value]

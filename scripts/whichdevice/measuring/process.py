@@ -54,7 +54,7 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
             request.batch_size,
             request.precision,
             request.fraction,
-            request.sequence_length,
+            request.sequence_length or request.served_length,
             request.model,
             request.options,
         )

@@ -45,7 +45,7 @@ def build_request(study: Study, run: Run) -> Request:
         batch_size=cell.batch_size,
         fraction=cell.fraction,
         loop=cell.loop,
-        sequence_length=cell.sequence_length or served_length(study, workload),
+        sequence_length=cell.sequence_length,
         repeat=run.repeat,
         seed=study.seed + run.repeat - 1,
         epochs=epochs if learn else 0,
@@ -62,6 +62,7 @@ def build_request(study: Study, run: Run) -> Request:
         options={**served_options(study, workload), **workload.options},
         slowdown=workload.slowdown,
         model=model_of(study, cell.workload) if workload.model else None,
+        served_length=served_length(study, workload) if cell.sequence_length is None else None,
         clients=workload.clients if workload.model else [],
     )
 

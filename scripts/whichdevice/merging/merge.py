@@ -2,15 +2,17 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Call, Device, Study
+from whichdevice.config.model import Call, Study
 from whichdevice.config.storage import Merge
 from whichdevice.errors import StudyError, one_line
 from whichdevice.merging.devices import merged_device
+from whichdevice.merging.likeness import Devices, free_name, renaming
 from whichdevice.merging.mirror import Mirrored, mirror, read_index, record_path, source_id
 from whichdevice.records.facts import Machine
 from whichdevice.records.machine import same_machine, told
@@ -49,16 +51,10 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
     """
     home = Path(call.root) / MERGED
     root = folder or home
-    found, devices = MergedRuns(), _Devices(call)
+    found, devices = MergedRuns(), Devices(call)
     for merge in call.merge:
         source = root / source_id(merge)
-        left_out: dict[str, int] = {}
-        for run, facts in mirror(merge, source, refresh).items():
-            if (reason := _unlike(call, run, facts) or devices.unlike(run, facts)) is not None:
-                left_out[reason] = left_out.get(reason, 0) + 1
-            else:
-                path = record_path(source, run)
-                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge), call)
+        left_out = _take_source(found, devices, source, mirror(merge, source, refresh), merge, call)
         found.notes += [f"merge: {merge.source}: {count} records left out: {why}" for why, count in left_out.items()]
     ids = sorted({source_id(merge) for merge in call.merge})
     _tidy(root, ids)
@@ -77,15 +73,12 @@ def merge_nothing(call: Call) -> None:
 
 def kept_records(call: Call) -> MergedRuns:
     """The records of the sources that the last call named, where this one's config names none."""
-    root, found, devices = Path(call.root) / MERGED, MergedRuns(), _Devices(call)
+    root, found, devices = Path(call.root) / MERGED, MergedRuns(), Devices(call)
     for source in counted_sources(root):
         runs = {run: facts for run, facts in read_index(source).items() if run.cell.device in call.devices}
         rename = {facts.device: run.cell.device for run, facts in runs.items() if facts.device != run.cell.device}
         merge = Merge.model_validate({"from": source.as_posix(), "rename": rename})
-        for run, facts in runs.items():
-            if (_unlike(call, run, facts) or devices.unlike(run, facts)) is None:
-                path = record_path(source, run)
-                _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge, kept=True), call)
+        _take_source(found, devices, source, runs, merge, call, kept=True)
     return found
 
 
@@ -126,6 +119,25 @@ def without_measured_here(
     return counted
 
 
+def _take_source(
+    found: MergedRuns,
+    devices: Devices,
+    folder: Path,
+    runs: dict[Run, Mirrored],
+    merge: Merge,
+    call: Call,
+    kept: bool = False,
+) -> Counter[str]:
+    """Add the runs of a source that belong to this study and its devices; how many do not, by the reason."""
+    reasons = {run: why for run, facts in runs.items() if (why := _unlike(call, run, facts)) is not None}
+    reasons |= devices.left_out({run: facts for run, facts in runs.items() if run not in reasons}, merge, kept)
+    for run, facts in runs.items():
+        if run not in reasons:
+            path = record_path(folder, run)
+            _take(found, run, MergedRun(path, path.stat().st_mtime_ns, facts, merge, kept), call)
+    return Counter(reasons.values())
+
+
 def _take(found: MergedRuns, run: Run, new: MergedRun, study: Study) -> None:
     """Add a merged run; of two records of one run by one machine the later one counts."""
     old = found.runs.get(run)
@@ -140,11 +152,10 @@ def _take(found: MergedRuns, run: Run, new: MergedRun, study: Study) -> None:
 def _refuse_others(run: Run, each: MergedRun, machine: Machine, study: Study, other: str) -> None:
     if each.facts.machine is None or same_machine(each.facts.machine, machine):
         return
-    there, name = each.facts.device, _free_name(run.cell.device, study.devices)
+    way_out = renaming(each.merge, each.kept, each.facts.device, free_name(run.cell.device, study.devices))
     raise StudyError(
         f"merge: {run.path} of {each.merge.source} is of another machine ({told(each.facts.machine)}) than {other} "
-        f"({told(machine)}); give its device another name: merge: [{{from: "
-        f"{'<where it came from>' if each.kept else each.merge.source}, rename: {{{there}: {name}}}}}]"
+        f"({told(machine)}); {way_out}"
     )
 
 
@@ -157,38 +168,6 @@ def _unlike(study: Study, run: Run, facts: Mirrored) -> str | None:
     if other is not None and PurePosixPath(own).name != PurePosixPath(other).name:
         return f"workload {run.cell.workload} is {one_line(other[:80])} there and {own} here"
     return None
-
-
-class _Devices:
-    """What each name stands for: the config's device, else that of the first merged record under it."""
-
-    def __init__(self, study: Study) -> None:
-        self._known: dict[str, Device | Mirrored] = dict(study.devices)
-
-    def unlike(self, run: Run, facts: Mirrored) -> str | None:
-        """Why a record is of another device than its name says, whose price and peaks are not its own."""
-        if facts.kind is None:
-            return None  # refused; the tables say why
-        name = run.cell.device
-        own = self._known.setdefault(name, facts)
-        renamed = facts.device != name  # on purpose: a row of the sheet that is named here wins
-        keys = ("kind", "replicas") if renamed else ("kind", "replicas", "hardware")
-        pairs = {key: (getattr(facts, key), getattr(own, key)) for key in keys}
-        other = [
-            f"{key} {there} there and {here} here"
-            for key, (there, here) in pairs.items()
-            if there != here and None not in (there, here)
-        ]
-        if not other:
-            return None
-        return (
-            f"device {name} has {', '.join(other)}; give it another name, rename: "
-            f"{{{facts.device}: {_free_name(name, self._known)}}}, or correct devices.{name}"
-        )
-
-
-def _free_name(name: str, taken: Container[str]) -> str:
-    return next(free for number in range(2, 1000) if (free := f"{name}_{number}") not in taken)
 
 
 def _tidy(root: Path, ids: Container[str]) -> None:

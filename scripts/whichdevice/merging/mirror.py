@@ -17,6 +17,7 @@ from whichdevice.config.faults import did_you_mean
 from whichdevice.config.storage import Merge
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import device_settings
+from whichdevice.merging.listed import counted_there, listed_runs
 from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import (
     MOST_ARTEFACT_BYTES,
@@ -25,7 +26,7 @@ from whichdevice.records.foreign import (
     foreign_run,
     on_device,
 )
-from whichdevice.records.results_folder import MERGED, OWN, RECORD
+from whichdevice.records.results_folder import RECORD, ended
 from whichdevice.records.schema import Record
 from whichdevice.records.store import Refused, write_atomically, write_record
 from whichdevice.storage.download import download
@@ -34,7 +35,6 @@ from whichdevice.storage.place import Place, open_place
 from whichdevice.storage.side_by_side import side_by_side
 
 INDEX = "index.json"
-OWN_FOLDERS = (f"{OWN}/", f"{MERGED}/")  # of a whole results folder; its other records.json are not ours to read
 
 
 class Mirrored(BaseModel):
@@ -52,6 +52,7 @@ class Mirrored(BaseModel):
     hardware: str | None = None
     usd_per_hour: float | None = None
     machine: Machine | None = None
+    ended: float | None = None  # seconds since 1970; None: refused, or brought by an earlier version
 
 
 def source_id(merge: Merge) -> str:
@@ -70,23 +71,14 @@ def mirror(merge: Merge, folder: Path, refresh: bool = True) -> dict[Run, Mirror
         return before
     place = open_place(merge.source)
     listing = place.listing()
-    named = _runs(listing)
+    named = listed_runs(listing, counted_there(place, listing))
     if not named:
         raise StudyError(f"merge: no record.json of a run below {merge.source}")
-    devices = sorted({run.cell.device for run in named})
-    for device in merge.rename:
-        if device not in devices:
-            raise StudyError(f"merge: rename: {merge.source} has no device {device}{did_you_mean(device, devices)}")
+    _check_names(merge, sorted({run.cell.device for run in named}))
     with explained(place.address):
         brought = side_by_side(partial(_bring, merge, place, listing, folder, before), named.items())
     settings = device_settings(place, listing)
-    found: dict[Run, Mirrored] = {}
-    for run, mirrored in brought:
-        if run in found:
-            raise StudyError(
-                f"merge: {merge.source}: after renaming, {run.cell.device} is two devices; rename both apart"
-            )
-        found[run] = mirrored.model_copy(update=settings.get(mirrored.device, {}))
+    found = {run: mirrored.model_copy(update=settings.get(mirrored.device, {})) for run, mirrored in brought}
     _forget(folder, before.keys() - found.keys())
     text = json.dumps({run.path: mirrored.model_dump(mode="json") for run, mirrored in found.items()}, indent=1)
     write_atomically(text, folder / INDEX)
@@ -98,15 +90,17 @@ def record_path(folder: Path, run: Run) -> Path:
     return folder / run.path / RECORD
 
 
-def _runs(listing: dict[str, dict[str, Any]]) -> dict[Run, str]:
-    """The records of a source by their runs; of a whole results folder its own and its merged ones."""
-    names = [name for name in listing if name.endswith(f"/{RECORD}") or name == RECORD]
-    own = [name for folder in OWN_FOLDERS for name in names if name.startswith(folder)]
-    found: dict[Run, str] = {}
-    for name in own or names:
-        if (run := foreign_run(name)) is not None:
-            found.setdefault(run, name)
-    return found
+def _check_names(merge: Merge, devices: list[str]) -> None:
+    """Every renamed device is there, and no two devices have one name afterwards."""
+    for device in merge.rename:
+        if device not in devices:
+            raise StudyError(f"merge: rename: {merge.source} has no device {device}{did_you_mean(device, devices)}")
+    taken: set[str] = set()
+    for device in devices:
+        name = merge.rename.get(device, device)
+        if name in taken:
+            raise StudyError(f"merge: {merge.source}: after renaming, {name} is two devices; rename both apart")
+        taken.add(name)
 
 
 def _bring(
@@ -115,19 +109,17 @@ def _bring(
     listing: dict[str, dict[str, Any]],
     folder: Path,
     before: dict[Run, Mirrored],
-    item: tuple[Run, str],
+    item: tuple[Run, list[str]],
 ) -> tuple[Run, Mirrored]:
-    there, name = item
+    there, names = item
     here = Run(_renamed(there, merge), there.repeat)
-    version = _version(listing[name])
+    version = _version([listing[name] for name in names])
     path = record_path(folder, here)
     known = before.get(here)
-    unchanged = version and known and (known.version, known.name) == (version, name) and path.is_file()
-    if unchanged and known and known.kind is not None:  # a refused one may be read by a newer version of ours
+    unchanged = version and known and known.version == version and known.name in names and path.is_file()
+    if unchanged and known and known.ended is not None:  # a refused one may be read by a newer version of ours
         return here, known
-    if int(listing[name]["size"]) > MOST_BYTES:
-        raise StudyError(f"{place.told(name)}: {int(listing[name]['size']) / 1e6:.0f} MB is no record")
-    content = place.fs.cat_file(place.path(name))
+    name, content = _latest(place, names, listing)
     facts = Mirrored(version=version, name=name, digest=hashlib.sha256(content).hexdigest(), device=there.cell.device)
     try:
         record = foreign_record(content, there, there.path)
@@ -136,10 +128,28 @@ def _bring(
         return here, facts
     _bring_artefacts(place, name, record, listing, path.parent)
     write_record(on_device(record, here.cell.device), path)
+    return here, facts.model_copy(update=_told(record))
+
+
+def _told(record: Record) -> dict[str, Any]:
     asked = record.asked
-    return here, facts.model_copy(
-        update={"kind": asked.kind, "replicas": asked.replicas, "module": asked.module, "machine": record.machine}
-    )
+    return {
+        "kind": asked.kind,
+        "replicas": asked.replicas,
+        "module": asked.module,
+        "machine": record.machine,
+        "ended": record.ended.timestamp(),
+    }
+
+
+def _latest(place: Place, names: list[str], listing: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
+    """Of the records of one run the one that ended last, with its content."""
+    for name in names:
+        if int(listing[name]["size"]) > MOST_BYTES:
+            raise StudyError(f"{place.told(name)}: {int(listing[name]['size']) / 1e6:.0f} MB is no record")
+    contents = {name: place.fs.cat_file(place.path(name)) for name in names}
+    latest = max(contents, key=lambda name: ended(contents[name])) if len(names) > 1 else names[0]
+    return latest, contents[latest]
 
 
 def _refuse(why: str, path: Path) -> None:
@@ -169,10 +179,13 @@ def _renamed(run: Run, merge: Merge) -> Cell:
     return replace(run.cell, device=merge.rename.get(run.cell.device, run.cell.device))
 
 
-def _version(facts: dict[str, Any]) -> str:
-    """What changes when the object does; empty where the file system does not say."""
-    known = [facts.get(key) for key in ("size", "crc32c", "md5Hash", "ETag", "generation", "mtime", "date_time")]
-    return "" if all(value is None for value in known[1:]) else hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+def _version(objects: list[dict[str, Any]]) -> str:
+    """What changes when one of the objects does; empty where the file system does not say."""
+    keys = ("size", "crc32c", "md5Hash", "ETag", "generation", "mtime", "date_time")
+    known = [[facts.get(key) for key in keys] for facts in objects]
+    if any(all(value is None for value in values[1:]) for values in known):
+        return ""
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def read_index(folder: Path) -> dict[Run, Mirrored]:

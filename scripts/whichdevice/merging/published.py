@@ -6,22 +6,23 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from whichdevice.cells import Run
 from whichdevice.config.faults import brief
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Call, Study
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.merging.devices import CONFIG, MOST_BYTES
+from whichdevice.merging.listed import COUNTED_NAME, FOLDERS, counted_there
 from whichdevice.records.foreign import MOST_ARTEFACT_BYTES, foreign_record, foreign_run
 from whichdevice.records.foreign import MOST_BYTES as MOST_RECORD_BYTES
-from whichdevice.records.results_folder import MERGED, RECORD
+from whichdevice.records.results_folder import MERGED, RECORD, counts, record_paths
 from whichdevice.records.store import write_atomically
 from whichdevice.storage.download import download
 from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place, open_place, safe_name
-from whichdevice.workloads import is_file_module
+from whichdevice.study_runs import workload_files
 
-FOLDERS = ("runs/", "merged/")
 COMPILED = re.compile(r"compiled/[a-z0-9]+-[0-9x]+/[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json")
 MARK = ".published"  # this folder holds a fetched study, and of which address, as a hash
 
@@ -50,27 +51,22 @@ def published_study(
     if not may_change(root):
         return call
     write_atomically(f"{_mark(address)}\n", root / MARK)
-    records = {name: root / name for name in listing if _is_record(name)}
+    ids = counted_there(place, listing)
+    records = {name: root / name for name in listing if _is_record(name) and counts(name, ids)}
     for name in records:
         if (size := int(listing[name]["size"])) > MOST_RECORD_BYTES:
             raise StudyError(f"{place.told(name)}: {size / 1e6:.0f} MB is no record")
-    compiled = {name: root / name for name in listing if COMPILED.fullmatch(name)}
-    download(place, {**records, **compiled}, listing)
+    others = {name: root / name for name in listing if COMPILED.fullmatch(name)}
+    if ids is None:
+        (root / COUNTED_NAME).unlink(missing_ok=True)
+    else:
+        others[COUNTED_NAME] = root / COUNTED_NAME
+    download(place, {**records, **others}, listing)
     download(place, _artefacts(records, root, place, listing), listing)
     for folder in FOLDERS:
         for stale in set((root / folder).rglob(RECORD)) - set(records.values()):
             stale.unlink()
     return call
-
-
-def workload_files(study: Study) -> dict[str, str]:
-    """The Python files that a study's workloads name, each with one of these workloads."""
-    return {
-        module: name
-        for name, workload in study.workloads.items()
-        for module in (workload.module or name, workload.model)
-        if module is not None and is_file_module(module)
-    }
 
 
 def _their_call(values: Any, where: str, own_files: Collection[str]) -> Call:
@@ -99,9 +95,10 @@ def _fetched(address: str, own_files: Collection[str]) -> Call | None:
     return None
 
 
-def fetched_records(root: Path) -> list[Path]:
-    """The merged records among those fetched; the study's own ones are found by its config."""
-    return sorted(path for path in (root / MERGED).rglob(RECORD) if foreign_run(path.as_posix()) is not None)
+def fetched_records(root: Path) -> dict[Run, Path]:
+    """The merged records among those fetched, one of each run; the study's own ones are found by its config."""
+    merged = [path for path in record_paths(root) if path.is_relative_to(root / MERGED)]
+    return {run: path for path in merged if (run := foreign_run(path.as_posix())) is not None}
 
 
 def _values(place: Place, listing: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whichdevice.cells import Run
+from whichdevice.config.load import check_only
 from whichdevice.config.model import Call, Study
 from whichdevice.errors import StudyError
 from whichdevice.planning.claim import Claim
@@ -49,12 +50,11 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -
     is the study's own, which names no source of merged records: those that were brought count.
     """
     if call.results_from:
-        from whichdevice.merging.published import fetched_records, published_study, workload_files
-        from whichdevice.records.foreign import foreign_run
+        from whichdevice.merging.published import fetched_records, published_study
+        from whichdevice.study_runs import workload_files
 
         study = published_study(call.results_from, refresh, claim.holds, workload_files(call))
-        found = {foreign_run(path.as_posix()): path for path in fetched_records(Path(study.root))}
-        return study, Elsewhere({run: path for run, path in found.items() if run is not None}, published=True)
+        return study, Elsewhere(fetched_records(Path(study.root)), published=True)
     if not call.merge and not (Path(call.root) / MERGED).is_dir():
         return call, Elsewhere()
     from whichdevice.merging.merge import kept_records, merge_nothing, merge_records, with_devices
@@ -70,8 +70,10 @@ def with_elsewhere(call: Call, refresh: bool, claim: Claim, own: bool = False) -
             merged = merge_records(call, refresh, folder)
     else:
         merged = merge_records(call, refresh)
+    call = with_devices(call, merged)
+    check_only(call)
     written = {each.path: each.written for each in merged.runs.values()}
-    return with_devices(call, merged), Elsewhere(written=written, notes=merged.notes, merged=merged)
+    return call, Elsewhere(written=written, notes=merged.notes, merged=merged)
 
 
 def require_bucket(call: Call) -> list[str]:

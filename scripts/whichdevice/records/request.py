@@ -37,4 +37,5 @@ class Request(Part):
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
     model: str | None = None  # workload file whose model is served; None for everything but serving
+    served_length: Integer | None = None  # sequence length of the served model, where the cell names none
     clients: list[Integer] = Field(default_factory=list)  # how many ask at the same time, one load after the other

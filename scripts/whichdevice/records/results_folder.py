@@ -1,20 +1,40 @@
 """Which records a study's results hold: its own, and those merged from elsewhere that still count."""
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 OWN, MERGED, RECORD = "runs", "merged", "record.json"
 COUNTED = "counted.json"  # in `merged`: the sources that the last call named
+MOST_COUNTED_BYTES = 2**20  # of counted.json, which may come from elsewhere
+SOURCE = re.compile(r"[A-Za-z0-9]+")
 
 
 def counted_sources(merged: Path) -> list[Path]:
     """The folders below `merged` whose records count; all of them where nothing readable says which."""
     try:
-        ids = [str(name) for name in json.loads((merged / COUNTED).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):  # of an earlier version, or damaged
+        ids = counted_ids((merged / COUNTED).read_bytes())
+    except OSError:
+        ids = None
+    if ids is None:
         ids = sorted(path.name for path in merged.glob("*") if path.is_dir())
-    return [merged / PurePosixPath(name).name for name in ids]
+    return [merged / name for name in ids]
+
+
+def counted_ids(content: bytes) -> list[str] | None:
+    """The names of the sources that count; None where it is of an earlier version, or damaged."""
+    try:
+        names = [PurePosixPath(str(name)).name for name in json.loads(content)]
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return [name for name in names if SOURCE.fullmatch(name)]
+
+
+def counts(name: str, ids: list[str] | None) -> bool:
+    """Whether a file of a results folder, by its name below it, is of a merged source that counts, or of no source."""
+    folder, _, rest = name.partition("/")
+    return folder != MERGED or ids is None or rest.partition("/")[0] in ids
 
 
 def record_paths(folder: Path) -> list[Path]:
@@ -31,12 +51,19 @@ def record_paths(folder: Path) -> list[Path]:
         for path in source.rglob(RECORD):
             if (run := path.relative_to(source)) not in here:
                 places.setdefault(run, []).append(path)
-    return sorted(paths[0] if len(paths) == 1 else max(paths, key=_ended) for paths in places.values())
+    return sorted(paths[0] if len(paths) == 1 else max(paths, key=_file_ended) for paths in places.values())
 
 
-def _ended(path: Path) -> float:
-    """When the record's run ended, in seconds since 1970; 0 for one that cannot be read."""
+def ended(content: bytes) -> float:
+    """When the run of a record ended, in seconds since 1970; 0 for one that cannot be read."""
     try:
-        return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["ended"]).timestamp()
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return datetime.fromisoformat(json.loads(content)["ended"]).timestamp()
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return 0.0
+
+
+def _file_ended(path: Path) -> float:
+    try:
+        return ended(path.read_bytes())
+    except OSError:
         return 0.0

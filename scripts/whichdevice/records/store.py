@@ -48,7 +48,7 @@ def read_record(path: Path) -> Record:
     try:
         record = read_as(Record, path, f"schema {SCHEMA_VERSION}")
     except StudyError:
-        if (why := _refusal(path)) is not None:
+        if path.is_file() and (why := refusal(path.read_bytes())) is not None:
             raise StudyError(f"record {path} was refused: {why}") from None
         raise
     if (why := why_refused(record, foreign_run(path.absolute().as_posix()))) is not None:
@@ -56,10 +56,11 @@ def read_record(path: Path) -> Record:
     return record
 
 
-def _refusal(path: Path) -> str | None:
+def refusal(content: bytes) -> str | None:
+    """Why a record was refused where it came from; None for the content of any other file."""
     try:
-        return Refused.model_validate_json(path.read_bytes()).refused
-    except (OSError, ValidationError):
+        return Refused.model_validate_json(content).refused
+    except ValidationError:
         return None
 
 

@@ -43,6 +43,8 @@ def explanation(error: Exception, address: str) -> str | None:
         return f"no room left on the disk ({error.filename or address}): make some and run again"
     if name == "ChecksumError":
         return f"{address}: arrived damaged and was not kept; run again"
+    if name in ("NoCredentialsError", "ClientAuthenticationError"):  # of S3 and Azure
+        return f"{address}: no usable credentials on this machine; log in as its storage asks for"
     if _is_network(error, modules):
         return f"{address}: cannot be reached or the connection broke ({name}); check the network; {KEPT}"
     if isinstance(error, OSError) and error.errno is not None:
@@ -65,4 +67,9 @@ def _by_code(code: object) -> str:
 
 def _is_network(error: Exception, modules: str) -> bool:
     libraries = ("aiohttp", "requests", "urllib3")
-    return modules.split(".")[0] in libraries or isinstance(error, ConnectionError | TimeoutError)
+    others = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ServiceRequestError")  # S3, Azure
+    return (
+        modules.split(".")[0] in libraries
+        or isinstance(error, ConnectionError | TimeoutError)
+        or type(error).__name__ in others
+    )

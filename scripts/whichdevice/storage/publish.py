@@ -1,6 +1,5 @@
 """A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +8,17 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.records.foreign import foreign_record, foreign_run
 from whichdevice.records.machine import same_machine, told
-from whichdevice.records.results_folder import MERGED, OWN, RECORD
+from whichdevice.records.results_folder import COUNTED, MERGED, OWN, RECORD, counted_sources
 from whichdevice.records.schema import Record
-from whichdevice.records.store import artefact_path, read_record
+from whichdevice.records.store import artefact_path, read_record, refusal
 from whichdevice.storage.checksums import is_same
 from whichdevice.storage.failures import explained
 from whichdevice.storage.place import Place
-from whichdevice.storage.upload import Sent, upload
+from whichdevice.storage.upload import Sent, is_json, upload
 
-RECORDS = (OWN, MERGED)
 NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED = ("compiled/*/*.json",)
+SETTINGS = (f"{MERGED}/{COUNTED}", "config.yaml")
 RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md")
 
 
@@ -33,16 +32,15 @@ def publish(root: Path, bucket: Place) -> Sent:
     records, artefacts = _records(root)
     listing = place.listing()
     there = {name: _there(place, name, path, listing) for name, path in records.items()}
+    unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
     records = {name: path for name, path in records.items() if there[name] is None}
     stale = tuple(name.removesuffix(RECORD) for name, why in there.items() if why)
     beside = {name: path for name, path in artefacts.items() if not name.startswith(stale)}
-    path = root / "config.yaml"
-    config = {path.name: path} if path.is_file() else {}
     newer = sum(why == NEWER for why in there.values())
-    compiled, made = _files(root, COMPILED), [_files(root, RESULTS), config]
+    compiled, made = _files(root, COMPILED), [_files(root, RESULTS), _files(root, SETTINGS)]
     if newer:
         compiled, made = {name: path for name, path in compiled.items() if name not in listing}, []
-    return replace(upload(place, beside, records, compiled, *made), newer=newer)
+    return replace(upload(place, beside, records, compiled, *made), newer=newer, unknown=unknown)
 
 
 def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
@@ -51,11 +49,11 @@ def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Records, and the artefacts that they declare, by their names below the study."""
+    """Records that count, and the artefacts that they declare, by their names below the study."""
     records: dict[str, Path] = {}
     artefacts: dict[str, Path] = {}
-    for folder in RECORDS:
-        for path in sorted((root / folder).rglob(RECORD)):
+    for folder in [root / OWN, *counted_sources(root / MERGED)]:
+        for path in sorted(folder.rglob(RECORD)):
             records[path.relative_to(root).as_posix()] = path
             try:
                 declared = read_record(path).artefacts.values()
@@ -77,13 +75,13 @@ def _there(place: Place, name: str, path: Path, listing: Mapping[str, dict[str, 
     own, other = _readable(path.read_bytes(), name), _readable(content, name)
     if own is None:
         return DAMAGED
-    if other is None and _is_whole(content):
+    if other is None and refusal(content) is None and is_json(content):
         raise StudyError(
             f"{place.told(name)} cannot be read here, perhaps of a newer version of the project; update this one, "
             "delete that record, or publish under another study name (study=<name>)"
         )
     if other is None:
-        return None  # damaged there: ours mends it
+        return None  # damaged there, or refused when it was merged: ours mends it
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
         raise StudyError(
@@ -92,15 +90,6 @@ def _there(place: Place, name: str, path: Path, listing: Mapping[str, dict[str, 
             f"rename: {{{device}: {device}_2}}"
         )
     return NEWER if other.ended > own.ended else None
-
-
-def _is_whole(content: bytes) -> bool:
-    """Whether it is JSON to its end, whatever else it may be."""
-    try:
-        json.loads(content)
-    except ValueError:
-        return False
-    return True
 
 
 def _readable(content: bytes, name: str) -> Record | None:

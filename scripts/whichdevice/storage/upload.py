@@ -5,8 +5,10 @@ from any machine, as their names say what they are of. Other file systems get a 
 renamed.
 """
 
+import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,10 +34,13 @@ class Sent:
     kept: int = 0  # there already, with equal checksum
     kept_bytes: int = 0  # parts of an earlier, cut upload
     newer: int = 0  # records that are later there, and were not replaced
+    unknown: int = 0  # records that are there and not here
 
     def __str__(self) -> str:
         resumed = f" ({self.kept_bytes / 1e6:.0f} MB of them had arrived before)" if self.kept_bytes else ""
         line = f"{self.files} files, {self.nbytes / 1e6:.1f} MB{resumed}; {self.kept} were there already"
+        if self.unknown:
+            line += f"; {self.unknown} more records there are not here, so in no table or figure sent: merge them"
         if not self.newer:
             return line
         return (
@@ -111,19 +116,32 @@ def _in_parts(place: Place, name: str, path: Path, there: Mapping[str, dict[str,
         return 0
 
     arrived = sum(side_by_side(send, range(len(names))))
-    place.fs.merge(place.path(name), [place.path(part) for part in names])
-    place.fs.rm([place.path(part) for part in names])
+    with suppress(FileNotFoundError):  # another machine joined the same parts; what lies there is compared anyway
+        place.fs.merge(place.path(name), [place.path(part) for part in names])
+        place.fs.rm([place.path(part) for part in names])
     return arrived
 
 
 def _check(place: Place, sent: Mapping[str, Path]) -> None:
-    """Compare what arrived; what differs is taken away again and is an error."""
+    """Compare what arrived; what differs is an error, and taken away again if it is no whole record of another."""
     arrived = place.listing() if sent else {}
     for name, path in sent.items():
-        if not is_same(path, place, name, arrived.get(name)):
-            if name in arrived:
-                place.fs.rm_file(place.path(name))
-            raise StudyError(f"{place.told(name)}: arrived damaged and was taken away again; run again")
+        if is_same(path, place, name, arrived.get(name)):
+            continue
+        if name in arrived and name.endswith(".json") and is_json(place.fs.cat_file(place.path(name))):
+            raise StudyError(f"{place.told(name)}: another machine sent its own at the same time; run again")
+        if name in arrived:
+            place.fs.rm_file(place.path(name))
+        raise StudyError(f"{place.told(name)}: arrived damaged and was taken away again; run again")
+
+
+def is_json(content: bytes) -> bool:
+    """Whether it is JSON to its end, whatever else it may be."""
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def unfinished(place: Place) -> list[str]:
