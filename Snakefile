@@ -14,7 +14,7 @@ include: "rules/start.smk"
 
 if not workflow.overwrite_configfiles:
 
-    configfile: "config/config.yaml"
+    configfile: DEFAULT_CONFIG
 
 
 include: "rules/outputs.smk"

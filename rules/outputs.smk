@@ -4,6 +4,9 @@ from snakemake.io import is_flagged
 from snakemake.jobs import Job
 from snakemake.persistence import FileBackupMixin, PersistenceBase
 
+from whichdevice.planning.compile_plan import may_compile_now
+from whichdevice.planning.export_plan import may_export_now
+
 
 def keep_what_failed_jobs_leave(ended=Job.postprocess, note=PersistenceBase.finished, remove=Job.cleanup):
     """Leave update() files alone; the mark of a failed job as incomplete stays, so that the next call repeats it."""
@@ -29,13 +32,22 @@ def keep_what_failed_jobs_leave(ended=Job.postprocess, note=PersistenceBase.fini
     FileBackupMixin.restore_output = lambda persistence, path: False
 
 
-def measure_what_is_outdated(noted=PersistenceBase.has_metadata, changed=PersistenceBase.params_changed):
-    """A record from another machine or checkout, of which Snakemake has no note, says itself what was measured."""
+def outdated_records(noted):
+    """Whether a job's record itself says that the job would give another one, beside what Snakemake's notes say."""
 
     def outdated(persistence, job):
-        unknown = job.rule.name == "measure" and not noted(persistence, job)
-        return unknown and PLAN.is_outdated(RUN.format(**job.wildcards_dict))
+        if job.rule.name == "measure":  # a record from another machine or checkout, of which Snakemake has no note
+            return not noted(persistence, job) and PLAN.is_outdated(RUN.format(**job.wildcards_dict))
+        if job.rule.name == "compile":
+            return may_compile_now(PLAN.study, job.output.record)
+        return job.rule.name == "export" and may_export_now(PLAN.study, job.wildcards.workload)
 
+    return outdated
+
+
+def repeat_what_is_outdated(noted=PersistenceBase.has_metadata, changed=PersistenceBase.params_changed):
+    """Such a job runs as if its parameters had changed."""
+    outdated = outdated_records(noted)
     PersistenceBase.has_metadata = lambda persistence, job: noted(persistence, job) or outdated(persistence, job)
     PersistenceBase.params_changed = lambda persistence, job, file=None: (
         outdated(persistence, job) or changed(persistence, job, file)
@@ -43,4 +55,4 @@ def measure_what_is_outdated(noted=PersistenceBase.has_metadata, changed=Persist
 
 
 keep_what_failed_jobs_leave()
-measure_what_is_outdated()
+repeat_what_is_outdated()

@@ -7,6 +7,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
+from whichdevice.locks import SCHEDULED
 from whichdevice.parent import STARTER
 from whichdevice.planning.interpreter import prefer_this_package, prefer_this_python
 from whichdevice.planning.workplace import require_writable
@@ -25,7 +26,13 @@ def or_exit(function, *arguments):
 prefer_this_python()
 prefer_this_package()
 os.environ[STARTER] = str(os.getpid())  # so that a job whose Snakemake died while it was starting knows
+if workflow.remote_exec:
+    os.environ[SCHEDULED] = "yes"
 if workflow.is_main_process:
     or_exit(require_writable, Path.cwd())
-for file in workflow.overwrite_configfiles or ["config/config.yaml"]:
+# Of this folder, which --directory may have changed to one of results alone; else the checkout's.
+DEFAULT_CONFIG = "config/config.yaml"
+if not Path(DEFAULT_CONFIG).is_file():
+    DEFAULT_CONFIG = f"{workflow.basedir}/{DEFAULT_CONFIG}"
+for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
     or_exit(check_yaml, Path(file))

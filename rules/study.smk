@@ -7,6 +7,7 @@ from whichdevice.planning.claim import Claim
 from whichdevice.planning.clock import from_the_future, set_to_now
 from whichdevice.planning.closing import closing_line, lost_line
 from whichdevice.planning.job_errors import show_job_errors
+from whichdevice.planning.outdated import replaced_line
 from whichdevice.planning.study_plan import plan_study
 
 CLAIM = Claim(dry=workflow.output_settings.dryrun or not workflow.is_main_process)
@@ -50,15 +51,16 @@ onstart:
     or_exit(write_study, PLAN.study, Path(CONFIG))
     # Killed between a record's writing and Snakemake's note of it, a job is repeated; unless forced, its record is kept.
     FORCED = workflow.dag_settings.forceall or workflow.dag_settings.forcerun or workflow.dag_settings.forcetargets
+    MEASURED = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "measure"]
     tell_cut(
         [
             job.output.record
-            for job in workflow.dag.needrun_jobs()
-            if job.rule.name == "measure"
-            and not FORCED
-            and workflow.async_run(workflow.persistence.incomplete(job))
+            for job in MEASURED
+            if not FORCED and workflow.async_run(workflow.persistence.incomplete(job))
         ]
     )
+    if REPLACED := replaced_line(PLAN.study, [job.output.record for job in MEASURED]):
+        print(REPLACED, file=sys.stderr)
 
 
 onsuccess:

@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from whichdevice.errors import StudyError
@@ -15,6 +16,7 @@ from whichdevice.errors import StudyError
 STUDY_LOCK = ".lock"
 MEASUREMENT_LOCK = "whichdevice-measurement.lock"
 LOCK_FOLDER = "WHICHDEVICE_LOCK_FOLDER"  # variable: another place for it, e.g. for tests that need no quiet host
+SCHEDULED = "WHICHDEVICE_SCHEDULED"  # variable: a scheduler gave this job its place and its time
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 OPEN_PATIENCE = 1.0  # seconds for another user to finish making the file
 
@@ -94,6 +96,14 @@ def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) 
             os.close(descriptor)
             raise
         os.close(descriptor)  # the file was cleared away meanwhile: a newcomer would lock a new one
+
+
+def beside_no_measurement(on_wait: Callable[[], object]) -> AbstractContextManager[object]:
+    """The measurement lock for work that is not timed itself; none in a scheduler's job.
+
+    There a measured run has its node to itself, and waiting would use up the job's own time.
+    """
+    return contextlib.nullcontext() if os.environ.get(SCHEDULED) else measurement_lock(on_wait)
 
 
 def _shared_folder() -> Path:

@@ -1,11 +1,12 @@
-"""Every run of a study, and the order of measuring."""
+"""Every run of a study, the order of measuring, and the Python files that runs are made of."""
 
 import hashlib
 from collections.abc import Iterable
 
-from whichdevice.cells import Run, workload_cells
+from whichdevice.cells import Cell, Run, workload_cells
 from whichdevice.config.model import Study
-from whichdevice.workloads import workload_class
+from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads.base import TrainingWorkload
 
 
 def study_runs(study: Study) -> list[Run]:
@@ -13,15 +14,41 @@ def study_runs(study: Study) -> list[Run]:
 
     Raises StudyError where a batch size is the recipe's and the workload cannot be found.
     """
+    cells = [cell for cell in _configured_cells(study) if _shares_evenly(study, cell)]
+    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def uneven_cells(study: Study) -> list[Cell]:
+    """What is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
+    return [cell for cell in _configured_cells(study) if not _shares_evenly(study, cell)]
+
+
+def _configured_cells(study: Study) -> list[Cell]:
     sizes = {name: _recipe_batch_size(study, name) for name in study.workloads}
-    cells = [
+    return [
         cell
         for device, settings in study.devices.items()
         for name, workload in study.workloads.items()
         if not (workload.model and (settings.kind == "tpu" or settings.replicas > 1))  # one CPU or GPU serves
         for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
-    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def _shares_evenly(study: Study, cell: Cell) -> bool:
+    if cell.batch_size % study.devices[cell.device].replicas == 0:
+        return True
+    chosen = workload_class(study.workloads[cell.workload].module or cell.workload)
+    return not issubclass(chosen, TrainingWorkload)
+
+
+def workload_files(study: Study) -> dict[str, str]:
+    """The Python files that a study's workloads name, each with one of these workloads."""
+    return {
+        module: name
+        for name, workload in study.workloads.items()
+        for module in (workload.module or name, workload.model)
+        if module is not None and is_file_module(module)
+    }
 
 
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:

@@ -118,7 +118,7 @@ def test_a_tpu_is_refused(monkeypatch):
 
 
 @pytest.mark.slow
-def test_threads_are_divided_over_ranks_and_every_rank_runs_its_own_product(tmp_path):
+def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memory_is_added_up(tmp_path):
     told = in_process(
         tmp_path,
         """
@@ -127,11 +127,12 @@ def test_threads_are_divided_over_ranks_and_every_rank_runs_its_own_product(tmp_
         import numpy as np
         loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
         loop.run(3)
-        from threading import active_count
-        tell(backend.flags()["threads"], len(backend._team._processes))
+        from whichdevice.host.memory import peak_memory
+        own, of_all = peak_memory(), backend.peak_host_memory()
+        tell(backend.flags()["threads"], len(backend._team._processes), of_all > 1.1 * own)
         """,
     )
-    assert told.stdout.split() == ["1", "1"]
+    assert told.stdout.split() == ["1", "1", "True"]
 
 
 @pytest.mark.slow

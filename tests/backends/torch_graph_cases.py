@@ -177,14 +177,38 @@ def test_short_steps_replay_a_graph_and_give_the_same(cuda, name, size, steps):
     told = ["eager"]
     loop._tell = told.append
     eager.run(steps)
-    loop.run(1)
-    assert loop._many is None  # the cold step has no graph
-    loop.run(5)
-    assert loop._many is not None
-    assert told == ["eager"]  # it was too short for one
+    for _ in range(2):
+        loop.run(1)
+        assert loop._many is None  # the cold step has no graph, nor has the first window
     loop.run(steps)  # two graphs, and 7 steps beside them
-    assert told[-1] == "cuda_graph"
+    assert loop._many is not None and told == ["eager", "cuda_graph"]
+    loop.run(5)  # too short for one
+    loop.run(steps)
     torch.testing.assert_close(loop._state, eager._state, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "size", "steps"), [("matmul", 32, 19), ("memory_stream", 1, 199)])
+def test_where_the_first_window_of_several_steps_is_shorter_than_a_graph_none_is_ever_made(cuda, name, size, steps):
+    """Its steps are long, and a later capture could fall into a window that counts."""
+    loop = operation_loop(name, size)
+    for count in (1, 1, steps, 407):
+        loop.run(count)
+    assert loop._many is None and cuda == []
+
+
+def test_a_stream_that_leaves_no_memory_for_a_graph_runs_eagerly(cuda, monkeypatch):
+    def exhaust(step):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+    monkeypatch.setattr(torch_graph, "_strictly", exhaust)
+    eager, loop = operation_loop("memory_stream", 1, captures=False), operation_loop("memory_stream", 1)
+    told = []
+    loop._tell = told.append
+    for each in (eager, loop):
+        each.run(1)
+        each.run(407)
+    assert told == ["eager, as capture failed: CUDA out of memory. Tried to allocate 20.00 GiB."]
+    torch.testing.assert_close(loop._state, eager._state)
 
 
 class Moved(TorchDispatchMode):
@@ -206,7 +230,7 @@ class Moved(TorchDispatchMode):
 def test_a_graph_of_passes_over_memory_moves_next_to_nothing_that_is_not_counted(cuda):
     loop = operation_loop("memory_stream", 1)
     loop.run(1)
-    loop.run(1)  # captured
+    loop.run(200)  # captured
     with Moved() as moved:
         loop.run(400)
     assert moved.passed == 400 * 3 * loop._initial.numel()

@@ -44,6 +44,8 @@ def test_the_model_its_data_work_and_memory_come_first():
     [
         ((2.0, 1.5), "ok: loss 2 to 1.5 in 2 steps"),
         ((2.0, 2.0), "ok, but the loss does not fall"),
+        ((-1.0, -1.5), "ok: loss -1 to -1.5 in 2 steps"),
+        ((-1.5, -1.499), "ok, but the loss does not fall"),
         ((2.0, None), "ok, but the loss is no number after 2 steps: try a lower rate"),
     ],
 )

@@ -107,6 +107,24 @@ def test_a_machine_that_may_not_delete_itself_is_told(cloud: Cloud) -> None:
     assert "roles/tpu.admin" in done.out
 
 
+def test_what_a_model_file_s_own_data_lack_on_the_machine_is_said_before_anybody_pays(cloud: Cloud) -> None:
+    Path("own").mkdir()
+    text = "def data(options): ...\ndef model(options): ...\n"
+    Path("own/mine.py").write_text(text)
+    Path("own/tracked.npy").touch()
+    subprocess.run("git init -q && git add -A", shell=True, check=True)
+    Path("own/images.npy").touch()
+    Path("own/more").mkdir()
+    Path("own/served.py").write_text(text)
+    cloud.write({"workloads": {"mine": {"module": "own/mine.py", "batch_size": [8]}}})
+    done = cloud.tpu("run", "--dry-run")
+    assert "own/mine.py has data(): images.npy and 2 more beside it will not be on the machine." in done.out
+    for path in ("own/images.npy", "own/served.py"):
+        Path(path).unlink()
+    Path("own/more").rmdir()
+    assert "has data()" not in cloud.tpu("run", "--dry-run").out
+
+
 WRONG = {
     "accelerator_type: v2-9": "no single machine",
     "accelerator_type: v2-32": "no single machine, and a study measures on one: take v2-8",

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from whichdevice.__main__ import main
+from whichdevice.commands.check_workload import config_line
+from whichdevice.config.load import load_study
 
 BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
 
@@ -27,6 +30,28 @@ def test_one_line_and_status_2(arguments, words, capsys):
     said = capsys.readouterr().err.strip().splitlines()
     assert words in said[-1]
     assert not any("Traceback" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("my_model.py", "my_model"),
+        ("my-model.py", "my_model"),
+        ("own models, new/2nd {net}: a.py", "model_2nd__net___a"),
+        ("007.py", "model_007"),
+        ("no.py", "no"),
+        ("naïve.py", "na_ve"),
+    ],
+)
+def test_the_line_for_a_config_is_one_that_the_config_takes(file, name, working_folder):
+    (working_folder / file).parent.mkdir(exist_ok=True)
+    (working_folder / file).touch()
+    line = config_line(file, ["tensorflow", "jax"], {"width": 8})
+    (key, workload), *_ = load_study(yaml.safe_load(line)).workloads.items()
+    assert (key, workload.module, workload.backend) == (name, file, ["tensorflow", "jax"])
+    assert workload.options == {"width": 8}
+    assert "\n" not in line
+    assert config_line("decoder", ["jax"], {}) == "workloads: {decoder: {module: decoder, backend: [jax]}}"
 
 
 def test_a_file_that_is_no_python_by_its_name(tmp_path, capsys):

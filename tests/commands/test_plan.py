@@ -11,7 +11,7 @@ import yaml
 from whichdevice.__main__ import main
 from whichdevice.commands.plan import merged
 from whichdevice.errors import StudyError
-from whichdevice.planning import estimate, study_plan
+from whichdevice.planning import device_speed, estimate, study_plan
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
 
@@ -107,6 +107,29 @@ def test_what_only_leaves_out_is_counted(plan):
     assert f"Left out: {RUNS - 2} runs that `only` does not select." in out
 
 
+def test_what_did_not_fail_is_not_blamed_on_only(plan):
+    planned = plan_study(CONFIG)
+    run = planned.wanted()[0]
+    write_record(synthetic.failed_record(planned.study, run, "failed", "why"), Path(run.record(planned.study)))
+    out = plan("retry=failed", "only={batch_size: [64, 128]}")
+    assert f"Left out: {RUNS // 3} runs that `only` does not select." in out
+    assert f"Left out: {2 * RUNS // 3 - 1} runs that did not fail (retry=failed)." in out
+
+
+def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch):
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study: {})
+    monkeypatch.setattr(device_speed, "_host_flops", lambda: 1e6)  # as slow as nobody's
+    devices = "gpu: {kind: gpu, hardware: T4}, other: {kind: gpu}, tpu: {kind: tpu, replicas: 8, hardware: TPU v2}"
+    out = plan(f"devices={{{devices}}}", "run_on=all")
+    minutes = dict(re.findall(r"^(gpu|other|tpu) +matmul +6 +(\S+)$", out, re.MULTILINE))
+    assert 0.5 < float(minutes["gpu"]) < 2
+    assert 0.5 < float(minutes["tpu"]) < 2  # whose sheet has bfloat16 products alone
+    assert minutes["other"] == "unknown"
+    assert "Not in the minutes: matmul on other: how fast other is is not known: name its row of" in out
+    known = float(minutes["gpu"]) + float(minutes["tpu"]) + estimate.REDRAW_SECONDS / 60
+    assert int(re.search(r"About (\d+) minutes", out)[1]) == pytest.approx(known, abs=0.6)
+
+
 def test_nothing_is_written(plan):
     plan()
     assert [path.name for path in Path().iterdir()] == ["my study.yaml"]
@@ -182,5 +205,6 @@ def test_an_endless_model_file_neither_stops_nor_hides_in_the_plan(plan, monkeyp
         encoding="utf-8",
     )
     out = plan("workloads={endless: {module: endless.py}}")
-    assert "Not in the estimates: endless: endless: still running after 1 s" in out
+    assert "Not in the minutes: endless on cpu: endless: still running after 1 s" in out
+    assert re.search(r"^cpu +endless +2 +unknown$", out, re.MULTILINE)
     assert f"{RUNS + 2} to measure" in out

@@ -8,7 +8,7 @@ import pytest
 from whichdevice.compiling import compile as parent
 from whichdevice.compiling.compile import compile_cell, compile_code_hash
 from whichdevice.errors import StudyError
-from whichdevice.locks import measurement_lock
+from whichdevice.locks import SCHEDULED, measurement_lock
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.compiled import CompileRequest, read_compiled
 
@@ -37,7 +37,7 @@ class Process:
 
 @pytest.fixture
 def process(working_folder, monkeypatch):
-    monkeypatch.setattr(parent, "_versions", lambda: dict(VERSIONS))
+    monkeypatch.setattr(parent, "compiler_versions", lambda: dict(VERSIONS))
 
     def install(*finishes: Finish, **parts: dict) -> Process:
         made = Process(*finishes, **parts)
@@ -93,7 +93,7 @@ def test_whatever_changes_the_program_compiles_anew(process, change):
 def test_another_version_of_the_compiler_compiles_anew(process, monkeypatch):
     made = process(Finish("ok", None, 0), facts=FACTS, modelled=MODELLED)
     compiled(request())
-    monkeypatch.setattr(parent, "_versions", lambda: {**VERSIONS, "libtpu": "2"})
+    monkeypatch.setattr(parent, "compiler_versions", lambda: {**VERSIONS, "libtpu": "2"})
     compiled(request())
     assert made.starts == 2
 
@@ -128,7 +128,7 @@ def test_a_step_that_does_not_fit_says_so_even_when_the_search_hangs(process):
 
 def test_without_the_compiler_the_record_says_what_is_missing(process, monkeypatch):
     made = process(Finish("ok", None, 0), facts=FACTS)
-    monkeypatch.setattr(parent, "_versions", lambda: {"jax": "1", "jaxlib": "1", "keras": "1"})
+    monkeypatch.setattr(parent, "compiler_versions", lambda: {"jax": "1", "jaxlib": "1", "keras": "1"})
     record = compiled(request())
     assert (record.status, record.reason) == ("unavailable", "not installed: libtpu; see docs/tpu-model.md")
     assert made.starts == 0
@@ -145,6 +145,14 @@ def test_a_compile_waits_for_a_measurement_and_says_so(process, capsys):
     waiter.join(10)
     assert made.starts == 1
     assert "waiting for a measurement" in capsys.readouterr().err
+
+
+def test_a_scheduler_s_job_waits_for_no_measurement(process, monkeypatch):
+    made = process(Finish("ok", None, 0), facts=FACTS, modelled=MODELLED)
+    monkeypatch.setenv(SCHEDULED, "yes")
+    with measurement_lock(lambda: None):
+        compiled(request())
+    assert made.starts == 1
 
 
 def test_an_unknown_slice_is_the_studys_fault(process):

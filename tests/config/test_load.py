@@ -56,6 +56,10 @@ FAULTS = {
     "workloads: [matmul]": "workloads is ['matmul']; it needs keys with values",
     "workloads: {}": "workloads is empty; give at least one value, or leave the key out",
     "devices: {gpu: {}}": "devices.gpu.kind is missing",
+    "study: 1.10": "study names 1.1, which was read as a number: begin the name with a letter",
+    "study: 007": "study names 7, which was read as a number: begin the name with a letter",
+    "devices: {1080: {kind: gpu}}": "devices names 1080, which was read as a number: begin the name with a letter",
+    "only: {workload: 7}": "only.workload names 7, which was read as a number: begin the name with a letter",
     "study: a/b": f"study: 'a/b' is no name here; {NAME_RULE}",
     "workloads: {my-net: {}}": f"workloads.my-net: 'my-net' is no name here; {NAME_RULE}",
     "devices: {a: {kind: gpu, resources: {mem: 32GB}}}": "devices.a.resources: mem is not for a device: write mem_mb",
@@ -108,7 +112,7 @@ def test_one_value_stands_for_a_list() -> None:
 def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
     call = load_study(
         {
-            "study": 2024,
+            "study": "2024",
             "measure": {"seconds": "5", "repeats": "2", "profile": "True"},
             "devices": {"gpu": {"kind": "gpu", "resources": {"gpu": "1", "slurm_partition": "fast"}}},
             "workloads": {"mnist_cnn": {"batch_size": ["256", "512"], "fraction": "0.1", "epochs": "null"}},

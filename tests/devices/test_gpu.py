@@ -1,5 +1,6 @@
 """GPUs as NVML tells of them, from a fake NVML."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -84,6 +85,9 @@ def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
         ("1,0", 2, "NVIDIA H100"),
         ("GPU-1a", 1, "NVIDIA H100"),  # shortened, as CUDA allows
         ("0,7,1", 1, "NVIDIA H000"),  # CUDA stops at the first that is wrong
+        ("MIG-a,MIG-b", 1, "a slice"),  # CUDA gives a process one slice,
+        ("MIG-a,1", 1, "a slice"),
+        ("1,MIG-a", 1, "NVIDIA H100"),  # and none beside a whole GPU
         ("", 0, None),
         ("-1", 0, None),
     ],
@@ -92,6 +96,8 @@ def test_cuda_visible_devices_is_heeded(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str, count: int, name: str | None
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=2**30, free=2**29)
+    nvml.nvmlDeviceGetName = lambda handle: "a slice" if handle == "MIG-a" else f"NVIDIA H{handle}00"
     assert gpu.present() == count
     assert gpu.describe().name == name
 
@@ -120,6 +126,17 @@ def test_an_nvml_that_fails_later_is_a_reason_too(nvml: FakeNvml) -> None:
     assert gpu.describe() == gpu.DeviceFacts(count=2)
     nvml.nvmlDeviceGetCount = lost
     assert gpu.absent_reason() == "no GPU found on this host (NVML: GPU is lost)"
+
+
+def test_a_driver_that_hangs_after_its_start_is_given_up(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "WAKING", 0.05)
+    end = threading.Event()
+    nvml.nvmlDeviceGetCount = end.wait
+    try:
+        assert gpu.absent_reason() == "no GPU found on this host (NVML: no answer within 0.05 s; see nvidia-smi)"
+        assert (gpu.describe(), gpu.clock_now()) == (gpu.DeviceFacts(), None)
+    finally:
+        end.set()
 
 
 def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish
+from whichdevice.planning.export_plan import may_export_now
 from whichdevice.records.exported import read_export
 from whichdevice.records.store import read_record, write_record
 from whichdevice.serving.exported import exports, load_exported
@@ -24,13 +25,17 @@ CHECK = {"examples": 10, "largest": 1.0, "tolerance": 1e-4, "weights_equal": Tru
 
 
 @pytest.fixture
-def exported(working_folder, monkeypatch):
-    """Exports with processes that send what the test says instead of running TensorFlow."""
+def study():
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(export=True)}, train=Train(epochs=2))
-    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
+    return study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
+
+
+@pytest.fixture
+def exported(study, working_folder, monkeypatch):
+    """Exports with processes that send what the test says instead of running TensorFlow."""
     records = written(working_folder / "results" / "small", {256: 0.9})
     monkeypatch.setattr(export, "find_spec", lambda name: True)
-    monkeypatch.setattr(export, "measurement_lock", lambda on_wait: nullcontext())  # others may measure meanwhile
+    monkeypatch.setattr(export, "beside_no_measurement", lambda on_wait: nullcontext())  # others may measure meanwhile
     monkeypatch.setattr(export, "version", lambda name: "1")
 
     def run(finish: str = "ok", reason: str | None = None, **check):
@@ -88,6 +93,36 @@ def test_a_model_that_predicts_otherwise_is_different(exported, check, told):
 def test_a_process_that_fails_leaves_its_reason(exported):
     record = exported(finish="failed", reason="ValueError: unknown layer")
     assert (record.status, record.reason) == ("failed", "ValueError: unknown layer")
+
+
+def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, working_folder):
+    first = exported()
+    folder = working_folder / "results/small/models/mnist_cnn"
+    assert exported(finish="failed", reason="ValueError: unknown layer") == first
+    assert (folder / "saved_model/1/saved_model.pb").read_bytes() == b"graph"
+    assert list(exports(folder.parent)) == ["mnist_cnn"]
+    told = read_export(folder / "failed.json")
+    assert (told.status, told.reason) == ("failed", "ValueError: unknown layer; the earlier export stays")
+    exported()
+    assert not (folder / "failed.json").exists()
+
+
+def test_a_failed_export_is_worth_another_try_with_other_versions_alone(exported, study, monkeypatch):
+    assert not may_export_now(study, "mnist_cnn")
+    exported(finish="failed", reason="ValueError: unknown layer")
+    assert not may_export_now(study, "mnist_cnn")
+    monkeypatch.setattr(export, "version", lambda name: "2")
+    assert may_export_now(study, "mnist_cnn")
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    assert not may_export_now(study, "mnist_cnn")  # it would fail again
+    monkeypatch.setattr(export, "find_spec", lambda name: True)
+    exported()
+    monkeypatch.setattr(export, "version", lambda name: "3")
+    assert not may_export_now(study, "mnist_cnn")  # what succeeded stays
+    exported(finish="failed", reason="ValueError: unknown layer")
+    assert not may_export_now(study, "mnist_cnn")
+    monkeypatch.setattr(export, "version", lambda name: "4")
+    assert may_export_now(study, "mnist_cnn")
 
 
 def test_serving_takes_whole_exports_alone(exported, working_folder):

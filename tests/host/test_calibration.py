@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from whichdevice.host import calibration
 from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate, host_flops
 
@@ -57,6 +59,22 @@ def test_the_cores_that_work_are_chosen_by_what_the_system_tells_of_them(monkeyp
     monkeypatch.setattr(calibration, "usable_cores", lambda: 2)  # a quota
     monkeypatch.setattr(calibration, "threads_by_turn", lambda own: [own[:2], own[2:]])  # 0 and 2 are one core
     assert _Products()._cores == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("physical", "usable", "counted"),
+    [
+        (16, 32, 32),  # all 32 threads worked
+        (24, 48, 48),  # some shared a core, and the slowest counts
+        (64, 128, 64),  # 32 worked, each alone on its core
+        (64, 48, 48),  # a quota
+        (64, 64, 64),
+    ],
+)
+def test_the_host_is_as_fast_as_its_cores_by_the_work_of_some(monkeypatch, physical, usable, counted) -> None:
+    monkeypatch.setattr(calibration, "usable_cores", lambda: usable)
+    siblings = [list(range(physical)), list(range(physical, 2 * physical))]
+    assert calibration._cores_alike(siblings) == counted
 
 
 def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:

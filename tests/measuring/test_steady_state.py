@@ -108,6 +108,13 @@ def test_a_run_that_never_settles_ends_after_twice_the_time_and_says_so(clock):
     assert seconds(state.windows) >= 1.0
 
 
+def test_where_too_little_is_left_beyond_the_cut_the_last_whole_budget_counts_and_is_said_to(clock):
+    late = chain(repeat(0.01, 80), wobbly(0.1))  # slower after the first look: too few steps until time is up
+    state = found(clock, late, Budget(0.5, 100))
+    assert state.end.startswith("time is up: the last whole budget; no trend")
+    assert steps(state.windows) >= 100
+
+
 def test_the_warm_up_is_told_once_before_the_steady_windows(clock):
     told = []
     state = found(clock, wobbly(0.01), Budget(1.0, 4), on_warm=told.append)

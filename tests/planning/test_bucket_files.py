@@ -95,5 +95,10 @@ def test_a_bucket_that_cannot_be_read_is_one_line(here: Path) -> None:
 def test_own_workloads_and_sheets_are_sent_along(here: Path) -> None:
     (here / "config").mkdir()
     (here / "config/hardware.csv").touch()
-    study = Study.model_validate({"workloads": {"mine": {"module": "own/mine.py"}, "matmul": {}}})
-    assert files_to_send(study, here) == ["results/quick/config.yaml", "config/hardware.csv", "own/mine.py"]
+    workloads = {
+        "mine": {"module": "own/mine.py"},
+        "matmul": {},
+        "served": {"module": "serve", "model": "own/served.py"},
+    }
+    sent = files_to_send(Study.model_validate({"workloads": workloads}), here)
+    assert sent == ["results/quick/config.yaml", "config/hardware.csv", "own/mine.py", "own/served.py"]

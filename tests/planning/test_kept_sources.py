@@ -11,6 +11,7 @@ from whichdevice.config.load import write_study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.planning import kept_sources
+from whichdevice.planning.kept_sources import require_archives
 from whichdevice.planning.study_plan import plan_study
 
 
@@ -90,6 +91,29 @@ def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan,
     monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
     assert plan(data=data)  # another machine had the folder
     assert plan(data={**data, "sources": {"mnist": "tfds"}}).study.data.sources == {"mnist": "tfds"}
+
+
+def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan, monkeypatch):
+    def require(dir: str | None = None) -> None:
+        planned = plan(data={"source": "files", "dir": dir})
+        require_archives(planned.call, planned.study, planned.datasets())
+
+    with pytest.raises(StudyError, match=r"^config: data\.source: mnist is to come from files, and data\.dir names no"):
+        require()
+    with pytest.raises(StudyError, match=r"and there is no train-images\S+ in /nowhere/mnist: put it there \(http"):
+        require("/nowhere")
+    matmul = plan(data={"source": "files", "dir": "/nowhere"}, only={"workload": "matmul"})
+    require_archives(matmul.call, matmul.study, matmul.datasets())  # no run of this call reads them
+    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
+    require("/nowhere")
+    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {})
+    Path("archives/mnist").mkdir(parents=True)
+    for archive in get_dataset("mnist").archives:
+        Path("archives/mnist", archive.name).touch()
+    require("archives")
+    Path("results/datasets/mnist/files").mkdir(parents=True)
+    Path("results/datasets/mnist/files/dataset.json").touch()
+    require("/nowhere")  # prepared by an earlier call
 
 
 def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):

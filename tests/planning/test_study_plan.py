@@ -8,6 +8,7 @@ import synthetic
 from planning.planned import RUNS, end
 
 from whichdevice.errors import StudyError
+from whichdevice.planning import failed_runs
 from whichdevice.planning.closing import closing_line
 from whichdevice.records.store import write_record
 
@@ -88,6 +89,17 @@ def test_a_refused_run_has_not_failed(plan):
     paths = end(plan(only={"device": "cpu"}), "failed", "ok", "refused", "timed_out", "out_of_memory")
     again = plan(retry="failed")
     assert again.records(again.wanted()) == [paths[0], paths[3], paths[4]]
+
+
+def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeypatch):
+    planned = plan(only={"device": "cpu"})
+    for run, need in zip(planned.wanted(), (2e9, 9e9), strict=False):
+        facts = synthetic.record_of(planned.study, run).workload.model_copy(update={"estimated_memory": need})
+        record = synthetic.failed_record(planned.study, run, "refused").model_copy(update={"workload": facts})
+        write_record(record, Path(run.record(planned.study)))
+    monkeypatch.setattr(failed_runs, "available_memory", lambda: 5e9)
+    assert plan(retry="failed").wanted() == planned.wanted()[:1]
+    assert plan(retry="failed", run_on="all").wanted() == planned.wanted()[:2]  # whose node may have more
 
 
 def test_a_run_that_was_never_measured_has_not_failed(plan):
@@ -171,6 +183,21 @@ def test_a_batch_that_replicas_cannot_share_is_one_line_before_anything_runs(pla
     with pytest.raises(StudyError, match=r"^config: workloads\.mnist_cnn\.batch_size: 256 [^\n]*3 replicas[^\n]*of 3$"):
         plan(devices=devices)
     plan(devices=devices, workloads={"matmul": {"batch_size": [64]}})  # every replica runs a whole product
+    with pytest.raises(StudyError, match=r"a multiple of 3, or leave the device out: device: \[cpu\]$"):
+        plan(devices={"cpu": {"kind": "cpu"}, **devices})
+
+
+def test_a_batch_that_replicas_of_an_absent_device_cannot_share_makes_no_cell_there_and_is_said(plan):
+    planned = plan(workloads={"mnist_cnn": {"batch_size": [1, 100, 256]}})
+    sizes = {
+        device: {run.cell.batch_size for run in planned.runs if run.cell.device == device} for device in ["cpu", "tpu"]
+    }
+    assert sizes == {"cpu": {1, 100, 256}, "tpu": {256}}
+    told = "Batches that the 8 replicas of tpu cannot share make no cell there: mnist_cnn with 1, mnist_cnn with 100"
+    assert planned.notes() == [told]
+    assert plan().notes() == []
+    with pytest.raises(StudyError, match=r"8 replicas of device tpu; take a multiple of 8$"):
+        plan(workloads={"mnist_cnn": {"batch_size": [1], "device": ["tpu"]}})
 
 
 def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_path, monkeypatch):

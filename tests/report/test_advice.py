@@ -130,6 +130,20 @@ def test_a_pair_that_measured_a_smaller_share_alone_is_told_too() -> None:
     assert sum("10 % of data" in text for text in found["sizes"]) == 1
 
 
+def test_models_of_one_name_are_each_told_with_their_weights() -> None:
+    """As merged from machines whose model files differ."""
+    study = results({"mnist_cnn": Workload(batch_size=[64, 256])}, faster({64: 2.0, 256: 3.0}))
+    runs = study.runs.assign(repeat=study.runs["repeat"] + 3, parameters=1000, fraction=0.5)
+    runs = pd.concat([study.runs, runs.assign(throughput=runs["throughput"] * 2)], ignore_index=True)
+    config = Study(study="advice", devices={name: Device(kind=name) for name in ("cpu", "gpu")})  # type: ignore[arg-type]
+    study.runs, study.crossover, study.saturation = runs, crossover_table(runs, config), saturation_table(runs)
+    (found,) = advice(study)
+    for sentences in (found["devices"], found["sizes"]):
+        assert sum("1,000 weights" in text for text in sentences) == len(sentences) / 2
+    batches, largest = rules_of_thumb(study)
+    assert "mnist_cnn (mnist_cnn, 1,000 weights" in batches.here[0] and "1,000 weights" in largest.here[0]
+
+
 def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:
     ratios = {
         "mnist_cnn": {64: 0.5, 256: 2.0},

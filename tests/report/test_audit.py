@@ -49,6 +49,9 @@ def test_a_claim_shows_what_its_recipe_gives_here_or_why_not(study: StudyResults
     measured = next(row for row in rows if row["what"] == "mnist_cnn b256: step time")
     assert measured["measured"].endswith("µs per example")
     assert measured["interval"].startswith("[") and "n = 2" in measured["where"]
+    assert "float32, loop epoch, " in measured["where"]  # the publication is taken for fit
+    product = next(row for row in rows if "matmul" in row["what"] and row["measured"])
+    assert "loop" not in product["where"]
     assert (
         next(row for row in rows if "weather_gru" in row["what"])["here"] == "not measured here: no run of weather_gru"
     )

@@ -50,11 +50,11 @@ def test_refused_runs_are_told_apart_from_failed_ones(tmp_path: Path) -> None:
 
     both = page_of(study, tmp_path / "both", change=change).text
     assert both.count("1 of 4 runs failed. Repeat:") == 2  # headline and the section
-    assert both.count("1 refused: cannot fit this host.") == 2
+    assert both.count("1 refused: did not fit this host.") == 2
     alone = page_of(study, tmp_path / "alone", change=lambda run, record: change(run, record, ("refused",))).text
     assert "runs failed" not in alone
-    assert "retry=failed" not in alone
-    assert alone.count("1 refused: cannot fit this host.") == 2
+    assert alone.count("To try again those that fit by then") == 2
+    assert alone.count("1 refused: did not fit this host.") == 2
 
 
 def test_a_damaged_file_beside_a_record_is_told(tmp_path: Path) -> None:
@@ -149,11 +149,21 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
             "validation_loss": [0.1, 0.3],
         }
     ).assign(
-        unit="image", device="cpu", backend="tensorflow", precision="float32", n_ok=3, n=3, fraction=1.0, tflops=0.1
+        unit="image",
+        device="cpu",
+        backend="tensorflow",
+        precision="float32",
+        n_ok=3,
+        n_recorded=3,
+        n=3,
+        fraction=1.0,
+        tflops=0.1,
     )
     cells = cells.assign(
         learned_epochs=2,
         fewest_epochs=1,
+        n_learned=3,
+        n_diverged=0,
         workload="mnist_cnn",
         sequence_length=pd.NA,
         metric="accuracy",
@@ -163,6 +173,10 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
     answer = _answer(study, "mnist_cnn", cells)
     assert "batch 256" in answer["where"]
     assert "0.97" in answer["quality"] and answer["quality"].endswith("after 1 to 2 epochs")
+    diverged = _answer(study, "mnist_cnn", cells.assign(n_diverged=1))
+    assert diverged["quality"].endswith("after 1 to 2 epochs, 1 of 3 diverged")
+    lost = _answer(study, "mnist_cnn", cells.assign(n_diverged=1, validation_metric=None, validation_loss=None))
+    assert lost["quality"] == "1 of 3 diverged"
 
 
 def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> None:

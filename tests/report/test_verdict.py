@@ -14,7 +14,8 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
 from whichdevice.report.choice import ALONE, DECIDED, DISAGREEING
 from whichdevice.report.headline import answers
-from whichdevice.report.lead import lead, marks
+from whichdevice.report.lead import lead, verdict_section
+from whichdevice.report.marks import marks
 from whichdevice.report.verdict import board, split_board
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.write import write_tables
@@ -283,3 +284,42 @@ def test_what_is_said_of_batch_sizes_is_of_the_same_model(tmp_path: Path) -> Non
     )  # fmt: skip
     small = next(row for row in board(study) if "1,000 weights" in row.note)
     assert small.changes == [["one size compared, ", (1024.0, "1024")]]
+
+
+def test_the_number_format_that_most_devices_ran_is_on_the_first_screen(tmp_path: Path) -> None:
+    """The gpu ran out of memory in float32: what was compared in another format is not denied."""
+    workloads = {"mnist_cnn": Workload(batch_size=[256], precision=["float32", "mixed_bfloat16"])}
+    study = results(
+        tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads,
+        ok=lambda run: run.cell.device == "cpu" or run.cell.precision != "float32",
+    )  # fmt: skip
+    section = verdict_section(study)
+    assert [row.note for row in section["rows"]] == ["mixed_bfloat16"]
+    assert [row.note for row in section["others"]] == ["float32"]
+    assert section["lead"] == ["gpu is the fastest in the one workload compared."] and not section["alone"]
+
+
+def test_single_operations_count_where_nothing_else_was_compared(tmp_path: Path) -> None:
+    workloads = {"mnist_cnn": Workload(batch_size=[256]), "matmul": Workload(batch_size=[512])}
+    study = results(
+        tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads,
+        ok=lambda run: run.cell.device == "cpu" or run.cell.workload == "matmul",
+    )  # fmt: skip
+    told = "is the fastest in the one workload compared, 1 more measured on one device only."
+    assert verdict_section(study)["lead"] == [f"gpu {told}"]
+
+
+def test_a_cell_whose_repeats_ran_on_other_cards_and_machines_is_marked(tmp_path: Path) -> None:
+    found = results(tmp_path, lambda run: 100.0)
+    second = (found.runs["repeat"] == 2) & (found.runs["device"] == "gpu")
+    found.runs.loc[second, ["device_name", "machine_id"]] = ["Another GPU", "ab12"]
+    found.runs.loc[~second, "machine_id"] = "cd34"
+    (mark,) = [mark for mark in marks(found) if "mix" in mark.title]
+    assert mark.title == "2 of 4 cells mix repeats" and mark.text == "measured with other device, machine"
+
+
+def test_refused_runs_are_told_with_how_to_try_them_again(tmp_path: Path) -> None:
+    found = results(tmp_path, lambda run: 100.0)
+    found.runs.loc[0, "status"] = "refused"
+    (mark,) = [mark for mark in marks(found) if "refused" in mark.title]
+    assert mark.command is not None and mark.command.endswith("--config retry=failed")

@@ -25,7 +25,7 @@ def claim(**changes: str) -> dict[str, str]:
         "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
         "batch_size": "1024", "metric": "step_time", "value": "100", "unit": "ms", "caveat": "", "epochs": "10",
         "steps_per_epoch": "", "sequence_length": "", "status": "as published", "hardware": "TPU v2", "chips": "4",
-        "suspect_factor": "", "suspect": "",
+        "suspect_factor": "", "suspect": "", "validation": "no",
     } | changes  # fmt: skip
 
 

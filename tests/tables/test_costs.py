@@ -53,7 +53,21 @@ def test_without_a_price_there_is_no_cost() -> None:
     assert costs.loc["cpu", "price"] == "no price: set devices.cpu.usd_per_hour"
 
 
-def test_energy_is_the_power_of_the_steady_windows_times_the_time() -> None:
+def test_what_the_meter_sees_between_windows_counts_and_is_told() -> None:
+    def gaps(run: Run, record: Record) -> Record:
+        metered(record)
+        for energy in (record.energy, *record.energy.beside.values()):
+            part = energy.parts["steady"]
+            part.joules, part.seconds = 1.2 * part.joules, 1.25 * part.seconds  # less power while nothing is timed
+        return record
+
+    costs = costs_of(study_of(), gaps)
+    assert costs.loc["gpu", "joules_per_million"] == pytest.approx(1.2 * 400 / 20_000 * 1e6)
+    assert costs.loc["gpu", "host_joules_per_million"] == pytest.approx(1.2 * HOST_WATTS / 20_000 * 1e6)
+    assert costs.loc["gpu", "joules_between"] == pytest.approx(0.2)
+
+
+def test_energy_is_what_the_meter_counted_over_the_examples_of_the_steady_windows() -> None:
     costs = costs_of(study_of(), lambda run, record: metered(record))
     assert costs.loc["cpu", "watts"] == pytest.approx(100)
     assert costs.loc["cpu", "joules_per_million"] == pytest.approx(100 / 1000 * 1e6)
@@ -61,6 +75,7 @@ def test_energy_is_the_power_of_the_steady_windows_times_the_time() -> None:
     assert costs.loc["gpu", "host_joules_per_million"] == pytest.approx(HOST_WATTS / 20_000 * 1e6)
     assert pd.isna(costs.loc["cpu", "host_joules_per_million"])
     assert costs.loc["gpu", "joules_blur"] == pytest.approx(0.1 / 2.0)
+    assert (costs["joules_between"] == 0).all()
     assert (costs["n_metered"] == 2).all()
 
 

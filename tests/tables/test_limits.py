@@ -1,6 +1,7 @@
 """Measured roofs and sheets, each cell against them, and breakdowns: known records in, exact numbers out."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,7 +14,11 @@ from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.schema import Record
 from whichdevice.records.timings import Steady
 from whichdevice.tables.columns import read_table
-from whichdevice.tables.sheet_peaks import sheet_peak, sheet_row
+from whichdevice.tables.limits import limits_table
+from whichdevice.tables.roofline import roofline_table
+from whichdevice.tables.sheet_peaks import sheet_peak
+from whichdevice.tables.sheet_rows import sheet_row, wrong_row
+from whichdevice.tables.summary import summary_table
 from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
@@ -69,6 +74,47 @@ def test_the_peak_is_the_best_product_and_the_device_has_the_best_of_its_backend
     assert pd.isna(limits["bandwidth_gbs"]["jax"])
     assert limits["device_bandwidth_gbs"].tolist() == pytest.approx([GBS, GBS])
     assert limits["ridge"].tolist() == pytest.approx([10.0, 10.0])
+
+
+def limits_of(workloads: dict[str, Workload], speeds: dict[int, float], failed: tuple[int, int] = (0, 0)) -> Any:
+    """Tables `limits` and `roofline` of five repeats, speeds by size; of size `failed[0]` so many repeats failed."""
+    study = study_of(measure=Measure(repeats=5), workloads=workloads)
+    runs = synthetic.runs_table(study, lambda run: speeds[run.cell.batch_size])
+    bad = (runs["batch_size"] == failed[0]) & (runs["repeat"] <= failed[1])
+    runs = runs.assign(last_level_cache=32 * 2**20, status=runs["status"].mask(bad, "failed"))
+    summary = summary_table(runs)
+    limits = limits_table(summary, runs, study, hardware_rows())
+    return limits, roofline_table(summary, limits)
+
+
+def test_the_bandwidth_is_of_arrays_that_no_cache_holds_where_there_are_any() -> None:
+    streams = {"memory_stream": Workload(batch_size=[64, 128, 256]), "matmul": Workload(batch_size=[512])}
+    limits, roofline = limits_of(streams, {64: 50.0, 128: 20.0, 256: 19.0, 512: 100.0})
+    assert limits[["bandwidth_gbs", "device_bandwidth_gbs"]].iloc[0].tolist() == pytest.approx([20.0, 20.0])
+    assert limits["bandwidth_size"].iloc[0] == 128
+    assert limits["note"].isna().all() and roofline["note"].isna().all()
+
+
+def test_where_all_arrays_may_lie_in_a_cache_every_row_that_uses_them_says_so() -> None:
+    workloads = {
+        "memory_stream": Workload(batch_size=[64]),
+        "matmul": Workload(backend=["tensorflow", "jax"], batch_size=[512]),
+    }
+    limits, roofline = limits_of(workloads, {64: 50.0, 512: 100.0})
+    assert limits["device_bandwidth_gbs"].tolist() == pytest.approx([50.0, 50.0])
+    assert limits["note"].str.contains("below 4 times the last-level cache of 32 MiB").tolist() == [True, True]
+    assert roofline["note"].str.contains("last-level cache").all()
+
+
+def test_one_lucky_repeat_sets_no_peak_and_no_bandwidth() -> None:
+    speeds = {512: 100.0, 1024: 100.0, 128: 20.0, 256: 40.0}
+    workloads = {"matmul": Workload(batch_size=[512, 1024]), "memory_stream": Workload(batch_size=[128, 256])}
+    few, _ = limits_of(workloads, speeds, failed=(1024, 4))
+    assert (few["peak_size"].item(), few["peak_n"].item()) == (512, 5)
+    assert few["device_peak_tflops"].item() == pytest.approx(few["peak_tflops"].item())
+    assert limits_of(workloads, speeds, failed=(256, 4))[0]["device_bandwidth_gbs"].item() == pytest.approx(20.0)
+    enough, _ = limits_of(workloads, speeds, failed=(1024, 2))
+    assert (enough["peak_size"].item(), enough["peak_n"].item()) == (1024, 3)
 
 
 def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path: Path) -> None:
@@ -141,9 +187,20 @@ def test_a_device_finds_its_sheet_by_name_or_has_none(name: str | None, row: str
     assert sheet_row("cpu", name, synthetic.small_study(), hardware_rows()) == row
 
 
-def test_the_sheet_that_the_config_names_wins() -> None:
+@pytest.mark.parametrize("name", ["Tesla T4", "NVIDIA Graphics Device", "Example GPU", None])
+def test_the_sheet_that_the_config_names_wins_over_a_name_that_tells_nothing(name: str | None) -> None:
     study = synthetic.small_study(devices={"gpu": Device(kind="gpu", hardware="T4")})
-    assert sheet_row("gpu", "NVIDIA H200", study, hardware_rows()) == "T4"
+    assert sheet_row("gpu", name, study, hardware_rows()) == "T4"
+    assert wrong_row("gpu", name, study, hardware_rows()) is None
+
+
+def test_a_device_that_calls_itself_as_another_row_has_no_sheet_and_it_is_said_what_to_set() -> None:
+    study = synthetic.small_study(devices={"tpu": Device(kind="tpu", replicas=8, hardware="TPU v2")})
+    for name, row in {"TPU v3": "TPU v3", "TPU v5 lite": "TPU v5e", "TPU v6e": "TPU v6e"}.items():
+        assert sheet_row("tpu", name, study, hardware_rows()) is None
+        assert wrong_row("tpu", name, study, hardware_rows()) == (
+            f"devices.tpu.hardware is TPU v2, and the device is a {row}: set devices: {{tpu: {{hardware: {row}}}}}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -154,6 +211,7 @@ def test_the_sheet_that_the_config_names_wins() -> None:
         ("H200 SXM", "bfloat16", 1, None, 989, 4800),
         ("T4", "bfloat16", 1, None, None, 320),  # it has none
         ("TPU v2", "bfloat16", 8, None, 184, 2864),  # four chips of two cores
+        ("TPU v2", "bfloat16", 1, None, 23, 358),  # one of two cores
         ("EPYC 7763", "float32", 1, 2, 5.018 / 32, 204.8),  # two of 64 cores
         ("EPYC 7763", "float32", 1, 128, 2 * 5.018, 2 * 204.8),  # two sockets
         ("EPYC 7763", "float32", 1, None, None, 204.8),  # nobody knows how many

@@ -37,3 +37,10 @@ def test_a_long_run_that_failed_is_part_of_its_sitting() -> None:
     last = {"started": "2026-01-01 02:02:00", "ended": "2026-01-01 02:03:00"}
     assert measured_values(runs(first, failed, last))["sitting"].nunique() == 1
     assert measured_values(runs(first, last))["sitting"].nunique() == 2
+
+
+def test_the_speed_of_a_run_that_learned_for_too_long_counts_once_its_steady_state_was_timed() -> None:
+    """It is a slow one, and a mean without it too good."""
+    late = {"status": "timed_out"}
+    assert len(measured_values(runs({}, late, {"status": "failed"}))) == 2
+    assert len(measured_values(runs({}, {**late, "throughput": None, "tflops": None}))) == 1

@@ -71,6 +71,25 @@ def test_disturbed_runs_among_them_are_counted():
     assert floor_of(runs)["n_disturbed"].to_dict() == {SAME_TWICE: 0, PLANTED: 2}
 
 
+def test_checks_of_unlike_settings_are_no_pairs_and_have_a_row_each():
+    """As merged from studies that checked themselves otherwise."""
+    studies = [checked_study(), checked_study()]
+    frames = [runs_of(study, {SLOWED: 0.953}) for study in studies]
+    frames[1]["batch_size"] = 512
+    frames[1]["throughput"] *= 10
+    frames[1].loc[frames[1]["workload"] == SLOWED, "planted"] = 0.1
+    runs = pd.concat(frames, ignore_index=True)
+    floor = noise_floor_table(runs, summary_table(without_self_checks(runs)))
+    assert floor[["comparison", "batch_size", "n"]].to_numpy().tolist() == [
+        [SAME_TWICE, 128, 10],
+        [PLANTED, 128, 10],
+        [SAME_TWICE, 512, 10],
+        [PLANTED, 512, 10],
+    ]
+    assert floor["ratio"].tolist() == pytest.approx([1, 0.953] * 2, rel=0.02)
+    assert floor["expected"].tolist() == pytest.approx([1, 1 / 1.05, 1, 1 / 1.1])
+
+
 def test_nothing_of_it_enters_a_comparison():
     runs = runs_of(checked_study(), {})
     assert set(runs["workload"]) == {"mnist_cnn", *SELF_CHECKS}

@@ -8,18 +8,23 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.prices import SMALLEST_CHIPS, Price, price_of
+from whichdevice.tables.prices import Price, cores_of, price_of
 
 SHEET = {
-    "TPU v2": {"usd_hour_per_chip": "1.125", "price_scope": "a region", "price_source": "a catalogue"},
+    "TPU v2": {
+        "usd_hour_per_chip": "1.125", "price_scope": "a region", "price_source": "a catalogue", "matches": "TPU v2"
+    },
+    "TPU v5e": {
+        "usd_hour_per_chip": "1.2", "price_scope": "a region", "price_source": "a catalogue", "matches": "TPU v5e"
+    },
     "V100": {"usd_hour_per_chip": "2.48", "price_scope": "GPU only", "price_source": "a catalogue"},
     "K80": {"usd_hour_per_chip": "", "price_scope": "", "price_source": ""},
-}
+}  # fmt: skip
 
 
-def price(**device: object) -> Price:
+def price(device_name: str | None = None, **device: object) -> Price:
     study = synthetic.small_study(devices={"mine": Device(**{"kind": "gpu", **device})})
-    return price_of("mine", study, SHEET)
+    return price_of("mine", device_name, study, SHEET)
 
 
 def test_the_config_wins_and_is_the_price_of_the_whole_device() -> None:
@@ -41,16 +46,40 @@ def test_a_price_says_where_more_is_rented_than_used() -> None:
     assert price(kind="tpu", hardware="TPU v2", replicas=8).source == told.format("")
 
 
-def test_the_smallest_machines_are_those_that_tpu_run_rents() -> None:
+@pytest.mark.parametrize(("replicas", "chips"), [(1, 1), (2, 4), (4, 4), (6, 8), (9, 16)])
+def test_of_a_newer_tpu_the_smallest_machine_that_holds_the_chips_is_paid(replicas: int, chips: int) -> None:
+    assert price(kind="tpu", hardware="TPU v5e", replicas=replicas).usd_per_hour == pytest.approx(1.2 * chips)
+
+
+def test_the_machines_that_are_paid_are_those_that_tpu_run_rents() -> None:
     for generation in GENERATIONS.values():
-        chips = min(generation.sizes) // generation.counted
-        assert SMALLEST_CHIPS.get(generation.hardware, 1) == chips
+        for size in generation.sizes:
+            chips = size // generation.counted
+            study = synthetic.small_study(
+                devices={"mine": Device(kind="tpu", replicas=chips * cores_of(generation.hardware))}
+            )
+            found = price_of("mine", generation.hardware, study, hardware_rows())
+            each = float(hardware_rows()[generation.hardware]["usd_hour_per_chip"])
+            assert found.usd_per_hour == pytest.approx(chips * each) and "at a time" not in found.source
+
+
+def test_without_a_row_in_the_config_the_devices_own_name_finds_the_price() -> None:
+    assert price("TPU v5e", kind="tpu").source.startswith("sheet: TPU v5e, 1 × 1.2 USD")
+
+
+def test_the_price_of_another_device_than_was_measured_is_no_price() -> None:
+    wrong = "devices.mine.hardware is TPU v2, and the device is a TPU v5e: set devices: {mine: {hardware: TPU v5e}}"
+    assert price("TPU v5e", kind="tpu", hardware="TPU v2") == Price(None, f"no price: {wrong}")
+    assert price("TPU v5e", kind="tpu", hardware="TPU v2", usd_per_hour=3).usd_per_hour == 3
+    assert price("a TPU", kind="tpu", hardware="TPU v2").usd_per_hour == 4.5
 
 
 def test_without_a_price_it_says_what_to_set() -> None:
     assert price(kind="cpu") == Price(None, "no price: set devices.mine.usd_per_hour")
     assert price(hardware="K80") == Price(None, "no price: the sheet has none for K80; set devices.mine.usd_per_hour")
-    assert price_of("gone", synthetic.small_study(), SHEET) == Price(None, "no price: the config has no device gone")
+    assert price_of("gone", None, synthetic.small_study(), SHEET) == Price(
+        None, "no price: the config has no device gone"
+    )
 
 
 def test_every_price_of_the_sheet_has_a_number_and_a_source() -> None:

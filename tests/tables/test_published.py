@@ -7,9 +7,10 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.errors import StudyError
 from whichdevice.records.timings import Steady
 from whichdevice.tables.columns import read_table, table
-from whichdevice.tables.published import published_table
+from whichdevice.tables.published import published_table, read_published
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
 from whichdevice.tables.write import TABLES, write_tables
@@ -22,7 +23,7 @@ def claim(**changes: str) -> dict[str, str]:
     entry = {
         "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
         "batch_size": "256", "metric": "step_time", "value": "50", "unit": "us/sample", "caveat": "", "epochs": "",
-        "steps_per_epoch": "", "sequence_length": "", "status": "as published",
+        "steps_per_epoch": "", "sequence_length": "", "status": "as published", "validation": "no",
     }  # fmt: skip
     return entry | changes
 
@@ -125,6 +126,62 @@ def test_another_number_format_or_loop_than_the_published_is_said_beside_the_rat
     row = published_table([entry | {"precision": "bfloat16"}], summary_of(loop=["fit"])).iloc[0]
     assert row["note"] == "measured in float32; the published number is in bfloat16"
     assert pd.isna(published_table([entry], summary_of(loop=["fit"])).iloc[0]["note"])
+
+
+def test_a_published_epoch_with_validation_stands_beside_one_with_validation() -> None:
+    entry = claim(metric="epoch_time", unit="s", value="5")
+    found = published_table([entry, entry | {"validation": "yes"}], summary := learned_for(3))
+    cell = summary.iloc[0]
+    assert found["measured"].tolist() == pytest.approx(
+        [cell["learned_epoch_time"], cell["learned_epoch_time"] + cell["validation_time"]]
+    )
+    assert not found["note"].str.contains("validation").any()
+
+
+@pytest.mark.parametrize(
+    ("validation", "metric", "unit", "told"),
+    [
+        ("yes", "step_time", "ms", "without validation, which the published time holds"),
+        ("", "epoch_time", "s", "without validation, which the published time may hold"),
+        ("no", "wall_time", "s", "with validation, which the published time does not hold"),
+        ("", "wall_time", "s", "with validation, which the published time may not hold"),
+    ],
+)
+def test_where_one_time_alone_holds_validation_it_is_said(validation: str, metric: str, unit: str, told: str) -> None:
+    entry = claim(metric=metric, unit=unit, value="5", validation=validation)
+    assert published_table([entry], learned_for(3)).iloc[0]["note"].endswith(told)
+
+
+def test_a_computed_epoch_holds_no_validation_and_says_so() -> None:
+    summary = learned_for(3).assign(learned_epoch_time=float("nan"), validation_time=float("nan"))
+    row = published_table([claim(metric="epoch_time", unit="s", value="5", validation="yes")], summary).iloc[0]
+    assert row["measured"] == pytest.approx(summary["epoch_time"].item())
+    assert "without validation, which the published time holds" in row["note"]
+
+
+def test_a_whole_training_holds_the_first_step_with_its_compilation() -> None:
+    summary = learned_for(3)
+    row = published_table([claim(metric="total_time", unit="s", value="5", epochs="3")], summary).iloc[0]
+    assert row["measured"] == pytest.approx(summary["learning_time"].item() + summary["first_step"].item())
+
+
+def test_without_a_published_batch_size_the_best_is_one_with_enough_good_repeats() -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[512, 1024])},
+        measure=Measure(repeats=4),
+    )  # fmt: skip
+    runs = synthetic.runs_table(study, lambda run: 100.0)
+    entry = claim(workload="matmul", batch_size="", metric="throughput", unit="TFLOP/s", value="1")
+    for failed, best in ((3, 512), (2, 1024)):
+        bad = (runs["batch_size"] == 1024) & (runs["repeat"] <= failed)
+        summary = summary_table(runs.assign(status=runs["status"].mask(bad, "failed")))
+        assert published_table([entry], summary)["batch_size"].tolist() == [best]
+
+
+def test_a_claim_that_says_anything_else_of_validation_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame([claim(validation="maybe")]).to_csv(tmp_path / "published.csv", index=False)
+    with pytest.raises(StudyError, match="row 1: validation is 'maybe'; write yes, no or nothing"):
+        read_published(tmp_path / "published.csv")
 
 
 def test_a_product_has_no_loop_to_differ() -> None:

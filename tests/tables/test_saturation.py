@@ -6,6 +6,7 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.report.advice import saturation_sentence
+from whichdevice.report.changes import own_sizes
 from whichdevice.tables.saturation import saturation_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
@@ -45,6 +46,27 @@ def test_a_size_with_one_good_run_of_three_is_left_out_and_named() -> None:
     assert (row["best_size"], row["sizes"], row["left_out"], row["n"]) == (128, "32 128", "512", 3)
     assert not row["still_rising"]
     assert saturation_sentence(row).endswith(" Too few good runs to judge: 512.")
+
+
+def test_what_is_said_is_said_of_the_sizes_judged_where_some_are_not() -> None:
+    runs = runs_of({32: 50.0, 128: 400.0, 512: 200.0})
+    failed = (runs["batch_size"] == 32) & (runs["repeat"] > 1)
+    row = saturation_table(runs.assign(status=runs["status"].mask(failed, "failed"))).iloc[0]
+    assert saturation_sentence(row) == (
+        "gpu: fastest at batch 128, the smallest of the sizes judged, 400 images/s; no larger one of these is faster. "
+        "Too few good runs to judge: 32."
+    )
+    assert own_sizes(row.to_frame().T, row)[0][-1] == " of the sizes judged"
+
+
+def test_models_of_one_name_have_a_row_each() -> None:
+    runs = runs_of({32: 100.0, 64: 200.0})
+    other = runs.assign(
+        repeat=runs["repeat"] + 3, parameters=1000, throughput=runs["throughput"] / (runs["batch_size"])
+    )
+    found = saturation_table(pd.concat([runs, other], ignore_index=True))
+    assert found["best_size"].tolist() == [64, 32]
+    assert found["model"].nunique() == 2
 
 
 def test_a_size_with_two_good_runs_of_three_is_judged() -> None:

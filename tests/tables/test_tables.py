@@ -9,12 +9,13 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Study, Workload
+from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records.schema import Record
 from whichdevice.records.timings import Steady
 from whichdevice.tables.collect import collect
 from whichdevice.tables.columns import Column, read_table, table, write_table
-from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.row_words import diverged_words, repeats_words
+from whichdevice.tables.runs import configured_runs, missing_row
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
 from whichdevice.tables.write import TABLES, write_tables
@@ -189,6 +190,44 @@ def test_failed_runs_give_no_numbers_and_are_told() -> None:
     assert summary["step_time_low"].isna().all()
 
 
+def test_no_mean_is_of_the_seeds_alone_that_did_not_diverge() -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256, 1024])},
+        measure=Measure(repeats=3), train=Train(epochs=2, repeats=3),
+    )  # fmt: skip
+    rows = []
+    for run in configured_runs(study):
+        record = synthetic.record_of(study, run)
+        if (run.cell.batch_size, run.repeat) == (256, 2):
+            nothing = dict.fromkeys(("loss", "validation_loss"))
+            record.epochs[-1] = record.epochs[-1].model_copy(update=nothing)
+            record.results |= nothing
+        rows.append(synthetic.runs_row(record))
+    diverged, good = (row for _, row in summary_table(table(rows, TABLES["runs"])).iterrows())
+    assert (diverged["n_learned"], diverged["n_diverged"], good["n_diverged"]) == (3, 1, 0)
+    for name in ("loss", "validation_loss", "validation_loss_low"):
+        assert pd.isna(diverged[name]) and pd.notna(good[name])
+    assert pd.notna(diverged["validation_metric"])  # a diverged model predicts, too
+    assert (diverged_words(diverged), diverged_words(good)) == (["1 of 3 diverged"], [])
+
+
+def test_runs_that_nobody_ran_are_told_apart_from_those_that_failed() -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=5))
+    rows = []
+    for run in configured_runs(study):
+        if run.repeat > 3:
+            rows.append(missing_row(study, run, {"cpu"}))
+        else:
+            bad = run.cell.batch_size == 1024 and run.repeat == 2
+            rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
+    summary = summary_table(table(rows, TABLES["runs"]))
+    assert summary[["n_ok", "n_recorded", "n"]].to_numpy().tolist() == [[3, 3, 5], [2, 3, 5]]
+    assert [repeats_words(row) for _, row in summary.iterrows()] == [
+        ["3 of 5 measured"],
+        ["2 of 3 ok", "3 of 5 measured"],
+    ]
+
+
 def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
     study = synthetic.small_study()
     records = [synthetic.record_of(study, run) for run in configured_runs(study)]
@@ -210,6 +249,17 @@ def test_ratios_are_paired_by_repeat() -> None:
     row = speedup_table(table(rows, TABLES["runs"]), study).iloc[0]
     assert (row["comparison"], row["baseline"], row["compared"], row["n"]) == ("device", "cpu", "gpu", 2)
     assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([10, 10, 10])
+
+
+def test_two_models_of_one_name_are_no_pair_and_no_mean_together() -> None:
+    """As merged from machines whose model files differ."""
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64, 256])}, measure=Measure(repeats=4))
+    runs = synthetic.runs_table(study, lambda run: 100.0 * (2 if run.repeat > 2 and run.cell.batch_size == 256 else 1))
+    runs["parameters"] = runs["parameters"].where(runs["repeat"] <= 2, 1000)
+    found = speedup_table(runs, study)
+    sizes = found[(found["comparison"] == "batch_size") & (found["device"] == "cpu")]
+    assert dict(zip(sizes["ratio"].round(3), sizes["n"], strict=True)) == {1.0: 2, 2.0: 2}
+    assert sizes["model"].nunique() == 2
 
 
 def test_every_axis_is_compared_with_its_baseline() -> None:

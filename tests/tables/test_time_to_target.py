@@ -105,6 +105,12 @@ def test_a_loss_has_to_fall() -> None:
     assert row["best"] == pytest.approx(0.1)
 
 
+def test_a_diverged_seed_takes_part_and_leaves_the_target_one_of_validation_data() -> None:
+    row = row_of(study_of(), [[np.nan] * 4, [0.5, 0.9, 1, 1], [0.5, 0.9, 1, 1]])
+    assert (row["quantity"], row["n_reached"], row["n"]) == ("validation_metric", 2, 3)
+    assert pd.isna(row["epochs"]) and row["epochs_median"] == 2
+
+
 def test_a_diverged_epoch_reaches_nothing() -> None:
     row = row_of(study_of(), [[np.nan, 0.5, 0.9, np.nan]] * 3)
     assert row["epochs"] == pytest.approx(3)

@@ -60,6 +60,15 @@ def test_another_study_takes_what_was_compiled_before(study):
         assert first[name]["facts"]["compile_seconds"] == second[name]["facts"]["compile_seconds"]
 
 
+def test_what_was_compiled_without_the_compiler_is_compiled_once_it_is_there(study):
+    path = study.folder / f"results/tpu/compiled/v2-2x2/{PROGRAMS[0]}.json"
+    whole = path.read_text()
+    path.write_text(json.dumps({**json.loads(whole), "status": "unavailable", "versions": {}}))
+    assert study.snakemake("-n", "compiled", config=STUDY).jobs["compile"] == 1
+    path.write_text(whole)
+    assert study.snakemake("-n", "compiled").jobs["compile"] == 0
+
+
 def test_a_wrong_topology_is_one_line(study):
     done = study.snakemake("compiled", config={**STUDY, "compile": {"topologies": ["v9-2x2"]}})
     assert done.error.startswith("config: compile.topologies: no v9-2x2; there are v2-2x2")

@@ -63,6 +63,13 @@ def test_a_study_of_a_thousand_runs_can_be_planned(project):
     assert project.snakemake("-n", "runs", config=config).jobs["measure"] == 1000
 
 
+def test_a_folder_without_a_config_takes_the_checkout_s(project, tmp_path):
+    (project.folder / "study.yaml").unlink()
+    done = project.snakemake("-n", "runs", "--directory", str(tmp_path))
+    assert done.code == 0, done.out
+    assert done.jobs["measure"] > 0
+
+
 def test_the_workflow_passes_its_own_linter(project):
     done = project.snakemake("--lint")
     assert done.code == 0, done.out

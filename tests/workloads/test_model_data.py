@@ -131,3 +131,41 @@ def test_a_generator_is_read_until_there_are_enough():
 def test_what_is_wrong_with_given_data_is_said(given, message):
     with pytest.raises(StudyError, match=message):
         pairs_of(given, None, "mine.py: data()")
+
+
+READING = """
+LOSS, OPTIMIZER, INPUT, TARGET = "mse", "sgd", {"shape": (8,)}, {"shape": (1,)}
+
+
+def model(options):
+    import keras
+
+    width = options.get("width", 32)
+    return keras.Sequential([keras.Input((8,)), keras.layers.Dense(width), keras.layers.Dense(1)])
+
+
+def data(options):
+    options.get("noise", 0.0)
+    return [[0.0] * 8] * 80, [[0.0]] * 80
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"width": 8, "noise": 1.0}, None),
+        ({}, None),
+        ({"widht": 128}, "options.widht is never read; this file reads noise, width"),
+    ],
+)
+def test_an_option_that_no_function_reads_is_refused_once_all_is_built(given, refused, tmp_path):
+    path = tmp_path / "reading.py"
+    path.write_text(READING)
+    workload = workload_class(str(path))(Options(8, given=given))
+    workload.splits({})
+    workload._called("model")
+    if refused is None:
+        workload.check_options()
+    else:
+        with pytest.raises(StudyError, match=f"^reading.py: {refused}$"):
+            workload.check_options()

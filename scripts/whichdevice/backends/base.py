@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from whichdevice.host.memory import peak_memory
 from whichdevice.records.facts import Types
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
@@ -134,6 +135,10 @@ class Backend(ABC):
     @abstractmethod
     def peak_device_memory(self) -> int | None:
         """Bytes, or None where memory is the host's."""
+
+    def peak_host_memory(self) -> int:
+        """The most bytes that the process has held at once so far."""
+        return peak_memory()
 
     @abstractmethod
     def trace(self, folder: Path) -> AbstractContextManager[Any]:

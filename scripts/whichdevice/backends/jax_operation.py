@@ -38,6 +38,7 @@ class JaxOperation:
         self.programs = StepPrograms(jax, everywhere, loops=True, in_place=workload.bounded)
         first = (slice(None, None, state.shape[0]), *[0] * (state.ndim - 1))  # one number of each replica
         self._corner = jax.jit(lambda states: states[first], out_shardings=whole)
+        jax.block_until_ready((self._operands, self._initial))  # the way to the device is no part of the first step
 
     def run(self, steps: int) -> None:
         """Run and wait: reading one number of each replica's result needs all of it."""

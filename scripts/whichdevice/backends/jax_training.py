@@ -35,6 +35,7 @@ class JaxTraining(TrainingLoop):
         self.programs = StepPrograms(jax, self._step(), loops)
         self._judge = jax.jit(self._judged)
         self._foretell = jax.jit(self._predicted)
+        jax.block_until_ready((self._arrays, self._held_out))  # the way to the device is no part of the first step
 
     def _place(self, split: Split) -> Any:
         arrays = {name: np.ascontiguousarray(array) for name, array in split.arrays.items()}

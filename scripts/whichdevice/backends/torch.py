@@ -167,6 +167,12 @@ class Torch(Backend):
         """Most that rank 0's arrays took at once; what PyTorch's allocator reserved is more."""
         return int(self._torch.cuda.max_memory_allocated()) if self.request.kind == "gpu" else None
 
+    def peak_host_memory(self) -> int:
+        """Of all ranks, added up: pages that they share count in each."""
+        if self._team is None:
+            return super().peak_host_memory()
+        return sum(self._team.together("peak_host_memory", super().peak_host_memory))
+
     @contextmanager
     def trace(self, folder: Path) -> Iterator[None]:
         """PyTorch's profiler; TensorBoard opens *.pt.trace.json with its PyTorch plugin, as do Chrome and Perfetto."""

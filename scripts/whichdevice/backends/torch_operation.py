@@ -34,10 +34,10 @@ class TorchOperation:
         self._length = PASSES_A_GRAPH if workload.bounded else STEPS_A_GRAPH
         self._operands = {name: array.to(getattr(torch, dtype)) for name, array in place(operands, device).items()}
         self._initial = place({"state": state}, device)["state"].to(getattr(torch, dtype))
+        self._held = self._initial
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
         self._many: CapturedStep | None = None
         self._state = self._initial
-        self._began = False
         tell("eager")  # until a graph is replayed
 
     @torch.no_grad()
@@ -58,23 +58,12 @@ class TorchOperation:
     def _replay(self, steps: int) -> int:
         """Replay whole graphs; how many steps are left over.
 
-        The graph is made by the second call: the first is the cold step, the steady state begins after the second.
+        The first call of several steps decides, as it still is warm-up: where it is shorter than a graph, steps are so
+        long that a launch each hides behind them. The cold step, and the one after it, have no graph.
         """
-        if not self._began:
-            self._began = True
-            return steps
-        if self._many is None:
-            self._held = self._initial.clone()
-            self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch
-            try:
-                self._many = CapturedStep(self._several, self._nothing)
-            except Exception as error:
-                if is_out_of_memory(error):
-                    raise
-                self._captures = False
-                self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
-                return steps
-        if steps < self._length:
+        if self._many is None and steps > 1:
+            self._captures = steps >= self._length and self._captured()
+        if self._many is None or steps < self._length:
             return steps
         self._tell("cuda_graph")
         if not self._bounded:  # a pass over memory that would not be counted
@@ -83,6 +72,19 @@ class TorchOperation:
             self._many(self._nothing)
         self._state = self._held
         return steps % self._length
+
+    def _captured(self) -> bool:
+        """Make the graph; False where that fails, or where the memory for it is missing beside large operands."""
+        try:
+            self._held = self._initial.clone()
+            self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch
+            self._many = CapturedStep(self._several, self._nothing)
+        except Exception as error:
+            if is_out_of_memory(error) and not self._bounded:
+                raise
+            self._held = self._initial
+            self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
+        return self._many is not None
 
     def _several(self, _: Any) -> None:
         state = self._held

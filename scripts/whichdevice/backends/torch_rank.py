@@ -9,6 +9,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_loops import build_loop
 from whichdevice.backends.torch_operation import TorchOperation
+from whichdevice.host.memory import peak_memory
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
@@ -60,6 +61,10 @@ class Rank:
         """The rank's own operands, equal to rank 0's."""
         device = "cuda" if self._request.kind == "gpu" else "cpu"
         self._operation = TorchOperation(workload, random, dtype, device, lambda _: None)
+
+    def peak_host_memory(self) -> int:
+        """The most that the rank has held at once so far."""
+        return peak_memory()
 
     def operate(self, steps: int) -> None:
         """Steps of the operation."""

@@ -92,6 +92,7 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     refuse_what_cannot_fit(small.estimated_memory, memory_limit)
     emit.progress("compiling the first step")
     loop = backend.training_loop(workload, model, train, validation)
+    workload.check_options()
     batch = workload.order(train.examples, request.seed).take(1)
     losses = [with_finite_loss(loop.run(batch)).loss]
     emit.progress("training")

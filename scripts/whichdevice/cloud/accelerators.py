@@ -16,21 +16,23 @@ class Generation:
 
     hardware: str  # row of config/hardware.csv
     counted: int
-    sizes: tuple[int, ...]  # that fit on one machine
     runtime: str
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The type's numbers that are one machine."""
+        return tuple(self.counted * chips for chips in _CHIPS[self.hardware].machines)
 
+
+_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 GENERATIONS = {
-    "v2": Generation("TPU v2", 2, (8,), "tpu-ubuntu2204-base"),
-    "v3": Generation("TPU v3", 2, (8,), "tpu-ubuntu2204-base"),
-    "v4": Generation("TPU v4", 2, (8,), "tpu-ubuntu2204-base"),
-    "v5litepod": Generation("TPU v5e", 1, (1, 4, 8), "v2-alpha-tpuv5-lite"),
-    "v5p": Generation("TPU v5p", 2, (8,), "v2-alpha-tpuv5"),
-    "v6e": Generation("TPU v6e", 1, (1, 4, 8), "v2-alpha-tpuv6e"),
+    "v2": Generation("TPU v2", 2, "tpu-ubuntu2204-base"),
+    "v3": Generation("TPU v3", 2, "tpu-ubuntu2204-base"),
+    "v4": Generation("TPU v4", 2, "tpu-ubuntu2204-base"),
+    "v5litepod": Generation("TPU v5e", 1, "v2-alpha-tpuv5-lite"),
+    "v5p": Generation("TPU v5p", 2, "v2-alpha-tpuv5"),
+    "v6e": Generation("TPU v6e", 1, "v2-alpha-tpuv6e"),
 }
-
-
-_CORES = {chip.name: chip.cores for chip in (V2, *CHIPS.values())}  # devices that a framework finds on one chip
 
 
 @dataclass(frozen=True)
@@ -61,5 +63,5 @@ def accelerator(name: str) -> Accelerator:
             f"tpu_vm.accelerator_type: {name} is no single machine, and a study measures on one: take {largest}"
         )
     chips = int(size) // generation.counted
-    replicas = chips * _CORES[generation.hardware]
+    replicas = chips * _CHIPS[generation.hardware].cores
     return Accelerator(name, generation.hardware, chips, replicas, generation.runtime)

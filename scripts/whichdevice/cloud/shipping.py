@@ -14,6 +14,9 @@ import yaml
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.study_runs import workload_files
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.model_file import ModelFile
 
 GIT_PATIENCE = 60.0  # seconds
 NOT_SHIPPED = ("tpu_vm", "run_on", "merge")  # the project that pays, and folders of this machine
@@ -43,18 +46,36 @@ def project_files(folder: Path) -> list[str]:
 def own_modules(study: Study, folder: Path) -> list[str]:
     """Workload files named by path; raises StudyError on one outside the project, which the machine would lack."""
     found = []
-    for name, workload in study.workloads.items():
-        module = workload.module or ""
-        if not module.endswith(".py"):
-            continue
+    for module, name in workload_files(study).items():
         path = (folder / module).resolve()
         if Path(module).is_absolute() or not path.is_relative_to(folder.resolve()):
             raise StudyError(
-                f"workloads.{name}.module: {module} lies outside {folder.name}/, and a TPU VM gets this folder alone: "
+                f"workloads.{name}: {module} lies outside {folder.name}/, and a TPU VM gets this folder alone: "
                 "copy it here and name it by its path from here"
             )
         found.append(str(path.relative_to(folder.resolve())))
     return found
+
+
+def files_left_behind(study: Study, folder: Path) -> list[str]:
+    """A line for each model file that makes its own data and lies beside files which the machine does not get."""
+    sent = {*project_files(folder), *own_modules(study, folder)}
+    lines = []
+    for module in workload_files(study):
+        chosen = workload_class(module)
+        if issubclass(chosen, ModelFile) and "data" in chosen.declared.functions:
+            beside = sorted((folder / module).parent.iterdir())
+            kept = [path.name for path in beside if not _goes_along(path, folder, sent)]
+            more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+            lines += [f"{module} has data(): {kept[0]}{more} beside it will not be on the machine."] if kept else []
+    return lines
+
+
+def _goes_along(path: Path, folder: Path, sent: Iterable[str]) -> bool:
+    """Whether a file, or something below a folder, is sent; of what never is, nobody wonders."""
+    name = path.relative_to(folder).as_posix()
+    never = path.name in NEVER or path.name.startswith(".")
+    return never or any(each == name or each.startswith(f"{name}/") for each in sent)
 
 
 def last_commit(folder: Path, scratch: Path) -> dict[str, Path]:

@@ -1,10 +1,13 @@
 """Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, TPU compiler."""
 
 import argparse
+import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from whichdevice.config.section import LONGEST_NAME
 from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
 
@@ -50,10 +53,20 @@ def run(args: argparse.Namespace) -> int:
     for line in findings(args.module, tried, topology, hints):
         print(line)
     worked = [name for name in backends if tried[name].status == "ok"]
-    name = Path(args.module).stem
     if worked:
-        print(f"In a config: workloads: {{{name}: {{module: {args.module}, backend: [{', '.join(worked)}]}}}}")
+        print(f"In a config: {config_line(args.module, worked, options)}")
     return 0 if len(worked) == len(backends) else 1
+
+
+def config_line(module: str, backends: list[str], options: dict[str, Any]) -> str:
+    """The workload as a config has it, under a name that the config takes."""
+    import yaml
+
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", Path(module).stem)
+    name = (stem if stem[0].isalpha() else f"model_{stem}")[:LONGEST_NAME]
+    settings = {"module": module, "backend": backends, **({"options": options} if options else {})}
+    text = yaml.safe_dump({"workloads": {name: settings}}, default_flow_style=True, width=math.inf, sort_keys=False)
+    return str(text).strip()[1:-1]
 
 
 def _options(given: list[str]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
     from whichdevice.config.load import load_study, resolved
     from whichdevice.config.yaml_file import check_yaml
+    from whichdevice.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_study
     from whichdevice.study_runs import study_runs
 
@@ -38,7 +39,7 @@ def check(path: Path) -> None:
     try:
         check_study(study)
         if not call.merge:  # which may bring the devices that run a workload
-            check_cells(study, study_runs(study))
+            check_cells(study, study_runs(study), absent_devices(study))
     except StudyError as error:
         raise StudyError(f"{path}: {str(error).removeprefix('config: ')}") from error
 

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan."""
+    from whichdevice.planning.kept_sources import require_archives
     from whichdevice.planning.study_plan import plan_study
 
-    values = merged(check_yaml(args.configfile), args.config)
-    for line in plan_lines(plan_study(values, files=[args.configfile]), lambda target: workflow_call(args, target)):
+    plan = plan_study(merged(check_yaml(args.configfile), args.config), files=[args.configfile])
+    require_archives(plan.call, plan.study, plan.datasets())
+    for line in plan_lines(plan, lambda target: workflow_call(args, target)):
         print(line)
     return 0
 
@@ -68,7 +69,7 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     available = available_memory()
     refused = [run for run, need in needs.items() if need.memory > available]
     going = {run: need for run, need in needs.items() if run not in refused}
-    minutes = (sum(need.seconds for need in going.values()) + REDRAW_SECONDS) / 60
+    minutes = (sum(need.seconds for need in going.values() if need.unknown is None) + REDRAW_SECONDS) / 60
     disk = sum(need.disk for need in going.values()) + datasets_bytes(plan.datasets())
     peak = max((need.memory for need in going.values()), default=0.0)
     lines = [
@@ -83,12 +84,20 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
-    for (device, workload), count in Counter((run.cell.device, run.cell.workload) for run in going).items():
-        seconds = sum(
-            need.seconds for run, need in going.items() if (run.cell.device, run.cell.workload) == (device, workload)
-        )
-        lines.append(f"{device:10} {workload:20} {count:5} {seconds / 60:8.1f}")
+    for place in dict.fromkeys(map(_place, going)):
+        own = [need for run, need in going.items() if _place(run) == place]
+        lines.append(f"{place[0]:10} {place[1]:20} {len(own):5} {_minutes(own):>8}")
     return lines + _left_out(plan, refused, needs, available, call)
+
+
+def _place(run: Any) -> tuple[str, str]:
+    """Device and workload."""
+    return run.cell.device, run.cell.workload
+
+
+def _minutes(needs: list[Any]) -> str:
+    known = [need.seconds for need in needs if need.unknown is None]
+    return f"{sum(known) / 60:.1f}" if known else "unknown"
 
 
 def _again(outdated: int) -> str:
@@ -114,10 +123,19 @@ def _left_out(
         f"{available / 1e9:.1f} GB are available"
         for run in refused
     ]
-    unknown = {run.cell.workload: need.unknown for run, need in needs.items() if need.unknown is not None}
-    lines += [f"Not in the estimates: {workload}: {reason}" for workload, reason in unknown.items()]
-    elsewhere = sum(run.cell.device in plan.absent or plan.platform(run) in plan.missing for run in plan.runs)
-    narrowed = len(plan.runs) - len(plan.wanted()) - elsewhere
-    if narrowed:
-        lines.append(f"Left out: {narrowed} runs that `only` does not select.")
+    unknown = {(_place(run), need.unknown) for run, need in needs.items() if need.unknown is not None}
+    lines += [f"Not in the minutes: {workload} on {device}: {reason}" for (device, workload), reason in sorted(unknown)]
+    lines += [f"Left out: {count} runs {which}." for which, count in _not_wanted(plan).items() if count]
     return ["", *lines] if lines else []
+
+
+def _not_wanted(plan: Any) -> dict[str, int]:
+    """How many of the runs that this host could measure are left out, and which these are."""
+    here = [run for run in plan.runs if run.cell.device not in plan.absent and plan.platform(run) not in plan.missing]
+    own = [run for run in here if run not in plan.elsewhere.records]
+    reach = len(plan.in_reach())
+    return {
+        "that `only` does not select": len(own) - reach,
+        "that did not fail (retry=failed)": reach - len(plan.wanted()),
+        "whose records are merged": len(here) - len(own),
+    }

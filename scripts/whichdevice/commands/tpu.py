@@ -66,6 +66,7 @@ def say(line: str) -> None:
 def _run(args: argparse.Namespace) -> int:
     from whichdevice.cloud.consent import agree
     from whichdevice.cloud.run_log import RunLog
+    from whichdevice.cloud.shipping import files_left_behind
     from whichdevice.cloud.tpu_run import check_fits, plan_errand, run_on_tpu
     from whichdevice.commands.plan import workflow_call
 
@@ -77,6 +78,7 @@ def _run(args: argparse.Namespace) -> int:
     for line in [
         *_offer(order),
         f"On it: {len(errand.runs) - here} TPU runs of study {errand.study.study}, {here} are here{old}.",
+        *files_left_behind(errand.study, errand.folder),
     ]:
         say(line)
     if args.dry_run:

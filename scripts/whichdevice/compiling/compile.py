@@ -13,7 +13,7 @@ from whichdevice.compiling.topology import HARDWARE, environment, topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.locks import measurement_lock
+from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.compiled import CompiledRecord, CompileRequest, read_compiled, write_compiled
@@ -36,16 +36,17 @@ def compile_code_hash(module: str) -> str:
 def compile_cell(request: CompileRequest, dataset: Path | None, record_path: Path, log: Path) -> CompiledRecord:
     """Compile what is asked, or take it from results/compiled/ where the same was compiled before; write the record.
 
-    Waits while a measurement runs on this host, and lets none start meanwhile. A step that fails, hangs or does not
-    fit is a record with that status, and so is a machine without the compiler (`unavailable`). `dataset` is the
-    folder of the prepared dataset whose shapes the program gets. Raises StudyError where the request is at fault.
+    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job. A step that
+    fails, hangs or does not fit is a record with that status, and so is a machine without the compiler (`unavailable`).
+    `dataset` is the folder of the prepared dataset whose shapes the program gets. Raises StudyError where the request
+    is at fault.
     """
     topology_named(request.topology)
     checksum = load_dataset(dataset).info.checksum if dataset is not None else None
     draft = CompiledRecord(
         asked=request,
         status="failed",
-        versions=_versions(),
+        versions=compiler_versions(),
         code_hash=compile_code_hash(request.module),
         checksum=checksum,
     )
@@ -54,13 +55,14 @@ def compile_cell(request: CompileRequest, dataset: Path | None, record_path: Pat
     place = request.path
     record = _cached(draft)
     if record is None:
-        with measurement_lock(lambda: print(f"{place}: waiting for a measurement on this host", file=sys.stderr)):
+        with beside_no_measurement(lambda: print(f"{place}: waiting for a measurement on this host", file=sys.stderr)):
             record = _cached(draft) or _compiled(draft, dataset, log)
     write_compiled(record, record_path)
     return record
 
 
-def _versions() -> dict[str, str]:
+def compiler_versions() -> dict[str, str]:
+    """Of the packages that compiling needs, as far as they are installed here."""
     found = {}
     for name in NEEDED:
         try:

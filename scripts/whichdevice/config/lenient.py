@@ -38,8 +38,15 @@ def whole_from_text(value: Any) -> Any:
 
 
 def text(value: Any) -> Any:
-    """A name that YAML or the command line took for a number, as text again."""
+    """What YAML or the command line took for a number, as text again."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def no_number(value: Any) -> Any:
+    """A name as it is; one that YAML or the command line read as a number may have been written as another."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"names {value}, which was read as a number: begin the name with a letter")
+    return value
 
 
 def many(value: Any) -> Any:

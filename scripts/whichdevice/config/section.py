@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from whichdevice.config.lenient import from_text, many, text, tidy, without_repeats
+from whichdevice.config.lenient import from_text, many, no_number, tidy, without_repeats
 
 Value = TypeVar("Value")
 
@@ -20,7 +20,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
 Bool = Annotated[bool, BeforeValidator(from_text)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.]*$"
 LONGEST_NAME = 64
-Name = Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME), BeforeValidator(text)]
+Name = Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME), BeforeValidator(no_number)]
 Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(many), AfterValidator(without_repeats)]
 
 

@@ -25,16 +25,17 @@ class Chip:
     name: str
     cores: int
     memory: int
+    machines: tuple[int, ...] = (1,)  # chips of the single machines that can be rented
 
 
-V2, V3 = Chip("TPU v2", 2, 16 * GIB), Chip("TPU v3", 2, 32 * GIB)
+V2, V3 = Chip("TPU v2", 2, 16 * GIB, (4,)), Chip("TPU v3", 2, 32 * GIB, (4,))
 V2_SUBSYSTEM = "0x004e"  # v2 and v3 share a device id
 CHIPS = {
     "0x0027": V3,
-    "0x005e": Chip("TPU v4", 1, 32 * GIB),
-    "0x0062": Chip("TPU v5p", 1, 95 * GIB),
-    "0x0063": Chip("TPU v5e", 1, 16 * GIB),
-    "0x006f": Chip("TPU v6e", 1, 32 * GIB),
+    "0x005e": Chip("TPU v4", 1, 32 * GIB, (4,)),
+    "0x0062": Chip("TPU v5p", 1, 95 * GIB, (4,)),
+    "0x0063": Chip("TPU v5e", 1, 16 * GIB, (1, 4, 8)),
+    "0x006f": Chip("TPU v6e", 1, 32 * GIB, (1, 4, 8)),
     "0x0076": Chip("TPU7x", 2, 192 * GIB),
 }
 

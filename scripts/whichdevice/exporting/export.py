@@ -1,9 +1,11 @@
 """Export one workload's trained model: everything between the records of its runs and export.json. No framework here.
 
-The folder is written aside and takes the old one's place whole; a failed export is an export.json that says why.
+The folder is written aside and takes the old one's place whole. A failed export is an export.json that says why, or
+failed.json beside an earlier export that succeeded.
 """
 
 import hashlib
+import shutil
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -19,11 +21,11 @@ from whichdevice.exporting.choice import Learned, best_learned
 from whichdevice.exporting.folder import new_folder
 from whichdevice.exporting.trained import Job
 from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.locks import measurement_lock
+from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import dataset_folder
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.exported import RECORD, ExportedFile, ExportRecord
+from whichdevice.records.exported import FAILED, RECORD, ExportedFile, ExportRecord, read_export
 from whichdevice.workloads import is_file_module
 
 FOLDER = "models"
@@ -48,27 +50,68 @@ def export_path(study: Study, workload: str) -> Path:
 def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
     """Export the best of these runs, check it in a fresh process, and write its record; what fails is its status.
 
-    Waits while a measurement runs on this host, and lets none start meanwhile.
+    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job.
     """
     module = study.workloads[workload].module or workload
     draft = ExportRecord(
-        study=study.study, workload=workload, module=module, status="failed", code_hash=export_code_hash(module)
+        study=study.study,
+        workload=workload,
+        module=module,
+        status="failed",
+        versions=export_versions(),
+        code_hash=export_code_hash(module),
     )
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
-    with new_folder(export_path(study, workload).parent) as folder:
+    home = export_path(study, workload)
+    with new_folder(home.parent) as folder:
         try:
             record = _exported(draft, study, best_learned(workload, record_paths), folder, log)
         except StudyError as error:
             record = draft.model_copy(update={"reason": str(error)})
-        (folder / RECORD).write_text(record.model_dump_json(indent=1), encoding="utf-8")
+        name = RECORD
+        if record.status == "failed" and _succeeded(home):
+            record = record.model_copy(update={"reason": f"{record.reason}; the earlier export stays"})
+            name = FAILED
+            _put_back(home.parent, folder)
+        (folder / name).write_text(record.model_dump_json(indent=1), encoding="utf-8")
     return record
+
+
+def failed_export(study: Study, workload: str) -> ExportRecord | None:
+    """The record of the last export where that failed."""
+    home = export_path(study, workload)
+    for path in (home.with_name(FAILED), home):
+        try:
+            record = read_export(path)
+        except StudyError:
+            continue
+        return record if record.status == "failed" else None
+    return None
+
+
+def export_versions() -> dict[str, str]:
+    """Of the packages that an export needs, as far as they are installed here."""
+    return {name: version(name) for name in NEEDED if find_spec(name) is not None}
+
+
+def _succeeded(home: Path) -> bool:
+    try:
+        return read_export(home).status != "failed"
+    except StudyError:
+        return False
+
+
+def _put_back(earlier: Path, folder: Path) -> None:
+    """The files of the earlier export in place of what the failed one left."""
+    shutil.rmtree(folder)
+    shutil.copytree(earlier, folder)
 
 
 def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path, log: Path) -> ExportRecord:
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise StudyError(f"a SavedModel needs {missing[0]}, which this environment lacks: make study ENV=cpu")
-    draft = draft.model_copy(update={**_facts(learned), "versions": {name: version(name) for name in NEEDED}})
+    draft = draft.model_copy(update=_facts(learned))
     weights, dataset = learned.artefact("weights"), learned.record.asked.dataset
     if weights is None:
         raise StudyError(f"{learned.folder}: the run kept no weights; measure it again")
@@ -84,7 +127,9 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
         folder=folder,
     )
     parts: dict[str, Any] = {}
-    with measurement_lock(lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)):
+    with beside_no_measurement(
+        lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)
+    ):
         for part in ("write", "check"):
             finish = end_from_inside(partial(_run, part, job, log, parts), log, folder)
             if finish.status != "ok":

@@ -68,7 +68,7 @@ def calibrate(answered: Callable[[Calibration], bool] = lambda found: found.sett
 
 def host_flops() -> float:
     """Floating-point operations a second of float32 products on all usable cores, by the fixed work on each."""
-    return usable_cores() * 2.0 * COUNT * SIZE**3 / min(calibrate().all_cores)
+    return _cores_alike(threads_by_turn(_own_cores())) * 2.0 * COUNT * SIZE**3 / min(calibrate().all_cores)
 
 
 class _Products:
@@ -78,7 +78,7 @@ class _Products:
         self._multiply = np.matmul
         self._small = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
         self._left = np.broadcast_to(self._small, (COUNT, SIZE, SIZE))
-        self._cores = _places(threads_by_turn(_own_cores()), min(MOST_CORES, usable_cores()))
+        self._cores = _places(threads_by_turn(_own_cores()), _most())
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
@@ -117,6 +117,15 @@ class _Products:
 
 def _own_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cores()))
+
+
+def _most() -> int:
+    return min(MOST_CORES, usable_cores())
+
+
+def _cores_alike(turns: list[list[int]]) -> int:
+    """How many usable cores are as fast as those that worked, all at once: of a core that two threads share, one."""
+    return usable_cores() if _most() > len(turns[0]) else min(usable_cores(), len(turns[0]))
 
 
 def _places(turns: list[list[int]], most: int) -> list[int]:

@@ -1,7 +1,6 @@
 """NVIDIA's management library, opened with care: it may be missing, broken or hang."""
 
 import importlib
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,6 +11,7 @@ from whichdevice.host.environment import visible_list
 
 Answer = TypeVar("Answer")
 PATIENCE = 1.5  # seconds; a healthy driver answers in milliseconds, as nothing is attached to a GPU yet
+WAKING = 30.0  # seconds; without persistence mode a driver takes one or two to wake each GPU
 
 
 class NvmlError(Exception):
@@ -57,8 +57,7 @@ def cuda_variables(replicas: int) -> dict[str, str]:
     """Environment in which a process sees the first so many of the GPUs visible here, numbered as NVML numbers them."""
     listed = visible_list("CUDA_VISIBLE_DEVICES")
     entries = [str(index) for index in range(replicas)] if listed is None else listed[1][:replicas]
-    order = os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    return {"CUDA_VISIBLE_DEVICES": ",".join(entries) or "-1", "CUDA_DEVICE_ORDER": order}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(entries) or "-1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def visible_gpus(pynvml: Any) -> list[int | str]:
@@ -78,8 +77,8 @@ def visible_gpus(pynvml: Any) -> list[int | str]:
 def listed_gpus(pynvml: Any) -> list[int | str]:
     """GPUs that CUDA_VISIBLE_DEVICES leaves, as NVML indices or UUIDs, in its order.
 
-    As CUDA does, the list ends at the first entry that names no GPU. CUDA numbers unlike GPUs fastest first
-    unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
+    As CUDA does, the list ends at the first entry that names no GPU, and holds one slice of a GPU at most. CUDA numbers
+    unlike GPUs fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
     """
     count = pynvml.nvmlDeviceGetCount()
     listed = visible_list("CUDA_VISIBLE_DEVICES")
@@ -89,8 +88,10 @@ def listed_gpus(pynvml: Any) -> list[int | str]:
     for entry in listed[1]:
         if entry.isdigit() and int(entry) < count:
             gpus.append(int(entry))
-        elif count and entry.startswith(("GPU-", "MIG-")):
+        elif count and entry.startswith("GPU-"):
             gpus.append(entry)
+        elif count and entry.startswith("MIG-") and not gpus:
+            return [entry]
         else:
             break
     return gpus

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
-from whichdevice.host.memory import peak_memory
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.operation_run import run_operation
@@ -71,7 +70,7 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
         serving = importlib.import_module("whichdevice.measuring.serving_run")
         serving.run_serving(backend, workload, request, job["memory_limit"], emit)
     _tell_settings(backend, emit)  # now of the programs that really ran
-    emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": peak_memory()})
+    emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
     if explain is not None:
         explain()  # last: it builds programs and optimisers of its own
 

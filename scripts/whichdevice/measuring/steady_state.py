@@ -70,18 +70,20 @@ def find_steady_state(
     limit = MOST * series.seconds
     while True:
         start = settled_from(series.windows, least)
+        where = "MSER" if start > least else "least warm-up"
         trend = trend_of(series.windows[start:])
         enough = _enough(series.windows[start:], budget)
         if enough and not trend.goes_on:
             break
         if series.seconds >= limit:
-            start = start if enough else _latest(series.windows, budget)
+            if not enough:
+                start, where = _latest(series.windows, budget), "time is up: the last whole budget"
             trend = trend_of(series.windows[start:])
             break
         goal = series.seconds + WARM_UP_SHARE * budget.seconds
         while series.seconds < min(goal, limit):
             series.extend()
-    return SteadyState(series.windows[:start], series.windows[start:], trend, _told(trend, start > least))
+    return SteadyState(series.windows[:start], series.windows[start:], trend, _told(trend, where))
 
 
 def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
@@ -142,8 +144,7 @@ def _tell(on_window: Callable[[float, float], None], budget: Budget, windows: Se
     on_window(seconds / steps, max(0.0, left, (MIN_WARM_UP_STEPS + budget.min_steps - steps) * seconds / steps))
 
 
-def _told(trend: Trend, cut: bool) -> str:
-    where = "MSER" if cut else "least warm-up"
+def _told(trend: Trend, where: str) -> str:
     if trend.p is None:
         return f"{where}; too few windows to test for a trend"
     said = f"Mann-Kendall p = {trend.p:.2g}, drift {trend.drift:+.1%}"

@@ -9,7 +9,7 @@ from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
 
 class OnOneBatch(TrainingWorkload):
-    """The same training on one batch that already lies where the step needs it: nothing is chosen or converted."""
+    """The same training on one batch: nothing is chosen or converted. `fit` feeds it from the host all the same."""
 
     def __init__(self, inner: TrainingWorkload) -> None:
         super().__init__(inner.options)

@@ -53,6 +53,7 @@ def run_training(
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     loop, place = _timed(lambda: backend.training_loop(workload, model, train, validation))
+    workload.check_options()
     emit.part("cold", {"load": load + place, "build": build})
 
     order = workload.order(train.examples, request.seed)

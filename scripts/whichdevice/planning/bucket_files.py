@@ -8,7 +8,7 @@ from typing import Protocol
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.workloads import is_file_module
+from whichdevice.study_runs import workload_files
 
 RESULTS = Path("results")
 CONNECTIONS = 16
@@ -93,10 +93,8 @@ def _bring_one(path: Path, stored: StoredFile) -> None:
 
 def files_to_send(study: Study, project: Path) -> list[str]:
     """What the jobs' machines need beside the workflow's own files: the resolved config, sheets, own workloads."""
-    modules = (workload.module for workload in study.workloads.values())
-    own = {module for module in modules if module is not None and is_file_module(module)}
     sheets = sorted(os.path.relpath(sheet) for sheet in (project / "config").glob("*.csv"))
-    return [f"{study.root}/config.yaml", *sheets, *sorted(own)]
+    return [f"{study.root}/config.yaml", *sheets, *sorted(workload_files(study))]
 
 
 def arrays_of(dataset_json: str) -> str:

@@ -1,29 +1,30 @@
 """What a config may name but this version cannot run."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
-from whichdevice.cells import KIND_PRECISIONS, Run
+from whichdevice.cells import KIND_PRECISIONS, Cell, Run
 from whichdevice.compiling.topology import TOPOLOGIES
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.datasets.sources import check_names
 from whichdevice.errors import StudyError
+from whichdevice.planning.axis_checks import check_axes
 from whichdevice.planning.export_plan import check_export
 from whichdevice.planning.serving_checks import check_serving, missing_serving
-from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.study_runs import uneven_cells
 
 
 def check_study(study: Study) -> None:
     """Raise StudyError where the config names what is not there or asks for what this version cannot run."""
     check_backends(study)
     check_serving(study)
+    check_axes(study)
     check_export(study)
     check_hardware(study)
     check_compile(study)
@@ -56,20 +57,31 @@ def check_hardware(study: Study) -> None:
             )
 
 
-def check_cells(study: Study, runs: list[Run]) -> None:
-    """Raise StudyError where no device has what a workload asks for, or replicas cannot share a batch evenly."""
-    measured = {run.cell.workload for run in runs}
+def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> None:
+    """Raise StudyError where no device has what a workload asks for, or replicas cannot share a batch evenly.
+
+    Of devices in `absent` an uneven batch is no error: `uneven_notes` says that it makes no cell.
+    """
+    uneven, measured = uneven_cells(study), {run.cell.workload for run in runs}
+    for cell in uneven:
+        if cell.device not in absent or cell.workload not in measured:
+            raise _uneven(study, cell)
     for name, workload in study.workloads.items():
         if name not in measured:
             asked = f"backend {', '.join(workload.backend)} with precision {', '.join(workload.precision)}"
             raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see docs/devices.md")
-    for cell in dict.fromkeys(run.cell for run in runs):
-        replicas = study.devices[cell.device].replicas
-        if cell.batch_size % replicas and _trains(study, cell.workload):
-            raise StudyError(
-                f"config: workloads.{cell.workload}.batch_size: {cell.batch_size} examples cannot be divided over the "
-                f"{replicas} replicas of device {cell.device}; take a multiple of {replicas}"
-            )
+
+
+def uneven_notes(study: Study) -> list[str]:
+    """A line for each device that cannot share some of its workloads' batches evenly."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in uneven_cells(study):
+        found.setdefault(cell.device, {})[f"{cell.workload} with {cell.batch_size}"] = None
+    return [
+        f"Batches that the {study.devices[device].replicas} replicas of {device} cannot share make no cell there: "
+        + ", ".join(batches)
+        for device, batches in found.items()
+    ]
 
 
 def missing_packages(study: Study) -> dict[tuple[str, str], str]:
@@ -111,8 +123,14 @@ def check_compile(study: Study) -> None:
                 raise StudyError(f"config: compile.{place}: no {value}{nearest}; there are {', '.join(known)}")
 
 
-def _trains(study: Study, workload: str) -> bool:
-    return issubclass(workload_class(study.workloads[workload].module or workload), TrainingWorkload)
+def _uneven(study: Study, cell: Cell) -> StudyError:
+    replicas, workload = study.devices[cell.device].replicas, study.workloads[cell.workload]
+    others = [name for name in workload.device or study.devices if name != cell.device]
+    without = f", or leave the device out: device: [{', '.join(others)}]" if others else ""
+    return StudyError(
+        f"config: workloads.{cell.workload}.batch_size: {cell.batch_size} examples cannot be divided over the "
+        f"{replicas} replicas of device {cell.device}; take a multiple of {replicas}{without}"
+    )
 
 
 def _unknown(workload: str, key: str, value: str, who: str, known: Iterable[str]) -> StudyError:

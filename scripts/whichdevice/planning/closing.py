@@ -53,11 +53,10 @@ def _how_they_ended(plan: "StudyPlan") -> str:
     failed = sum(statuses.values()) - statuses.pop("ok", 0)
     if not total:
         return ""
-    unfit = f" {refused} of {total} runs refused: they cannot fit this host." if refused else ""
-    if not failed:
-        return f"All {total} runs are ok." if not refused else f"No run failed.{unfit}"
+    if not failed and not refused:
+        return f"All {total} runs are ok."
     named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-    return (
-        f"{failed} of {total} runs failed ({named}).{unfit} The report says why; "
-        f"to repeat the failed ones: {repeat_failed(plan.study)}"
-    )
+    told = f"{failed} of {total} runs failed ({named})." if failed else "No run failed."
+    told += f" {refused} of {total} runs refused: they did not fit this host." if refused else ""
+    again = [*(["the failed ones"] if failed else []), *(["the refused ones that fit by then"] if refused else [])]
+    return f"{told} The report says why; to repeat {' and '.join(again)}: {repeat_failed(plan.study)}"

@@ -1,9 +1,10 @@
 """About how long each run takes and what it needs. Estimates, made before anything runs.
 
 A step's time comes from the study's own records of the same cell where there are any, else from analytic
-FLOPs and what a short product gives on this host. Keras is imported to count FLOPs: some seconds.
+FLOPs and how fast the device probably is. Keras is imported to count FLOPs: some seconds.
 """
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.host.calibration import host_flops
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
+from whichdevice.planning.device_speed import step_flops
 from whichdevice.quick_import import quick_imports, without_native_messages
 from whichdevice.records.request import Request
 from whichdevice.records.schema import Record
@@ -35,7 +36,6 @@ from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
-EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 RUN_BYTES = 600_000  # record, log and predictions
 SERVING_WARM_UP = 0.25  # of each load's time
 REDRAW_SECONDS = 40.0  # tables, figures and report
@@ -49,7 +49,7 @@ class Need:
     seconds: float
     memory: float  # bytes
     disk: float  # bytes
-    unknown: str | None = None  # why there is no estimate
+    unknown: str | None = None  # why there is no estimate of its time
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     """Seconds, memory and disk of one run."""
     request = build_request(study, run)
     shape = _shape(request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0}).model_dump_json())
-    step = _measured_step(study, run.cell) or shape.flops_per_step / (EFFICIENCY * _host_flops())
+    speed = step_flops(study, run.cell.device, run.cell.precision)
+    step = _measured_step(study, run.cell) or shape.flops_per_step / (speed or math.inf)
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
@@ -78,9 +79,11 @@ def estimate_run(study: Study, run: Run) -> Need:
     if request.model is not None:  # after the throughput: both bare parts and each number of clients
         seconds += (2 + len(request.clients)) * (1 + SERVING_WARM_UP) * request.seconds
     if request.learn:
-        validation = shape.validation_examples * shape.forward_flops / (EFFICIENCY * _host_flops())
+        validation = shape.validation_examples * shape.forward_flops / (speed or math.inf)
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
-    return Need(min(seconds, request.timeout), shape.memory, RUN_BYTES + request.learn * shape.weights, shape.unknown)
+    disk = RUN_BYTES + request.learn * shape.weights
+    unknown = shape.unknown or (_unknown_speed(run.cell.device) if shape.flops_per_step and not step else None)
+    return Need(min(seconds, request.timeout), shape.memory, disk, unknown)
 
 
 def datasets_bytes(names: Iterable[str]) -> int:
@@ -103,9 +106,8 @@ def _measured_step(study: Study, cell: Cell) -> float | None:
     return median(times) if times else None
 
 
-@cache
-def _host_flops() -> float:
-    return host_flops()
+def _unknown_speed(device: str) -> str:
+    return f"how fast {device} is is not known: name its row of config/hardware.csv as devices.{device}.hardware"
 
 
 @cache

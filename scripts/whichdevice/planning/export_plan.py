@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.exporting.export import export_code_hash, export_path
+from whichdevice.exporting.export import NEEDED, export_code_hash, export_path, export_versions, failed_export
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
 from whichdevice.workloads import workload_class
@@ -39,6 +39,12 @@ def export_parameters(plan: "StudyPlan", workload: str) -> dict[str, Any]:
         "code": export_code_hash(module),
         "others": {str(path): path.stat().st_mtime_ns for path in others},
     }
+
+
+def may_export_now(study: Study, workload: str) -> bool:
+    """Whether the last export failed, and other versions of what it needs are installed here by now."""
+    failed, here = failed_export(study, workload), export_versions()
+    return failed is not None and set(NEEDED) <= set(here) and failed.versions != here
 
 
 def learned_records(study: Study, workload: str) -> list[Path]:

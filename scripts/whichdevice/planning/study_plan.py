@@ -20,10 +20,16 @@ from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.cut import is_outdated
 from whichdevice.measuring.request import build_request, dataset_folder, dataset_of
 from whichdevice.planning.bucket_files import arrays_of
-from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages
+from whichdevice.planning.checks import (
+    check_cells,
+    check_study,
+    environment_of,
+    missing_packages,
+    uneven_notes,
+)
 from whichdevice.planning.claim import Claim
-from whichdevice.planning.closing import run_status
 from whichdevice.planning.elsewhere import Elsewhere, with_elsewhere
+from whichdevice.planning.failed_runs import is_to_be_repeated
 from whichdevice.planning.kept_sources import data_sources
 from whichdevice.planning.serving_checks import SERVING
 from whichdevice.study_runs import measuring_order, study_runs
@@ -48,7 +54,7 @@ class StudyPlan:
             run
             for run in self.in_reach()
             if kind in (None, self.study.devices[run.cell.device].kind)
-            and (self.call.retry is None or self._failed(run))
+            and (self.call.retry is None or is_to_be_repeated(self.study, run))
         ]
 
     def in_reach(self) -> list[Run]:
@@ -196,17 +202,13 @@ class StudyPlan:
         return dataset_of(self.study, workload)
 
     def notes(self) -> list[str]:
-        """One line each for the person who calls: records and archives that were left aside."""
-        return self.elsewhere.notes + not_taken(self.call.data, self.study.data.sources)
+        """One line each for the person who calls: records, archives and batches that were left aside."""
+        return self.elsewhere.notes + not_taken(self.call.data, self.study.data.sources) + uneven_notes(self.study)
 
     def datasets(self) -> list[str]:
         """Names of the datasets that the wanted runs read."""
         names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in self.wanted()})
         return sorted({name for name in names if name is not None})
-
-    def _failed(self, run: Run) -> bool:
-        """Whether a run's record says so; a refused run did not fail, it would be refused again."""
-        return run_status(self.study, run) not in (None, "ok", "refused")
 
 
 def plan_study(
@@ -223,12 +225,12 @@ def plan_study(
     study = resolved(call)
     check_study(study)
     runs = study_runs(study)
-    check_cells(study, runs)
+    absent = elsewhere.absent(study) or absent_devices(study)
+    check_cells(study, runs, absent)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
     data = study.data.model_copy(update={"sources": data_sources(call, names, refresh)})
     study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)
-    absent = elsewhere.absent(study) or absent_devices(study)
     plan = StudyPlan(call, study, runs, absent, missing, elsewhere.counted(study, absent))
     plan.need_packages()
     return plan

@@ -6,7 +6,7 @@ from whichdevice.records.part import Integer, Part
 
 
 class Memory(Part):
-    """Peak memory of the measured process and of the device, in bytes."""
+    """Peak memory of the measured process and of the device, in bytes; PyTorch's several processes are added up."""
 
     peak_host: Integer | None = None
     peak_device: Integer | None = None

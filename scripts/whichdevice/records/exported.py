@@ -15,6 +15,7 @@ from whichdevice.records.store import read_as
 
 SCHEMA_VERSION = 1
 RECORD = "export.json"
+FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
 WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 

@@ -41,7 +41,7 @@ class Breakdown(Part):
 
     method: str | None = None
     step_time: float | None = None  # of the loop as timed, again, beside its variants
-    input: float | None = None  # choosing, converting and moving the batch
+    input: float | None = None  # choosing and converting the batch
     host: float | None = None  # the loop around the step, as `method` says
     compute: float | None = None
     other: float | None = None  # starting a call, waiting for it and reading its result

@@ -11,7 +11,7 @@ from whichdevice.report.verdicts import undecided_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import OWN
-from whichdevice.tables.measured_values import enough_repeats
+from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
 from whichdevice.tables.row_words import length_words, share_words
 
 MOST_SENTENCES = 8
@@ -23,11 +23,17 @@ def advice(study: StudyResults) -> list[dict[str, Any]]:
     for workload in study.measured["workload"].unique():
         devices = telling(study.crossover[study.crossover["workload"] == workload])
         sizes = fastest(study.saturation[study.saturation["workload"] == workload])
-        sentences = [crossover_sentence(row) for _, row in devices.iterrows()]
+        several = list(several_models(pd.concat([devices, sizes])))
+        of_devices, of_sizes = several[: len(devices)], several[len(devices) :]
+        sentences = [
+            crossover_sentence(row, named) for (_, row), named in zip(devices.iterrows(), of_devices, strict=True)
+        ]
         entry = {
             "workload": workload,
             "devices": sentences[:MOST_SENTENCES],
-            "sizes": [saturation_sentence(row) for _, row in sizes.iterrows()],
+            "sizes": [
+                saturation_sentence(row, named) for (_, row), named in zip(sizes.iterrows(), of_sizes, strict=True)
+            ],
             "more": max(0, len(sentences) - MOST_SENTENCES),
         }
         found += [entry] if entry["devices"] or entry["sizes"] else []
@@ -37,7 +43,7 @@ def advice(study: StudyResults) -> list[dict[str, Any]]:
 def uncompared(study: StudyResults) -> list[str]:
     """A sentence for each set of devices whose workloads leave no two devices to compare."""
     together: dict[str, list[str]] = {}
-    for workload, cells in study.measured.groupby("workload", sort=False):
+    for workload, cells in without_rehearsals(study.measured).groupby("workload", sort=False):
         if not (study.crossover["workload"] == workload).any():
             together.setdefault(" and ".join(cells["device"].unique()), []).append(str(workload))
     why = {True: "never at the same batch size and settings", False: "one device only, so there is nothing to compare"}
@@ -48,29 +54,35 @@ def telling(rows: pd.DataFrame) -> pd.DataFrame:
     """Of each pair the rows of its largest share of the data; those of own best settings, where these were compared."""
     if rows.empty:
         return rows
-    work = ["first", "second", "precision", "sequence_length"]
+    work = ["first", "second", "precision", "sequence_length", "model"]
     rows = rows[rows["fraction"] == rows.groupby(work, dropna=False)["fraction"].transform("max")]
     own = rows["comparison"] == OWN
     has_own = own.groupby([rows[name] for name in work], dropna=False).transform("any")
     return rows[own | ~has_own]
 
 
+def several_models(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """For each row whether its workload and length have several models here, which then have to be named."""
+    return rows.groupby(["workload", "sequence_length"], dropna=False)["model"].transform("nunique") > 1
+
+
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each device and sequence length, at its largest share of the data, the settings of the highest throughput.
+    """For each device, length and model, at its largest share of the data, the settings of the highest throughput.
 
     Of those with enough good runs at their best size.
     """
     if rows.empty:
         return rows
-    own = ["device", "sequence_length"]
+    own = ["device", "sequence_length", "model"]
     rows = rows[rows["fraction"] == rows.groupby(own, dropna=False)["fraction"].transform("max")]
     rows = rows[enough_repeats(rows["n_best"], [rows[name] for name in own])]
     return rows.loc[rows.groupby(own, dropna=False, sort=False)["best"].idxmax()]
 
 
-def crossover_sentence(row: pd.Series) -> str:
-    """One row of table `crossover` in words."""
-    return f"{_verdict(row)} ({_basis(row)})."
+def crossover_sentence(row: pd.Series, several: bool = False) -> str:
+    """One row of table `crossover` in words, its model named where its work has `several`."""
+    model = f"; {row['model']}" if several else ""
+    return f"{_verdict(row)} ({_basis(row)}{model})."
 
 
 def _verdict(row: pd.Series) -> str:
@@ -138,27 +150,35 @@ def _where(row: pd.Series) -> str:
     return "".join(f", {words}" for words in (*length_words(row), *share_words(row)))
 
 
-def saturation_sentence(row: pd.Series) -> str:
-    """One row of table `saturation` in words."""
+def saturation_sentence(row: pd.Series, several: bool = False) -> str:
+    """One row of table `saturation` in words, its model named where its work has `several`."""
     few = "" if pd.isna(row["left_out"]) else f" Too few good runs to judge: {row['left_out'].replace(' ', ', ')}."
-    return _fastest_at(row) + few
+    return _fastest_at(row, f", {row['model']}" if several else "") + few
 
 
-def _fastest_at(row: pd.Series) -> str:
+def _fastest_at(row: pd.Series, model: str) -> str:
     product = row["quantity"] == "tflops"
     what, unit = ("N", "TFLOP/s") if product else ("batch", f"{row['unit']}s/s")
-    fastest = f"{row['device']}{_where(row)}: fastest at {what} {row['best_size']}"
+    fastest = f"{row['device']}{_where(row)}{model}: fastest at {what} {row['best_size']}"
+    judged = judged_words(row)
     if row["gain"] == 1:
-        return f"{fastest}, the smallest, {number(row['best'])} {unit}; no larger one is faster."
-    gain = f"{number(row['gain'])} times the smallest {interval(row['gain_low'], row['gain_high']) or ''}".strip()
+        of_these = " of these" if judged else ""
+        return f"{fastest}, the smallest{judged}, {number(row['best'])} {unit}; no larger one{of_these} is faster."
+    bounds = interval(row["gain_low"], row["gain_high"])
+    gain = f"{number(row['gain'])} times the smallest{judged}" + (f" {bounds}" if bounds else "")
     best = f"{fastest}, {number(row['best'])} {unit}, {gain}"
     if row["still_rising"]:
         return f"{best}; still rising there, so a larger one may be faster still."
     if row["near_size"] == row["best_size"]:
-        return f"{best}; no smaller one comes within 5 %."
+        return f"{best}; no smaller one{judged} comes within 5 %."
     bounds = interval(100 * row["near_ratio_low"], 100 * row["near_ratio_high"])
     share = f"{number(100 * row['near_ratio'])} %" + (f" {bounds}" if bounds else "")
     return f"{best}; within 5 % of it from {what} {row['near_size']} ({share})."
+
+
+def judged_words(row: pd.Series) -> str:
+    """What a row of table `saturation` is true of, where some sizes have too few good runs to judge."""
+    return "" if pd.isna(row["left_out"]) else " of the sizes judged"
 
 
 def about(value: float) -> str:

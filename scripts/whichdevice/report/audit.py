@@ -88,5 +88,6 @@ def _written(row: pd.Series, value: float) -> str:
 
 def _where(row: pd.Series) -> str:
     runs = f", n = {row['n']}" if pd.notna(row["n"]) else ""
-    loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
+    operation = row["published_workload"] == "matmul"  # which has no loop over data
+    loop = "" if operation else f", loop {row['loop']}"
     return f"{row['device']}, {row['backend']} {row['precision']}{loop}{runs}"

@@ -8,10 +8,12 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.report.cell_columns import HEADINGS, OTHER_VIEWS, VIEWS
 from whichdevice.report.cell_strips import with_strips
 from whichdevice.report.cells_elsewhere import compiled_rows, published_rows
+from whichdevice.report.matching import Key, cell_key
+from whichdevice.report.no_ratio import reference_device, without_ratio
 from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
 from whichdevice.report.verdicts import verdict_words, with_setting
-from whichdevice.tables.columns import CELL
 from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.row_words import diverged_words
 
 MEASURED, NOT_MEASURED = "measured", "not measured"
 ROWS_A_PAGE = 50
@@ -20,11 +22,12 @@ ROWS_A_PAGE = 50
 def cell_table(study: StudyResults) -> dict[str, Any]:
     """Rows, headings, views and the library's options."""
     costs, ratios, roofs = _by_cell(study.costs), _by_cell(_ratios(study)), _by_cell(study.roofline)
-    reference = _reference(study)
+    reference = reference_device(study)
+    unrelated = without_ratio(study, reference)
     rows = []
     for _, row in study.summary.iterrows():
-        key = _key(row)
-        rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), reference))
+        key = cell_key(row)
+        rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), unrelated.get(key)))
     rows += compiled_rows(study.compiled) + published_rows(study.published)
     for place, made in enumerate(rows):
         made["place"] = place
@@ -37,25 +40,15 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
     }
 
 
-def _key(row: Any) -> tuple[Any, ...]:
-    return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
-
-
-def _by_cell(table: pd.DataFrame) -> dict[tuple[Any, ...], pd.Series]:
-    return {_key(row): row for _, row in table.iterrows()}
+def _by_cell(table: pd.DataFrame) -> dict[Key, pd.Series]:
+    return {cell_key(row): row for _, row in table.iterrows()}
 
 
 def _ratios(study: StudyResults) -> pd.DataFrame:
     return study.speedups[study.speedups["comparison"] == "device"]
 
 
-def _reference(study: StudyResults) -> str | None:
-    """The device that table `speedups` divides by."""
-    found = _ratios(study)["baseline"]
-    return str(found.iloc[0]) if len(found) else None
-
-
-def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, reference: str | None) -> dict[str, Any]:
+def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None) -> dict[str, Any]:
     measured = bool((row["n_ok"] or 0) > 0)
     found: dict[str, Any] = {
         **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop")},
@@ -67,17 +60,18 @@ def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, reference: str | None
         "sequence_length": cell_number(row, "sequence_length"),
         "status": _status(row),
         "emulated": row["emulated"] if pd.notna(row["emulated"]) else None,
-        "key": _key(row),
+        "key": cell_key(row),
     }
     if not measured:
         return found
-    found |= _absolute(row, roof) | _relative(row, ratio, reference) | _trust(row)
+    found |= _absolute(row, roof) | _relative(ratio, unrelated) | _trust(row)
     return found | (_costs(cost) if cost is not None else {})
 
 
 def _status(row: pd.Series) -> str:
     told = str(row["status"])
-    return f"{row['n_ok']} of {row['n']} ok" if told == "ok" else told
+    ended = f"{row['n_ok']} of {row['n']} ok" if told == "ok" else told
+    return ", ".join([ended, *diverged_words(row)])
 
 
 def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
@@ -98,12 +92,10 @@ def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
     }
 
 
-def _relative(row: pd.Series, ratio: Any, reference: str | None) -> dict[str, Any]:
-    if ratio is not None:
-        return {"relative": estimate(ratio, "ratio"), "verdict": with_setting(verdict_words(ratio), ratio)}
-    if row["device"] == reference:
-        return {"verdict": "the reference"}
-    return {"verdict": f"not run on {reference}" if reference else "no other device measured"}
+def _relative(ratio: Any, unrelated: str | None) -> dict[str, Any]:
+    if ratio is None:
+        return {"verdict": unrelated}
+    return {"relative": estimate(ratio, "ratio"), "verdict": with_setting(verdict_words(ratio), ratio)}
 
 
 def _trust(row: pd.Series) -> dict[str, Any]:

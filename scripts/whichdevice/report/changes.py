@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from whichdevice.report.advice import about, telling
+from whichdevice.report.advice import about, judged_words, telling
 from whichdevice.report.matching import alike
 from whichdevice.report.numbers import Number, cell_number
 from whichdevice.report.verdicts import undecided_words
@@ -48,7 +48,7 @@ def _phrase(row: pd.Series) -> Phrase:
 
 def own_sizes(saturation: pd.DataFrame, best: pd.Series) -> list[Phrase]:
     """Where no other device was compared: at which size this one is fastest, and from which on it is nearly so."""
-    same = alike(saturation, best, [name for name in CELL if name != "batch_size"])
+    same = alike(saturation, best, [*(name for name in CELL if name != "batch_size"), "model"])
     return [_own(row) for _, row in saturation[same].head(1).iterrows()]
 
 
@@ -57,7 +57,8 @@ def _own(row: pd.Series) -> Phrase:
     if row["still_rising"]:
         return ["fastest at ", size, ", the largest; still rising"]
     nearly: Phrase = [] if near == size else [", within 5 % of it from ", near]
-    return ["fastest at ", size, *nearly]
+    judged = judged_words(row)
+    return ["fastest at ", size, *nearly, *([judged] if judged else [])]
 
 
 def _exact(text: str) -> Number:

@@ -97,8 +97,8 @@ def _row(row: pd.Series) -> dict[str, Any]:
 
 
 def _prices(study: StudyResults) -> Iterator[str]:
-    for device, rows in study.costs.groupby("device", sort=False):
-        hour, told = rows["usd_per_hour"].iloc[0], rows["price"].iloc[0]
+    told_once = study.costs.drop_duplicates(["device", "price"])  # several where cards of several names ran
+    for device, hour, told in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
         yield f"{device}: {told}" if pd.isna(hour) else f"{device}: {number(hour)} USD an hour ({told})"
 
 

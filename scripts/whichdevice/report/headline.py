@@ -12,7 +12,7 @@ from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
 from whichdevice.tables.measured_values import enough_repeats, without_rehearsals, without_self_checks
-from whichdevice.tables.row_words import epochs_words, length_words, repeats_words, share_words
+from whichdevice.tables.row_words import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -92,13 +92,14 @@ def _data(study: StudyResults) -> Iterator[Statement]:
 
 
 def _broken(study: StudyResults) -> Iterator[Statement]:
-    """Refused runs are told apart: they did not fail, and repeating them would refuse them again."""
+    """Refused runs are told apart: they did not fail, and are tried again only where they fit by then."""
     tried = study.attempted
     failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
     if failed:
         yield Statement(f"{failed} of {len(tried)} runs failed. Repeat:", repeat_failed(study.study), True)
     if refused:
-        yield Statement(f"{refused} refused: cannot fit this host. The reasons are below.", None, True)
+        text = f"{refused} refused: did not fit this host. The reasons are below. To try again those that fit by then:"
+        yield Statement(text, repeat_failed(study.study), True)
 
 
 def _absent(study: StudyResults) -> Iterator[Statement]:
@@ -159,9 +160,9 @@ def _quality(cell: pd.Series) -> str | None:
     if pd.isna(cell[column]):
         column, name = "validation_loss", "validation loss"
     if pd.isna(cell[column]):
-        return None
+        return ", ".join(diverged_words(cell)) or None
     reached = f"{name} {share(cell[column])} after {epochs_words(cell)}"
-    return ", ".join([reached, *share_words(cell)])
+    return ", ".join([reached, *share_words(cell), *diverged_words(cell)])
 
 
 def _ratios(found: pd.DataFrame) -> Iterator[str]:

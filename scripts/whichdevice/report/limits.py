@@ -21,7 +21,7 @@ def utilisation(row: pd.Series) -> dict[str, Any]:
 
 
 def _row(row: pd.Series) -> dict[str, Any]:
-    sheet = None
+    sheet = row["sheet_source"] if pd.notna(row["sheet_source"]) else None  # without a row: why it is not taken
     if pd.notna(row["sheet"]):
         told = [f"{number(row[name])} {unit}" for name, unit in SHEET.items() if pd.notna(row[name])]
         sheet = f"{row['sheet']}: {', '.join(told) or 'no peak in this format'}"

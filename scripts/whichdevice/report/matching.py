@@ -1,8 +1,12 @@
 """Rows of one table that belong to a row of another."""
 
+from typing import Any
+
 import pandas as pd
 
 from whichdevice.tables.columns import CELL
+
+Key = tuple[Any, ...]
 
 
 def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
@@ -11,6 +15,11 @@ def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
     for name in columns:
         same &= table[name].isna() if pd.isna(row[name]) else (table[name] == row[name]).fillna(False)
     return same
+
+
+def cell_key(row: Any) -> Key:
+    """What the cell of a row is found by; None where it lacks an axis."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
 
 
 def cell_of(table: pd.DataFrame, row: pd.Series) -> pd.Series:

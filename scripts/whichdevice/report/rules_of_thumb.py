@@ -7,7 +7,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
-from whichdevice.report.advice import about, fastest, telling
+from whichdevice.report.advice import about, fastest, judged_words, several_models, telling
 from whichdevice.report.numbers import interval
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
 from whichdevice.tables.measured_values import OPERATIONS
@@ -42,7 +42,8 @@ def _against_cpus(study: StudyResults) -> Iterator[tuple[str, str, pd.DataFrame]
     for (first, second), rows in study.crossover.groupby(["first", "second"], sort=False):
         if study.kind(str(first)) == "cpu" != study.kind(str(second)):
             parts = [telling(part) for _, part in rows.groupby("workload", sort=False)]
-            yield str(first), str(second), pd.concat(parts)
+            found = pd.concat(parts)
+            yield str(first), str(second), found.assign(several=several_models(found))
 
 
 def _batches(study: StudyResults) -> Iterator[str]:
@@ -74,18 +75,21 @@ def _work(row: pd.Series) -> str:
 
 
 def _named(row: pd.Series) -> str:
-    return " ".join([row["workload"], *length_words(row)])
+    return " ".join([row["workload"], *length_words(row), *([f"({row['model']})"] if row["several"] else [])])
 
 
 def _models(study: StudyResults) -> Iterator[str]:
-    """Ratios at the largest common batch of workloads that train, by operations per example, least first."""
+    """Ratios at the largest common batch of workloads that train, by operations per example, least first.
+
+    Several models of one name have no one number of operations.
+    """
     good = study.runs[study.runs["flops_per_step"].notna() & ~study.runs["unit"].isin(OPERATIONS)]
     own = ["workload", "sequence_length"]
     good = good.assign(work=good["flops_per_step"] / good["batch_size"].astype(float))
     per_example = good.groupby(own, dropna=False, as_index=False)["work"].max()
     named = good.drop_duplicates("module")["workload"]  # one name for each file
     for cpu, device, rows in _against_cpus(study):
-        rows = rows[rows["workload"].isin(named) & (rows["precision"] == "float32")]
+        rows = rows[rows["workload"].isin(named) & (rows["precision"] == "float32") & ~rows["several"]]
         rows = rows.drop_duplicates(own)
         rows = rows.merge(per_example, on=own).sort_values("work", kind="stable")
         if rows["workload"].nunique() < 2:
@@ -108,13 +112,15 @@ def _largest(study: StudyResults) -> Iterator[str]:
     parts = [fastest(part) for _, part in trained.groupby("workload", sort=False)]
     if not parts:
         return
-    for device, rows in pd.concat(parts).groupby("device", sort=False):
+    found = pd.concat(parts)
+    for device, rows in found.assign(several=several_models(found)).groupby("device", sort=False):
         told = []
         for _, row in rows.iterrows():
             if row["gain"] == 1:
-                told.append(f"{_named(row)} is fastest at its smallest, b{row['best_size']}")
+                smallest = f"the smallest{judged_words(row)}" if judged_words(row) else "its smallest"
+                told.append(f"{_named(row)} is fastest at {smallest}, b{row['best_size']}")
                 continue
             gain = f"×{number(row['gain'])} {interval(row['gain_low'], row['gain_high']) or ''}".strip()
             near = "still rising" if row["still_rising"] else f"within 5 % from b{row['near_size']}"
-            told.append(f"{_named(row)} {gain} at b{row['best_size']}, {near}")
+            told.append(f"{_named(row)} {gain} at b{row['best_size']}, {near}{judged_words(row)}")
         yield f"{device}, fastest against smallest batch: {'; '.join(told)}"

@@ -40,6 +40,11 @@ class Row(NamedTuple):
         """What tells it from the other rows of its workload."""
         return " · ".join([self.precision, *self.length, *self.details])
 
+    @property
+    def compared(self) -> int:
+        """Devices with a ratio to the fastest one, and that one."""
+        return 1 + sum(other.ratio is not None for other in self.choices["fastest"].others)
+
 
 def board(study: StudyResults) -> list[Row]:
     """A row for every workload in each number format and length: those that train first, single operations last."""
@@ -49,12 +54,16 @@ def board(study: StudyResults) -> list[Row]:
 
 
 def split_board(rows: list[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows of the first screen, one number format for each workload, and the others."""
-    chosen: dict[str, str] = {}
+    """The rows of the first screen, one number format for each workload and length, and the others.
+
+    That in which most devices were compared; of several such, the plain one.
+    """
+    chosen: dict[tuple[str, ...], Row] = {}
     for row in rows:
-        if row.workload not in chosen or row.precision == PLAIN:
-            chosen[row.workload] = row.precision
-    first = [row for row in rows if row.precision == chosen[row.workload]]
+        best = chosen.setdefault((row.workload, *row.length), row)
+        if (row.compared, row.precision == PLAIN) > (best.compared, best.precision == PLAIN):
+            chosen[row.workload, *row.length] = row
+    first = [row for row in rows if row.precision == chosen[row.workload, *row.length].precision]
     return first, [row for row in rows if row not in first]
 
 

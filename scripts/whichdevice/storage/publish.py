@@ -19,7 +19,7 @@ from whichdevice.storage.upload import Sent, is_json, upload
 NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED = ("compiled/*/*.json",)
 SETTINGS = (f"{MERGED}/{COUNTED}", "config.yaml")
-RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md")
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md", "compare.html")
 
 
 def publish(root: Path, bucket: Place) -> Sent:

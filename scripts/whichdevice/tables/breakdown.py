@@ -9,7 +9,7 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 
 PARTS = ("input", "host", "compute", "other")
 MEANINGS = {
-    "input": "choosing, converting and moving the batch",
+    "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
     "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
     "compute": "the step itself, with the framework's own scheduling of its operations",
     "other": "starting a call of the loop, waiting for it and reading its result",

@@ -25,7 +25,7 @@ from whichdevice.tables.measured_values import (
     measured_values,
     without_rehearsals,
 )
-from whichdevice.tables.prices import SECONDS, Sheet, price_of
+from whichdevice.tables.prices import SECONDS, Sheet, prices_of
 from whichdevice.tables.sittings import SETTING, told
 
 USD, JOULES = "usd_per_million", "joules_per_million"
@@ -58,9 +58,9 @@ COLUMNS: dict[str, Column] = {
 def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """A row for every quantity, piece of work and device with a number; with one device there is no ratio."""
     good = with_energy(at_common_share(without_rehearsals(measured_values(runs))))
-    hourly = {name: price_of(str(name), study, sheet).usd_per_hour for name in good["device"].unique()}
+    hourly = prices_of(good, study, sheet)["usd_per_hour"]
     values = {
-        USD: MILLION / SECONDS / good["throughput"] * good["device"].map(hourly).astype("float64"),
+        USD: MILLION / SECONDS / good["throughput"] * hourly,
         JOULES: good["joules_per_unit"] * MILLION,
     }
     parts = [part for name, value in values.items() for part in choices(good.assign(value=value), name)]

@@ -12,7 +12,7 @@ from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import joined_sources, measured_values
-from whichdevice.tables.prices import SECONDS, Sheet, price_of
+from whichdevice.tables.prices import SECONDS, Sheet, prices_of
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
@@ -42,6 +42,7 @@ COLUMNS: dict[str, Column] = {
     "units_per_joule_low": Column("float", "lower end of its 95 % interval"),
     "units_per_joule_high": Column("float", "upper end of its 95 % interval"),
     "joules_blur": Column("float", "share of the reading that the meter's own update time may hide, the largest"),
+    "joules_between": Column("float", "share of the metered time that lies between timed windows, the largest"),
     "host_joules_per_million": Column("float", "J per million units of the processors of a GPU's or TPU's host"),
     "memory_joules_per_million": Column("float", "J per million units of the host's memory, where it has a counter"),
     "source": Column("text", "where the data came from"),
@@ -55,9 +56,7 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     cell = good.groupby(CELL, sort=False, dropna=False).ngroup()
     first = good[~cell.duplicated()].set_index(cell[~cell.duplicated()])
     frame = first[[*CELL, "kind", "replicas", "device_name", "unit"]].copy()
-    prices = {name: price_of(str(name), study, sheet) for name in frame["device"].unique()}
-    frame["usd_per_hour"] = frame["device"].map(lambda name: prices[name].usd_per_hour).astype("float64")
-    frame["price"] = frame["device"].map(lambda name: prices[name].source)
+    frame = frame.join(prices_of(frame, study, sheet))
     times = geometric(1 / good["throughput"], cell)
     hours = MILLION / SECONDS * frame["usd_per_hour"]
     frame["n"] = times["n"]
@@ -71,10 +70,10 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
         )
     frame["watts"] = geometric(good["steady_watts"], cell)["mean"]
     frame["joules_blur"] = (good["meter_update"] / good["metered_seconds"]).groupby(cell).max()
+    frame["joules_between"] = (1 - good["seconds"] / good["metered_seconds"]).clip(lower=0).groupby(cell).max()
     for name in ("host", "memory"):
-        frame[f"{name}_joules_per_million"] = geometric(good[f"{name}_watts"] / good["throughput"] * MILLION, cell)[
-            "mean"
-        ]
+        joules_beside = good[f"{name}_watts"] * good["metered_time"]
+        frame[f"{name}_joules_per_million"] = geometric(joules_beside * MILLION, cell)["mean"]
     read = good["meter"].where(good["joules_per_unit"].notna())  # a meter may have failed in one repeat alone
     frame["meter"] = read.groupby(cell).first().where(frame["n_metered"] > 0, _why(good, cell))
     frame["source"] = [joined_sources(rows) for _, rows in good["source"].groupby(cell)]
@@ -82,8 +81,12 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
 
 
 def with_energy(good: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `runs` with column `joules_per_unit`: mean power over the steady windows times the time of a unit."""
-    return good.assign(joules_per_unit=good["steady_watts"] / good["throughput"])
+    """Rows of `runs` with column `joules_per_unit`, of all that the meter saw, and `metered_time` of a unit.
+
+    The meter also sees the moments between windows, in which the next batches are drawn.
+    """
+    metered = good["metered_seconds"] / good["seconds"] / good["throughput"]
+    return good.assign(metered_time=metered, joules_per_unit=good["steady_watts"] * metered)
 
 
 def _bounds(name: str) -> list[str]:

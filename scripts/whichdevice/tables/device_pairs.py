@@ -82,8 +82,9 @@ def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
 def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
     """Every two devices: with the same settings, and with each device's own best ones.
 
-    The second kind is left out where it would say the same. Best is the higher geometric mean of those with the most
-    good repeats, chosen from the very ones that are then compared: a slight favour to a device with many settings.
+    The second kind is left out where it would say the same. Best is the highest geometric mean of those with
+    enough good repeats, chosen from the very ones that are then compared: a slight favour to a device with many
+    settings.
     """
     good = without_rehearsals(measured_values(runs))[READ]  # taking rows of the others too would be most of the work
     for _, rows in good.groupby([*WORK, "model"], dropna=False, sort=False):

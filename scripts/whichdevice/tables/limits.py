@@ -1,6 +1,7 @@
 """Table `limits`: what each device can do, measured: the best matrix product and the best memory stream.
 
-A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit.
+A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit. Best is of
+the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there are any.
 """
 
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables.columns import Column, table
-from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
 from whichdevice.tables.prices import Sheet
-from whichdevice.tables.sheet_peaks import sheet_peak, sheet_row
+from whichdevice.tables.sheet_peaks import sheet_peak
+from whichdevice.tables.sheet_rows import sheet_row, wrong_row
 
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
 ENDS = ("", "_low", "_high")
@@ -34,15 +36,15 @@ COLUMNS: dict[str, Column] = {
     "bandwidth_gbs_high": Column("float", "upper end of its 95 % interval"),
     "bandwidth_size": Column("int", "MiB of each of its arrays"),
     "bandwidth_n": Column("int", "its processes"),
-    "device_peak_tflops": Column("float", "the highest peak_tflops of this device in this format, over backends"),
-    "device_bandwidth_gbs": Column("float", "the highest bandwidth_gbs of this device, over backends and formats"),
+    "device_peak_tflops": Column("float", "the best product of this device in this format, over backends"),
+    "device_bandwidth_gbs": Column("float", "the best memory stream of this device, over backends and formats"),
     "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
     "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
     "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used, where it tells"),
     "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of all its sockets that have cores used"),
     "peak_of_sheet": Column("float", "device_peak_tflops / sheet_tflops"),
     "bandwidth_of_sheet": Column("float", "device_bandwidth_gbs / sheet_gbs"),
-    "sheet_source": Column("text", "where the sheet's numbers come from"),
+    "sheet_source": Column("text", "where the sheet's numbers are from, or why the configured row is not taken"),
     "note": Column("text", "what to keep in mind"),
     "evidence": Column("text", "measured; the sheet's columns are published numbers"),
 }
@@ -53,8 +55,9 @@ def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet:
     cells = without_rehearsals(summary[summary["n_ok"].fillna(0) > 0])
     cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
     products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
-    streams = streams.assign(product=_stored_format(streams))
     host = runs.groupby("device")[["threads", "physical_cores", "last_level_cache"]].first()
+    cached = _in_cache(streams, host["last_level_cache"])
+    streams = streams.assign(product=_stored_format(streams), cached=cached)
     rows = [*_rows(products, streams, host)]
     return table([row | _by_sheet(row, host, study, sheet) for row in rows], COLUMNS)
 
@@ -83,25 +86,37 @@ def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> 
         moved = streams[streams["device"] == device]
         row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
         streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
-        for best in (_best(own[own["backend"] == backend], "tflops"), _best(streamed, "gbs")):
+        best_stream, device_stream = _best_stream(streamed), _best_stream(moved)
+        for best in (_best(own[own["backend"] == backend], "tflops"), best_stream):
             if best is not None:
                 row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
-        row |= {"device_peak_tflops": own["tflops"].max(), "device_bandwidth_gbs": moved["gbs"].max()}
+        peak = _best(own, "tflops")
+        row["device_peak_tflops"] = float("nan") if peak is None else peak["tflops"]
+        row["device_bandwidth_gbs"] = float("nan") if device_stream is None else device_stream["gbs"]
         row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
-        yield row | {"note": _note(row, host["last_level_cache"].get(device))}
+        cached = any(stream is not None and stream["cached"] for stream in (best_stream, device_stream))
+        yield row | {"note": _cache_note(host["last_level_cache"].get(device)) if cached else None}
 
 
-def _note(row: dict[str, Any], cache: Any) -> str | None:
-    if pd.isna(cache) or row["kind"] != "cpu" or "bandwidth_size" not in row:
-        return None
-    if row["bandwidth_size"] * 2**20 >= TIMES_CACHE * cache:
-        return None
+def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:
+    """Whether a processor's caches may hold much of the arrays; false where the system does not tell their size."""
+    needed = streams["device"].map(caches).astype("float64") * TIMES_CACHE
+    return (streams["kind"] == "cpu") & (streams["batch_size"].astype("float64") * 2**20 < needed)
+
+
+def _cache_note(cache: Any) -> str:
     told = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
     return f"{told}: part of the bandwidth may be the cache's"
 
 
+def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
+    beyond = streams[~streams["cached"]]
+    return _best(streams if beyond.empty else beyond, "gbs")
+
+
 def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
     cells = cells[cells[column].notna()]
+    cells = cells[enough_repeats(cells["n_ok"])]
     return None if cells.empty else cells.iloc[int(cells[column].to_numpy(float).argmax())]
 
 
@@ -125,5 +140,5 @@ def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Shee
         "sheet_gbs": peak.gigabytes,
         "peak_of_sheet": row["device_peak_tflops"] / peak.tflops if peak.tflops else None,
         "bandwidth_of_sheet": row["device_bandwidth_gbs"] / peak.gigabytes if peak.gigabytes else None,
-        "sheet_source": peak.source,
+        "sheet_source": peak.source or wrong_row(str(row["device"]), name, study, sheet),
     }

@@ -9,17 +9,18 @@ from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
+TIMED = ("ok", "timed_out")  # a run tells its steady state once it is whole; without slow learners' a mean is too good
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `runs` that are ok and measured, with column `value`: throughput, or TFLOP/s for products of matrices.
+    """Rows of `runs` that were timed, with column `value`: throughput, or TFLOP/s for products of matrices.
 
     Columns `machine` and `sitting` say where and when each was measured, `model` what: two workloads of one name, such
     as a model file of another width on another machine, are never compared.
     """
     runs = without_self_checks(located(runs))  # also a failed run and a self-check are part of a sitting
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")].copy()
+    good = runs[runs["status"].isin(TIMED) & (runs["evidence"] == "measured")].copy()
     good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
     return good[good["value"] > 0]

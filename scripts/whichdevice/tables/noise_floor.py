@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
-from whichdevice.tables.columns import Column, table
+from whichdevice.tables.columns import CELL, Column, table
 from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
 SHARP = 0.05  # an interval wider than this would hardly have told a false alarm
+SETTINGS = ["module", *(name for name in CELL if name != "workload")]  # what a check and its base have in common
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "device, as the config names it"),
@@ -39,7 +40,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def noise_floor_table(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Two rows for each device that measured a self-check; the two are one family."""
+    """Two rows for each device and settings of a self-check, one for each slowdown; a device's rows are one family."""
     return table([row for device, own in _checks(runs) for row in _rows(device, own, summary)], COLUMNS)
 
 
@@ -50,23 +51,25 @@ def _checks(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _rows(device: str, own: pd.DataFrame, summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    base = own.loc[own["workload"] == FIRST, ["repeat", "throughput", "disturbed"]]
-    pairs = own[own["workload"].isin(CHECKED)].merge(base, on="repeat", suffixes=("", "_base"))
+    base = own.loc[own["workload"] == FIRST, [*SETTINGS, "repeat", "throughput", "disturbed"]]
+    pairs = own[own["workload"].isin(CHECKED)].merge(base, on=[*SETTINGS, "repeat"], suffixes=("", "_base"))
     if pairs.empty:
         return
     logs = pd.Series(np.log(pairs["throughput"] / pairs["throughput_base"]), pairs.index)
-    judged = decided(paired(logs, pairs["workload"]))
+    group = pairs.groupby([*SETTINGS, "workload", "planted"], dropna=False, sort=False).ngroup()
+    judged = decided(paired(logs, group))
     disturbed = pairs[["disturbed", "disturbed_base"]].fillna(False).astype(int).sum(axis=1)
     width = _median_half_width(summary[summary["device"] == device])
-    for name, row in judged.iterrows():
-        mine = pairs[pairs["workload"] == name]
+    for place, row in judged.iterrows():
+        mine = pairs[group == place]
         first = mine.iloc[0]
+        name = str(first["workload"])
         half_width = np.sqrt(row["ratio_high"] / row["ratio_low"]) - 1
         yield {
             **row,
             **{column: first[column] for column in ("module", "backend", "precision", "batch_size")},
             "device": device,
-            "comparison": CHECKED[str(name)],
+            "comparison": CHECKED[name],
             "expected": 1 / (1 + (first["planted"] if pd.notna(first["planted"]) else 0.0)),
             "half_width": half_width,
             "passed": _passed(name == SLOWED, row["verdict"], half_width),

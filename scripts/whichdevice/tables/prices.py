@@ -4,15 +4,16 @@ Prices are applied when tables are made and stand in no record: they change, and
 """
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
+
+import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.devices.tpu import CHIPS, V2
+from whichdevice.tables.sheet_rows import Sheet, sheet_row, wrong_row
 
-SMALLEST_CHIPS = {"TPU v2": 4, "TPU v3": 4, "TPU v4": 4, "TPU v5p": 4}  # of a machine that can be rented
-Sheet = Mapping[str, Mapping[str, str]]
 SECONDS = 3600.0
+_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 
 
 class Price(NamedTuple):
@@ -22,28 +23,43 @@ class Price(NamedTuple):
     source: str
 
 
-def price_of(name: str, study: Study, sheet: Sheet) -> Price:
-    """The price of one of the study's devices: the config's, where it is empty the sheet's, else none."""
-    if name not in study.devices:
-        return Price(None, f"no price: the config has no device {name}")
-    device = study.devices[name]
-    if device.usd_per_hour is not None:
-        return Price(device.usd_per_hour, f"config: devices.{name}.usd_per_hour")
-    missing = f"set devices.{name}.usd_per_hour"
-    if device.hardware is None:
-        return Price(None, f"no price: {missing}")
-    row = sheet.get(device.hardware, {})
+def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """Columns `usd_per_hour` and `price` of rows with columns `device` and `device_name`."""
+    keys = list(zip(rows["device"].astype(str), rows["device_name"].fillna("").astype(str), strict=True))
+    known = {key: price_of(*key, study, sheet) for key in set(keys)}
+    found = pd.DataFrame([known[key] for key in keys], rows.index, ["usd_per_hour", "price"])
+    return found.astype({"usd_per_hour": "float64"})
+
+
+def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> Price:
+    """The price of one of the study's devices: the config's, where it is empty that of its row of the sheet."""
+    if device not in study.devices:
+        return Price(None, f"no price: the config has no device {device}")
+    settings, own = study.devices[device], f"devices.{device}.usd_per_hour"
+    if settings.usd_per_hour is not None:
+        return Price(settings.usd_per_hour, f"config: {own}")
+    if wrong := wrong_row(device, device_name, study, sheet):
+        return Price(None, f"no price: {wrong}")
+    name = sheet_row(device, device_name, study, sheet)
+    if name is None:
+        return Price(None, f"no price: set {own}")
+    row = sheet[name]
     if not (each := row.get("usd_hour_per_chip")):
-        return Price(None, f"no price: the sheet has none for {device.hardware}; {missing}")
-    used = math.ceil(device.replicas / cores_of(device.hardware))
-    smallest = SMALLEST_CHIPS.get(device.hardware, 1)
-    chips = smallest * math.ceil(used / smallest)
-    rented = "" if chips == used else f", rented {smallest} at a time"
+        return Price(None, f"no price: the sheet has none for {name}; set {own}")
+    used = math.ceil(settings.replicas / cores_of(name))
+    machine = _machine(used, name)
+    chips = machine * math.ceil(used / machine)
+    rented = "" if chips == used else f", rented {machine} at a time"
     amount = f"{chips} × {float(each):g} USD{rented}"
-    told = f"sheet: {device.hardware}, {amount} ({row['price_scope']}; {row['price_source']})"
-    return Price(chips * float(each), told)
+    return Price(chips * float(each), f"sheet: {name}, {amount} ({row['price_scope']}; {row['price_source']})")
 
 
 def cores_of(hardware: str) -> int:
     """Replicas that one chip carries: the two cores of an older TPU count apart, and are rented together."""
-    return next((chip.cores for chip in (V2, *CHIPS.values()) if hardware == chip.name), 1)
+    return _CHIPS[hardware].cores if hardware in _CHIPS else 1
+
+
+def _machine(chips: int, hardware: str) -> int:
+    """Chips of the smallest machine that holds so many, else of the largest one."""
+    machines = _CHIPS[hardware].machines if hardware in _CHIPS else (1,)
+    return min((size for size in machines if size >= chips), default=max(machines))

@@ -10,7 +10,8 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.tables.claims import number
 from whichdevice.tables.columns import CELL_COLUMNS, Column, read_rows, table
-from whichdevice.tables.published_differences import Matching, remarks, unlike_words
+from whichdevice.tables.measured_values import enough_repeats
+from whichdevice.tables.published_differences import NO, VALIDATION, YES, Matching, remarks, unlike_words
 
 DISPUTED = "disputed"
 
@@ -81,6 +82,8 @@ def read_published(path: Path) -> list[dict[str, str]]:
     if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
     for place, row in enumerate(rows, start=1):
+        if (told := row.get(VALIDATION, "")) not in ("", YES, NO):
+            raise StudyError(f"{path}: row {place}: {VALIDATION} is {told!r}; write {YES}, {NO} or nothing")
         for name in NUMBERS & row.keys():
             if not _is_number(row[name]):
                 raise StudyError(f"{path}: row {place}: {name} is {row[name]!r}, which is no number")
@@ -125,32 +128,40 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; without a published size the best of all settings."""
     batch_size = number(entry["batch_size"])
-    wanted = (measured["module"] == entry["workload"]) & _values(matching, measured).notna()
+    values = _values(entry, matching, measured)
+    wanted = (measured["module"] == entry["workload"]) & values.notna()
     if batch_size:
         wanted &= measured["batch_size"] == batch_size
     cells = measured[wanted]  # at once: taking rows of so wide a table is most of the work
     if cells.empty:
         return cells
+    cells = cells.assign(compared=values)
     largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
     cells = cells[cells["fraction"] == largest]
     if not batch_size:
-        values = _values(matching, cells)
-        better = values if matching.higher_is_better or "accuracy" in entry["metric"] else -values
-        kinds = [cells[name] for name in ("device", "backend", "precision", "loop")]
-        cells = cells.loc[better.groupby(kinds, sort=False).idxmax()]
+        kinds = ["device", "backend", "precision", "loop"]
+        cells = cells[enough_repeats(cells["n_ok"], [cells[name] for name in kinds])]
+        higher = matching.higher_is_better or "accuracy" in entry["metric"]
+        better = cells["compared"] if higher else -cells["compared"]
+        cells = cells.loc[better.groupby([cells[name] for name in kinds], sort=False).idxmax()]
     return cells
 
 
-def _values(matching: Matching, cells: pd.DataFrame) -> pd.Series:
-    """The measured values; an epoch that nobody ran in full is taken from the steps."""
+def _values(entry: Mapping[str, str], matching: Matching, cells: pd.DataFrame) -> pd.Series:
+    """The measured values of what the published one holds; an epoch that nobody ran in full is taken from the steps."""
     values = cells[matching.column].astype("float64")
-    return values.fillna(cells["epoch_time"].astype("float64")) if matching.column == "learned_epoch_time" else values
+    if matching.column == "learning_time":
+        return values + cells["first_step"]  # learning starts with the program compiled
+    if matching.column != "learned_epoch_time":
+        return values
+    if entry.get(VALIDATION) == YES:
+        values = values + cells["validation_time"].fillna(0.0)
+    return values.fillna(cells["epoch_time"].astype("float64"))
 
 
 def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> dict[str, Any]:
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
-    value = cell["epoch_time"] if computed else cell[matching.column]
-    measured = float(value or float("nan")) * matching.scale
+    measured = float(cell["compared"] or float("nan")) * matching.scale
     unlike = list(unlike_words(entry, matching, cell))
     told = [*unlike, *remarks(entry, matching, cell)]
     theirs = number(entry["value"])

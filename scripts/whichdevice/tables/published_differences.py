@@ -11,6 +11,8 @@ from whichdevice.tables.row_words import epochs_words
 
 QUALITY_TEST_IMAGES = 10_000
 PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
+VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
+STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
 
 
 class Matching(NamedTuple):
@@ -65,6 +67,19 @@ def remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> It
         yield f"measured in {cell['precision']}; the published number {known} {precision}"
     if cell["loop"] != LOOP and cell["unit"] not in OPERATIONS and not matching.quality:
         yield f"measured with loop {cell['loop']}; the published number is taken for plain {LOOP}"
+    yield from _validation_remarks(entry, matching, cell)
+
+
+def _validation_remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
+    """Whether just one of the two times holds validation, as far as the source tells."""
+    theirs, ours = entry.get(VALIDATION, ""), pd.notna(cell["validation_time"])
+    if matching.column == "learned_epoch_time" and pd.notna(cell[matching.column]) and theirs == YES and ours:
+        return  # it was added
+    if matching.column in STEPS or (matching.column == "learning_time" and not ours):
+        if theirs != NO and cell["unit"] not in OPERATIONS:
+            yield f"without validation, which the published time {'holds' if theirs == YES else 'may hold'}"
+    elif matching.column == "learning_time" and theirs != YES:
+        yield f"with validation, which the published time {'does not hold' if theirs == NO else 'may not hold'}"
 
 
 def their_precision(entry: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ COLUMNS: dict[str, Column] = {
     "roof_tflops": Column("float", "TFLOP/s that the measured roofs allow at this intensity"),
     "of_roof": Column("float", "tflops / roof_tflops"),
     "bound": Column("text", "which roof is lower at this intensity: compute or memory"),
+    "note": Column("text", "what to keep in mind of the roofs"),
     "n": Column("int", "processes"),
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; operations and bytes are analytic"),
@@ -50,6 +51,8 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
     cells = cells.assign(product=product_format(cells)).merge(roofs, on=["device", "product"], how="left")
     bandwidths = limits.groupby("device")["device_bandwidth_gbs"].max()  # whatever the format
     bandwidth = cells["device"].map(bandwidths).astype(float)
+    noted = limits["note"].notna().groupby(limits["device"]).transform("all")  # not of one backend's stream alone
+    notes = limits[noted].drop_duplicates("device").set_index("device")["note"]
     peak, scale = cells["device_peak_tflops"], cells["tflops"] / cells["throughput"]
     intensity = cells["flops_per_step"] / cells["bytes_per_step"].where(cells["bytes_per_step"] > 0)
     by_memory = intensity * bandwidth / 1e3
@@ -66,6 +69,7 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
             roof_tflops=roof,
             of_roof=cells["tflops"] / roof,
             bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
+            note=cells["device"].map(notes).where(bandwidth.notna()),
             n=cells["n_ok"],
         ),
         COLUMNS,

@@ -104,6 +104,7 @@ def _quality(record: Record) -> dict[str, Any]:
     metric = record.workload.metric if record.workload else None
     last = record.epochs[-1] if record.epochs else None
     later = [epoch.seconds for epoch in record.epochs[1:]]
+    validations = [epoch.validation_seconds for epoch in record.epochs[1:] if epoch.validation_seconds is not None]
     final = {
         "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
         "validation_metric": _number(results, f"validation_{metric}", last.validation_metric if last else None),
@@ -113,6 +114,7 @@ def _quality(record: Record) -> dict[str, Any]:
     return {
         "learned_epochs": len(record.epochs) or None,
         "learned_epoch_time": sum(later) / len(later) if later else None,
+        "validation_time": sum(validations) / len(validations) if validations else None,
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
         "metric": metric,
         **final,

@@ -18,11 +18,14 @@ from whichdevice.tables.measured_values import (
 
 NEAR = 0.95  # of the highest
 SETTINGS = [name for name in CELL if name != "batch_size"]
-READ = [*SETTINGS, "batch_size", "repeat", "value", "unit", "source"]
+READ = [*SETTINGS, "model", "batch_size", "repeat", "value", "unit", "source"]
 BOUNDS = {"": "mean", "_low": "low", "_high": "high"}
 
 COLUMNS: dict[str, Column] = {
     **{name: column for name, column in CELL_COLUMNS.items() if name != "batch_size"},
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
     "quantity": Column("text", "throughput, or tflops for products of matrices"),
     "unit": Column("text", "what throughput counts"),
     "sizes": Column("text", "batch sizes measured; for matmul, N"),
@@ -34,7 +37,7 @@ COLUMNS: dict[str, Column] = {
     "near_ratio": Column("float", "near_size / best_size, of the quantity; geometric mean of paired repeats"),
     "near_ratio_low": Column("float", "lower end of its 95 % interval"),
     "near_ratio_high": Column("float", "upper end of its 95 % interval"),
-    "gain": Column("float", "best_size / smallest size, of the quantity; geometric mean of paired repeats"),
+    "gain": Column("float", "best_size / smallest of these sizes, of the quantity; geometric mean of paired repeats"),
     "gain_low": Column("float", "lower end of its 95 % interval"),
     "gain_high": Column("float", "upper end of its 95 % interval"),
     "still_rising": Column("flag", "only the largest measured size is within the limit: a larger one may be faster"),
@@ -47,7 +50,7 @@ COLUMNS: dict[str, Column] = {
 def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
     """A row for every device and settings with enough good runs at two sizes or more, virtual replicas left out."""
     good = without_rehearsals(measured_values(runs))[READ]
-    sized = [_sized(rows) for _, rows in good.groupby(SETTINGS, dropna=False, sort=False)]
+    sized = [_sized(rows) for _, rows in good.groupby([*SETTINGS, "model"], dropna=False, sort=False)]
     found = [each for each in sized if each is not None]
     if not found:
         return table([], COLUMNS)
@@ -71,7 +74,7 @@ def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] |
     best, near = means.idxmax(), means.index[means >= NEAR * means.max()][0]
     first = rows.iloc[0]
     row = {
-        **{name: first[name] for name in [*SETTINGS, "unit"]},
+        **{name: first[name] for name in [*SETTINGS, "model", "unit"]},
         "quantity": quantity(str(first["unit"])),
         "sizes": " ".join(str(int(size)) for size in values.columns),
         "left_out": " ".join(str(int(size)) for size in left_out) or None,

@@ -13,13 +13,17 @@ from whichdevice.tables.measured_values import measured_values, without_rehearsa
 from whichdevice.tables.sittings import SETTING, settings
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
+WORK = [*CELL, "model"]  # two models of one name are two works
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
 COLUMNS: dict[str, Column] = {
     "comparison": Column("text", "the axis along which two cells differ; its rows are one family"),
     "baseline": Column("text", "its value in the cell divided by"),
     "compared": Column("text", "its value in the other cell"),
-    **{name: column for name, column in CELL_COLUMNS.items()},
+    **CELL_COLUMNS,
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
     "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
     "ratio": Column("float", "compared / baseline, above 1 is faster; geometric mean of paired repeats"),
     "ratio_low": Column("float", "lower end of the 95 % interval"),
@@ -43,22 +47,22 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
     """The rows of one axis, a family; nothing where no two cells differ along it."""
     baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
-    equal = [name for name in CELL if name != axis] + ["model", "repeat"]
+    same = [name for name in WORK if name != axis]
     if axis == "batch_size":  # the smallest of each workload and device, whatever other cells have
-        within = good.groupby([name for name in CELL if name != axis], dropna=False, sort=False)[axis]
+        within = good.groupby(same, dropna=False, sort=False)[axis]
         is_base = good[axis] == within.transform("min")
     else:
         is_base = good[axis] == baseline
-    base = good.loc[is_base, [*equal, axis, "value", "source", "machine", "sitting"]]
-    pairs = good[~is_base].merge(base, on=equal, suffixes=("", "_base"))
+    base = good.loc[is_base, [*same, "repeat", axis, "value", "source", "machine", "sitting"]]
+    pairs = good[~is_base].merge(base, on=[*same, "repeat"], suffixes=("", "_base"))
     if pairs.empty:
         return
-    group = pairs.groupby([*CELL], dropna=False, sort=False).ngroup()
+    group = pairs.groupby(WORK, dropna=False, sort=False).ngroup()
     judged = decided(paired(pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index), group))
     first = pairs[~group.duplicated()].set_axis(judged.index)
     sources = first["source"].fillna(""), first["source_base"].fillna("")
     yield (
-        first[CELL]
+        first[WORK]
         .join(judged)
         .assign(
             comparison=axis,

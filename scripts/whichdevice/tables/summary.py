@@ -22,6 +22,7 @@ INTERVALS = ["step_time", "throughput", *TIMES, *COLD]
 GEOMETRIC = ["tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
+    "validation_time": "s, validation after each of these epochs, mean",
     "learning_time": "s, all learned epochs with validation, mean",
     "training_metric": "training quality at the end, mean over learning repeats",
     "validation_metric": "validation quality at the end, mean over learning repeats",
@@ -68,6 +69,7 @@ COLUMNS: dict[str, Column] = {
     "status": Column("text", "what became of the cell's runs"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
+    "n_recorded": Column("int", "runs that left a record"),
     "n": Column("int", "runs asked for"),
     "n_disturbed": Column(
         "int", "runs disturbed by the machine, also when repeated, or while they learned; they count"
@@ -87,7 +89,8 @@ COLUMNS: dict[str, Column] = {
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
     **_bounded(TIMES),
     **_bounded({name: f"s, {name.replace('_', ' ')}, geometric mean" for name in COLD}),
-    "n_learned": Column("int", "runs that learned"),
+    "n_learned": Column("int", "runs that learned; what they learned has a mean only where each of them has a number"),
+    "n_diverged": Column("int", "of these runs, those whose training or validation loss ended as no number"),
     "learned_epochs": Column("int", "epochs of the run that learned most"),
     "fewest_epochs": Column("int", "epochs of the run that learned fewest"),
     "metric": Column("text", "name of the quality metric"),
@@ -116,6 +119,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     of = cell.loc[good.index]
     frame = first[CELL].copy()
     frame["n"] = runs.groupby(cell, sort=False).size()
+    frame["n_recorded"] = (runs["status"] != NOT_MEASURED).astype(int).groupby(cell, sort=False).sum()
     frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
     frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
     frame["n_disturbed"] = disturbed(good).astype(int).groupby(of).sum()
@@ -127,14 +131,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame[list(NOISE_COLUMNS)] = noise_split(good, of).reindex(frame.index)
     for name in GEOMETRIC:
         frame[name] = geometric(good[name], of)["mean"]
-    learned = good[good["learned_epochs"].notna()]
-    frame["n_learned"] = learned.groupby(of.loc[learned.index]).size()
-    epochs = learned["learned_epochs"].groupby(of.loc[learned.index])
-    frame["learned_epochs"], frame["fewest_epochs"] = epochs.max(), epochs.min()
-    for name in LEARNED:
-        frame[name] = learned[name].astype("float64").groupby(of.loc[learned.index]).mean()
-    for name in LEARNED_BOUNDS:
-        frame[[f"{name}_low", f"{name}_high"]] = arithmetic(learned[name], of.loc[learned.index]).reindex(frame.index)
+    frame = frame.join(_learned(good, of))
     for name in ["peak_host", "peak_device"]:
         frame[name] = good[name].astype("float64").groupby(of).max()
     known = runs.groupby(cell, sort=False)[FIRST].first()  # the first that is not missing
@@ -143,6 +140,22 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
         frame[name] = _joined(good[name], of)
     frame["status"] = _status(runs, cell)
     return table(frame.reset_index(drop=True), COLUMNS)
+
+
+def _learned(good: pd.DataFrame, of: pd.Series) -> pd.DataFrame:
+    """What the runs of each cell learned; no mean over some of them alone, which would hide those that diverged."""
+    learned = good[good["learned_epochs"].notna()]
+    of = of.loc[learned.index]
+    epochs, known = learned["learned_epochs"].groupby(of), learned[list(LEARNED)].notna()
+    validated = known["validation_loss"].groupby(of).transform("any")
+    diverged = ~known["loss"] | (validated & ~known["validation_loss"])
+    found = pd.DataFrame({"n_learned": epochs.size(), "n_diverged": diverged.astype(int).groupby(of).sum()})
+    found["learned_epochs"], found["fewest_epochs"] = epochs.max(), epochs.min()
+    values = learned[list(LEARNED)].astype("float64").where(known.groupby(of).transform("all"))
+    found = found.join(values.groupby(of).mean())
+    for name in LEARNED_BOUNDS:
+        found[[f"{name}_low", f"{name}_high"]] = arithmetic(values[name], of)
+    return found
 
 
 def _joined(values: pd.Series, groups: pd.Series) -> pd.Series:

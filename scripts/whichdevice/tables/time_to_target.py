@@ -12,7 +12,7 @@ from whichdevice.config.model import Study
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import disturbed
-from whichdevice.tables.prices import SECONDS, Sheet, price_of
+from whichdevice.tables.prices import SECONDS, Sheet, prices_of
 from whichdevice.tables.targets import Goal, goal_of
 
 LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
@@ -64,9 +64,8 @@ def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study,
     good = good.reset_index(drop=True)
     cell = good.groupby([*CELL, "source"], dropna=False, sort=False).ngroup()
     curves = _curves(good, epochs, cell, study)
-    prices = {name: price_of(str(name), study, sheet) for name in good["device"].unique()}
-    hourly = good["device"].map({name: price.usd_per_hour for name, price in prices.items()}).astype("float64")
-    taken = _taken(good, curves, hourly)
+    prices = prices_of(good, study, sheet)
+    taken = _taken(good, curves, prices["usd_per_hour"])
     kept = ~cell.duplicated()
     frame = good.loc[kept, [*CELL, "kind", "device_name", "metric", "source", "meter"]].set_index(cell[kept])
     by_cell = curves.groupby("cell")
@@ -79,7 +78,7 @@ def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study,
     frame["n_disturbed"] = disturbed(good).astype(int).groupby(cell).sum()
     frame["given_epochs"] = curves.groupby("place").size().groupby(cell).min()
     frame["n_reached"] = np.isfinite(taken["epochs"]).groupby(cell).sum().where(frame["target"].notna())
-    frame["price"] = frame["device"].map({name: price.source for name, price in prices.items()})
+    frame["price"] = prices.loc[kept, "price"].set_axis(cell[kept])
     frame = frame.join(_over_runs(taken, cell).where(frame["target"].notna()))
     return table(frame.assign(evidence="measured"), COLUMNS).reset_index(drop=True)
 
@@ -100,7 +99,8 @@ def _curves(good: pd.DataFrame, epochs: pd.DataFrame, cell: pd.Series, study: St
 
 def _goals(good: pd.DataFrame, curves: pd.DataFrame, cell: pd.Series, study: Study) -> pd.DataFrame:
     """The target of each cell: columns target, quantity, higher and target_source."""
-    validated = curves["validation_loss"].notna().groupby(curves["place"]).any().groupby(cell).all()
+    timed = curves["validation_seconds"].notna()  # a diverged run was validated, and has no loss
+    validated = timed.groupby(curves["place"]).any().groupby(cell).all()
     better = curves["higher_is_better"].fillna(True).groupby(curves["cell"]).first()
     kept = ~cell.duplicated()
     first = good.loc[kept, ["workload", "source", "metric"]].astype("object").set_index(cell[kept]).sort_index()

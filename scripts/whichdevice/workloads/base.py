@@ -53,9 +53,11 @@ class Options:
     sequence_length: int | None = None
     model: str | None = None  # workload file whose model is served
     given: Mapping[str, Any] = field(default_factory=dict)  # the config's `options` of the workload
+    read: set[str] = field(default_factory=set, compare=False, repr=False)  # names that were asked for
 
     def get(self, name: str, default: Any) -> Any:
         """One of the config's `options` of the workload, or the default."""
+        self.read.add(name)
         return self.given.get(name, default)
 
 
@@ -181,6 +183,9 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
+
+    def check_options(self) -> None:
+        """Called once data, model and optimiser are made; a model file refuses `options` that it never read."""
 
     def example_shape(self, model: Any) -> tuple[int | None, ...]:
         """Of one input, once the data are there; the sequence's length along what the model leaves open."""

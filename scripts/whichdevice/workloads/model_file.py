@@ -127,6 +127,13 @@ class ModelFile(TrainingWorkload):
             generate(*shapes, max(1, examples // 8), self.length, SEED + 1),
         )
 
+    def check_options(self) -> None:
+        """Raise StudyError on one that no function of the file asked for: it would be measured without it."""
+        for name in self.options.given:
+            if name not in self.options.read:
+                reads = ", ".join(sorted(self.options.read)) or "none"
+                raise StudyError(f"{self.path.name}: options.{name} is never read; this file reads {reads}")
+
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets as they are; whole-number targets as int32."""
         from keras import ops

@@ -1,0 +1,59 @@
+"""Axes that mean nothing to a workload: their cells would be one program under several names."""
+
+from pathlib import Path
+
+from whichdevice.config.model import Study, Workload
+from whichdevice.errors import StudyError
+from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.base import Workload as WorkloadClass
+from whichdevice.workloads.model_file import ModelFile
+
+
+def check_axes(study: Study) -> None:
+    """Raise StudyError where a workload varies what its module does not read."""
+    for name, workload in study.workloads.items():
+        module = workload.module or name
+        for axis, reason in _meaningless(workload, module, workload_class(module)):
+            raise StudyError(f"config: workloads.{name}.{axis}: {reason}; leave it out")
+
+
+def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
+    """Each axis that is set and not read, with the reason."""
+    trains, serves = issubclass(chosen, TrainingWorkload), workload.model is not None
+    what = "serving" if serves else f"{module} is a single operation and"
+    return [
+        (axis, reason)
+        for axis, asked, reason in (
+            ("fraction", not trains and workload.fraction != [1.0], f"{what} reads no training data"),
+            ("loop", not trains and not serves and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "sequence_length",
+                workload.sequence_length is not None and not serves and not _has_sequences(module, chosen),
+                f"{module} has no sequences",
+            ),
+            (
+                "options",
+                bool(workload.options) and not serves and not _may_read_options(module, chosen),
+                f"{module} reads none",
+            ),
+            ("clients", not serves and workload.clients != [1], "only module serve has clients"),
+        )
+        if asked
+    ]
+
+
+def _may_read_options(module: str, chosen: type[WorkloadClass]) -> bool:
+    """A model file says itself, when it runs, which it never read."""
+    return is_file_module(module) or issubclass(chosen, ModelFile)
+
+
+def _has_sequences(module: str, chosen: type[WorkloadClass]) -> bool:
+    """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
+    if chosen.recipe.sequence_length is not None:
+        return True
+    if issubclass(chosen, ModelFile) and any(
+        array is not None and None in array.shape for array in (chosen.declared.input, chosen.declared.target)
+    ):
+        return True
+    return is_file_module(module) and "sequence_length" in Path(module).read_text(encoding="utf-8", errors="replace")
