@@ -46,7 +46,7 @@ def test_records_that_came_from_elsewhere_are_measured_again_where_settings_chan
 def test_what_is_measured_with_other_settings_is_said_before_it_is_replaced(copied: Project) -> None:
     done = copied.snakemake("runs", "--config", "measure={seconds: 0.2, repeats: 1}", "only={device: small}")
     assert done.code == 0, done.out
-    told = "1 finished record was measured with other settings and will be measured again (first: results/copied/runs/small/"
+    told = "1 finished record was measured with other settings and will be measured again (first: results/copied/runs/"
     assert told in done.out
     assert ": seconds 1.0 -> 0.2). To keep them" in done.out
     assert done.out.index(told) < done.out.index("1 of 2 steps")

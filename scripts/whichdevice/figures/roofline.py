@@ -12,13 +12,14 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
+from whichdevice.tables.measured_values import enough_repeats
 
 TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (
     "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory stream of "
     "the device, over all backends, streams over all number formats; dashed ones are a sheet's. Points are each "
-    "workload's fastest cell in each number format (of the matrix product that is the roof itself), bars 95 % "
-    "t-intervals. Operations and bytes are analytic; the bytes are an estimate, mostly too low: real points lie at the "
+    "workload's fastest cell with enough good repeats in each number format (of the matrix product that is the roof "
+    "itself), bars 95 % t-intervals. Operations and bytes are analytic; the bytes are an estimate, mostly too low: real points lie at the "
     "same height and mostly further left."
 )
 CATEGORY = "Limits"
@@ -61,11 +62,13 @@ def draw(study: StudyResults) -> Figure:
 
 
 def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
-    """The fastest cell of each workload file in each number format on each device."""
+    """The fastest cell of each workload file in each number format on each device, of those with enough good repeats."""
     named = study.study.workloads
     modules = cells["workload"].map({name: workload.module or name for name, workload in named.items()})
     cells = cells.assign(module=modules.fillna(cells["workload"]))
-    return cells.loc[cells.groupby(["device", "module", "product"], sort=False)["tflops"].idxmax()]
+    own = ["device", "module", "product"]
+    cells = cells[enough_repeats(cells["n"], [cells[name] for name in own])]
+    return cells.loc[cells.groupby(own, sort=False)["tflops"].idxmax()]
 
 
 def _panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
