@@ -18,9 +18,9 @@ TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (
     "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory stream of "
     "the device, over all backends, streams over all number formats; dashed ones are a sheet's. Points are each "
-    "workload's fastest cell with enough good repeats in each number format (of the matrix product that is the roof "
-    "itself), bars 95 % t-intervals. Operations and bytes are analytic; the bytes are an estimate, mostly too low: real points lie at the "
-    "same height and mostly further left."
+    "workload's fastest cell in each number format, of those with enough good repeats (of the matrix product that is "
+    "the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; the bytes are an estimate, mostly too "
+    "low: real points lie at the same height and mostly further left."
 )
 CATEGORY = "Limits"
 MOST_PANELS = 4
@@ -62,7 +62,7 @@ def draw(study: StudyResults) -> Figure:
 
 
 def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
-    """The fastest cell of each workload file in each number format on each device, of those with enough good repeats."""
+    """Of the cells with enough good repeats the fastest of each workload file in each number format on each device."""
     named = study.study.workloads
     modules = cells["workload"].map({name: workload.module or name for name, workload in named.items()})
     cells = cells.assign(module=modules.fillna(cells["workload"]))
