@@ -12,13 +12,14 @@ from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.process import run_request
 
+OPTIONS = {"rate": 0.01}
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
 
 
 def main() -> None:
     """The ends, as a study would record them."""
     name, *files = sys.argv[1:]
-    requests = [request_for(file, name, "float32", {}).model_copy(update={"batch_size": 32}) for file in files]
+    requests = [request_for(file, name, "float32", OPTIONS).model_copy(update={"batch_size": 32}) for file in files]
     backend = backend_class(name)(requests[0], 1)
     backend.start()
     backend.initialise()

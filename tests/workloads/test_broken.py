@@ -16,6 +16,7 @@ from whichdevice.checking.check import Tried, request_for, try_on
 FOLDER = Path(__file__).parent / "broken"
 ENDLESS_SECONDS = 12.0
 TIMEOUT = 400.0
+OPTIONS = {"rate": 0.01}
 NO_PYTHON = 'INPUT = {"shape": (8,)\n\ndef model(options):\n    return None\n'
 
 # On JAX but for the layer that only JAX has, which is tried on TensorFlow.
@@ -30,6 +31,7 @@ EXPECTED = {
     "data_ends_early": r"^data_ends_early.py: data\(\) ended after 37 of EXAMPLES = 256 examples$",
     "wrong_target_type": r"^wrong_target_type.py: targets are float32, but LOSS .* needs class numbers",
     "too_large": r"^the model has 1,000,000,000,000 weights and more: with gradients over 8,000 GB of memory",
+    "misspelt_option": r"^misspelt_option.py: options.rate is never read; this file reads learning_rate$",
     "lacks_a_backend": r"^lacks_a_backend.py: model\(\) fails on tensorflow: \w+: .*[Tt]ensor.* \(line \d+\)$",
 }
 
@@ -53,7 +55,7 @@ def outcomes(files, tmp_path_factory) -> dict[str, dict[str, tuple[str, str]]]:
     logs = tmp_path_factory.mktemp("logs")
 
     def tried(backend: str, wanted: list[str], seconds: float) -> list[Tried]:
-        return try_on(backend, wanted, "float32", {}, seconds, logs / f"{backend}-{len(wanted)}-{seconds}.log")
+        return try_on(backend, wanted, "float32", OPTIONS, seconds, logs / f"{backend}-{len(wanted)}-{seconds}.log")
 
     one = [files["lacks_a_backend"]]
     with ThreadPoolExecutor(3) as pool:

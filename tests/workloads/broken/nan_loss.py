@@ -4,7 +4,10 @@ import keras
 
 INPUT = {"shape": (8,)}
 TARGET = {"shape": (1,)}
-OPTIMIZER = "sgd"
+
+
+def optimizer(options):
+    return keras.optimizers.SGD(options.get("rate", 0.01))
 
 
 def model(options):
