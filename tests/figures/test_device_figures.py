@@ -89,6 +89,22 @@ def test_epoch_times_are_of_the_batch_size_that_most_devices_measured(tmp_path: 
     assert "mnist_cnn: tpu at other batch sizes only" in " ".join(text.split())
 
 
+def test_one_lucky_repeat_is_no_models_best(tmp_path: Path) -> None:
+    def one_of_large(run: Run, record: Record) -> Record | None:
+        return record if run.cell.batch_size == 64 or run.repeat == 1 else None
+
+    study = sweep([64, 1024], {"cpu": Device(kind="cpu")}, repeats=3)
+    assert "mnist_cnn b1024" in text_of("images_per_second", study, tmp_path / "all")
+    assert "mnist_cnn b64" in text_of("images_per_second", study, tmp_path / "one", change=one_of_large)
+
+
+def test_virtual_replicas_have_no_bar(tmp_path: Path) -> None:
+    devices = {"cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8)}
+    assert "cpu8" not in text_of("images_per_second", sweep([256], devices), tmp_path / "both")
+    alone = text_of("images_per_second", sweep([256], {"cpu8": devices["cpu8"]}), tmp_path / "alone")
+    assert "No training throughput was measured, but on virtual replicas" in alone
+
+
 @pytest.mark.slow
 def test_many_devices_many_sizes_and_formats_draw(tmp_path: Path) -> None:
     devices = {"cpu": Device(kind="cpu")} | {f"gpu{n}": Device(kind="gpu", replicas=n) for n in (1, 2, 4, 8)}

@@ -3,9 +3,10 @@
 from itertools import pairwise
 
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series
+from whichdevice.figures import series, style
 
 
 def cell(**changes: object) -> dict[str, object]:
@@ -42,3 +43,40 @@ def test_labels_of_ratios_never_crowd() -> None:
         ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
         assert low < min(ends) and high > max(ends) and 1 in ticks
         assert high / low > 8 or all(second / first > (high / low) ** 0.1 for first, second in pairwise(ticks))
+
+
+def test_rows_left_to_the_tables_leave_no_workload_and_no_device_out() -> None:
+    workloads, devices = ["mnist_official", "shakespeare_lstm", "weather_gru"], ["cpu", "gpu", "tpu"]
+    precisions = ["float32", "mixed_bfloat16"]
+    rows = pd.DataFrame(
+        [
+            cell(workload=workload, device=device, precision=precision, batch_size=size)
+            for device in devices for workload in workloads for precision in precisions for size in (64, 256)
+        ]
+    )  # fmt: skip
+    shown = series.capped(rows, 9)
+    assert shown[["workload", "device"]].drop_duplicates().shape[0] == 9
+    assert (shown["batch_size"] == 256).all() and series.left_out(rows, shown) == ""
+    assert series.capped(rows, 36).equals(rows)
+    assert len(series.capped(rows, 18)) == 18  # every number format at its largest size
+
+
+def test_two_lengths_of_sequence_are_two_rows() -> None:
+    rows = pd.DataFrame([cell(sequence_length=length, batch_size=size) for length in (50, 100) for size in (1, 2)])
+    assert series.capped(rows, 3)["sequence_length"].tolist() == [50, 100]
+
+
+def test_workloads_without_a_row_are_named() -> None:
+    rows = pd.DataFrame([cell(workload=name) for name in ("a", "b", "c")])
+    assert series.left_out(rows, series.capped(rows, 2)) == "; only in the tables: c"
+
+
+@pytest.mark.parametrize("ends", [(0.025, 0.0475), (1.1, 1.9), (3, 11), (11, 700), (0.3, 4e5), (5.1, 19)])
+def test_a_logarithmic_axis_has_two_labels_and_none_that_crowd(ends: tuple[float, float]) -> None:
+    axes = Figure((3, 2)).add_subplot()
+    axes.plot(ends, ends)
+    style.log_axis(axes, "x", ends)
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert 2 <= len(ticks) <= 6
+    assert all((second / first) > (high / low) ** 0.08 for first, second in pairwise(ticks))

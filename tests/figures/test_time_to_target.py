@@ -24,7 +24,7 @@ def drawn(
     folder: Path,
     usd: float | None,
     meter: bool,
-    target: float = 0.9,
+    target: float | None = 0.9,
     then: Callable[[Run, Record], Record] = lambda run, record: record,
     workloads: tuple[str, ...] = ("mnist_cnn",),
 ) -> Figure:
@@ -132,3 +132,16 @@ def test_stand_in_and_real_data_are_two_lines(tmp_path: Path) -> None:
     assert len(curves(figure)) == 4
     texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert sorted(texts) == ["cpu files", "cpu standin", "gpu files", "gpu standin"]
+
+
+def test_each_target_has_its_own_panel(tmp_path: Path) -> None:
+    def real(run: Run, record: Record) -> Record:
+        if run.cell.device == "cpu" or record.data is None:
+            return record
+        return record.model_copy(update={"data": record.data.model_copy(update={"source": "files"})})
+
+    figure = drawn(tmp_path, None, False, target=None, then=real)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert len(titles) == 2 and "standin" in titles[0] and "files, target 0.98 (published)" in titles[1]
+    dotted = [[line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"] for axes in figure.axes]  # type: ignore[index]
+    assert all(len(each) == 1 for each in dotted) and dotted[0] != dotted[1]

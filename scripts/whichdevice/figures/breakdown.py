@@ -1,6 +1,5 @@
 """Where the time of a training step goes."""
 
-import pandas as pd
 from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
@@ -25,7 +24,7 @@ def draw(study: StudyResults) -> Figure:
     cells = series.whole_data(study.breakdown)
     if cells.empty:
         return style.empty(study, "No step was broken down (measure.breakdown).")
-    shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
+    shown = series.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
     names = series.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
@@ -47,14 +46,8 @@ def draw(study: StudyResults) -> Figure:
     counts = sorted({int(n) for n in shown["n"]})
     noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
+    more += series.left_out(cells, shown)
     style.footnote(
         figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}; {series.UNNAMED}"
     )
     return figure
-
-
-def _one_each(cells: pd.DataFrame) -> pd.DataFrame:
-    """The largest batch of each workload, device, backend and loop, in the order of the table."""
-    ordered = cells.sort_values("batch_size", kind="stable")
-    kept = ordered.drop_duplicates(["workload", "device", "backend", "loop"], keep="last")
-    return cells.loc[cells.index.isin(kept.index)].sort_values("workload", kind="stable")

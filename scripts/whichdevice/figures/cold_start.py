@@ -1,6 +1,5 @@
 """What a run spends before it is at full speed."""
 
-import pandas as pd
 from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
@@ -40,7 +39,7 @@ def draw(study: StudyResults) -> Figure:
     steady = cells["step_time"].clip(upper=cells["first_step"])
     parts = {"compile": cells["first_step"] - steady, "one_step": steady, "steady": STEADY_STEPS * cells["step_time"]}
     cells = cells.assign(**parts)
-    shown = cells if len(cells) <= MOST_ROWS else _one_each(cells).head(MOST_ROWS)
+    shown = series.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
     names = series.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
@@ -62,13 +61,7 @@ def draw(study: StudyResults) -> Figure:
     figure.legend(loc="outside upper right", ncols=4)
     counts = sorted({int(n) for n in shown["n_ok"]})
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
+    more += series.left_out(cells, shown)
     n = ", ".join(map(str, counts))
     style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {series.UNNAMED}")
     return figure
-
-
-def _one_each(cells: pd.DataFrame) -> pd.DataFrame:
-    """The largest batch of each workload, device, backend and loop, in the order of the table."""
-    ordered = cells.sort_values("batch_size", kind="stable")
-    kept = ordered.drop_duplicates(["workload", "device", "backend", "loop"], keep="last")
-    return cells.loc[cells.index.isin(kept.index)].sort_values("workload", kind="stable")

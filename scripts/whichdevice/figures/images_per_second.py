@@ -8,14 +8,14 @@ from matplotlib.patches import Patch
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured_values import OPERATIONS, enough_repeats, without_rehearsals
 from whichdevice.tables.row_words import length_words
 
 TITLE = "Training throughput by model"
 CAPTION = (
     "Examples per second in steady state for each model, sequence length and device, at the batch size that gave the "
-    "most. Units differ between panels: a sequence holds many time steps. Bars are geometric means over processes, "
-    "whiskers 95 % t-intervals."
+    "most, of those with enough good repeats. Virtual replicas on one CPU are no device here. Units differ between "
+    "panels: a sequence holds many time steps. Bars are geometric means over processes, whiskers 95 % t-intervals."
 )
 CATEGORY = "Speed"
 
@@ -23,12 +23,11 @@ CATEGORY = "Speed"
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
     trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(OPERATIONS)
-    cells = series.whole_data(study.measured[trained])
+    cells = series.whole_data(without_rehearsals(study.measured[trained]))
     if cells.empty:
-        return style.empty(study, "No training throughput was measured.")
-    best = cells.loc[
-        cells.groupby(["workload", "sequence_length", "device"], dropna=False, sort=False)["throughput"].idxmax()
-    ]
+        only = ", but on virtual replicas on a CPU" if trained.any() else ""
+        return style.empty(study, f"No training throughput was measured{only}.")
+    best = _fastest(cells)
     order = {name: place for place, name in enumerate(best["workload"].unique())}
     best = best.assign(place=best["workload"].map(order)).sort_values(["place", "sequence_length"], kind="stable")
     groups = [(unit, group) for unit, group in best.groupby("unit", sort=False)]
@@ -39,14 +38,21 @@ def draw(study: StudyResults) -> Figure:
         _bars(panel, group, study)
         panel.set_title(f"{unit}s per second", parse_math=False)
     colours, places = style.device_colours(study), style.device_places(study)
-    if len(study.devices) > 1:
-        patches = [
-            Patch(facecolor=colours[name], hatch=style.HATCHES[places[name] % 6], label=name) for name in study.devices
-        ]
+    devices = [name for name in study.devices if name in set(best["device"])]
+    if len(devices) > 1:
+        hatches = {name: style.HATCHES[places[name] % 6] for name in devices}
+        patches = [Patch(facecolor=colours[name], hatch=hatches[name], label=name) for name in devices]
         figure.legend(handles=patches, loc="outside upper right", ncols=len(patches))
     counts = style.runs_note(best["n_ok"]).replace("point", "bar").replace("bars:", "whiskers:")
     style.footnote(figure, counts)
     return figure
+
+
+def _fastest(cells: pd.DataFrame) -> pd.DataFrame:
+    """The fastest cell of each workload, length and device, of those with enough good repeats."""
+    own = ["workload", "sequence_length", "device"]
+    cells = cells[enough_repeats(cells["n_ok"], [cells[name] for name in own])]
+    return cells.loc[cells.groupby(own, dropna=False, sort=False)["throughput"].idxmax()]
 
 
 def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:

@@ -82,7 +82,7 @@ def _panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[st
             _roof(axes, span, roof["sheet_tflops"], roof["sheet_gbs"], colour, "--")
     _peaks(axes, roofs, span[1])
     measured = [*cells["tflops_low"], *cells["tflops"], *roofs["device_peak_tflops"]]
-    low, high = np.nanmin(measured), np.nanmax(roofs[["device_peak_tflops", "sheet_tflops"]].to_numpy(float))
+    low, high = np.nanmin(measured), np.nanmax([*measured, *roofs["sheet_tflops"]])
     style.log_axis(axes, "x", span)
     style.log_axis(axes, "y", [low / 6, high])
     axes.set_xlim(*span)

@@ -10,23 +10,26 @@ from matplotlib.figure import Figure
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.row_words import length_words, share_words
 from whichdevice.tables.scaling import STRONG, WEAK
 
 TITLE = "Scaling efficiency"
 CAPTION = (
     "Throughput with more replicas of the same device, over that with the fewest, over the ratio of replicas: 100 % "
     "is perfect. Strong: the same batch, shared by more replicas. Weak: the same batch on each replica. The largest "
-    "batch of each that ran on the most replicas; geometric means of paired repeats, bars 95 % t-intervals. Virtual "
-    "replicas on one CPU are left out: they rehearse a program and show no scaling."
+    "batch of each that ran on the most replicas; geometric means of paired repeats, bars 95 % t-intervals; "
+    "hollow where something else differs too. Virtual replicas on one CPU are left out: they rehearse a program and "
+    "show no scaling."
 )
 CATEGORY = "Scaling"
 MOST_PANELS = 6
-AXES = ["scaling", "device_name", "backend", "precision", "loop"]
+AXES = ["scaling", "device_name", "backend", "precision", "loop", "fraction", "sequence_length"]
+SETTINGS = ["device_name", "backend", "precision", "loop"]
 
 
 def draw(study: StudyResults) -> Figure:
     """A panel per workload; efficiency over replicas."""
-    rows = without_rehearsals(study.scaling)
+    rows = series.whole_data(without_rehearsals(study.scaling))
     if rows.empty:
         only = " other than virtual ones on a CPU" if len(study.scaling) else ""
         text = f"No device was measured with several replica counts{only}: name devices with other `replicas`."
@@ -45,6 +48,9 @@ def draw(study: StudyResults) -> Figure:
         for turn, (label, part, look) in enumerate(_lines(own)):
             x = part["replicas"].to_numpy(float) * 1.025**turn  # beside each other
             series.with_interval(panel, x, part, "efficiency", 100, label=label, **look)
+            noted = part["note"].notna().to_numpy()
+            hollow = {"ls": "", "marker": look["marker"], "color": look["color"], "mfc": style.PAPER, "zorder": 4}
+            panel.plot(x[noted], 100 * part["efficiency"].to_numpy(float)[noted], **hollow)
         series.batch_axis(panel, [*own["replicas"], *own["baseline_replicas"]])
         panel.set_title(workload, parse_math=False)
         panel.set_xlabel("replicas")
@@ -54,6 +60,7 @@ def draw(study: StudyResults) -> Figure:
     panels[0].set_ylabel("efficiency (%)")
     names = ", ".join(f"{name} ({', '.join(own)})" for name, own in _devices(rows, study.devices))
     cut = f"; {len(workloads) - len(shown)} more workloads in the tables" if len(workloads) > len(shown) else ""
+    cut += "".join(f"; hollow: {note}" for note in rows["note"].dropna().unique())
     style.footnote(figure, f"{names}; {style.runs_note(rows['n']).replace('processes', 'pairs')}{cut}")
     return figure
 
@@ -67,18 +74,19 @@ def _devices(rows: pd.DataFrame, order: list[str]) -> Iterator[tuple[str, list[s
 def _lines(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     """A line per kind of scaling and settings: the batch size with the most replica counts, then the largest."""
     letter = "N" if (rows["quantity"] == "tflops").all() else "b"
-    varied = [axis for axis in AXES[1:] if rows[axis].nunique(dropna=False) > 1]
+    varied = [axis for axis in SETTINGS if rows[axis].nunique(dropna=False) > 1]
     colours: dict[tuple[Any, ...], str] = {}
     for key, group in rows.groupby(AXES, dropna=False, sort=False):
         counts = group.groupby(["baseline", "baseline_batch_size"])["replicas"].nunique()
         name, size = max(counts[counts == counts.max()].index, key=lambda found: found[1])
         part = group[(group["baseline"] == name) & (group["baseline_batch_size"] == size)].sort_values("replicas")
-        base = part.iloc[[0]].assign(
-            replicas=part["baseline_replicas"].iloc[0], efficiency=1.0, efficiency_low=1.0, efficiency_high=1.0
-        )
+        perfect: dict[str, Any] = {f"efficiency{end}": 1.0 for end in ("", "_low", "_high")}
+        base = part.iloc[[0]].assign(replicas=part["baseline_replicas"].iloc[0], note=None, **perfect)
         colour = colours.setdefault(key[1:], style.CYCLE[len(colours) % 7])
         each = part["replica_batch_size"].iloc[0]
         batch = f"{letter}{size} in all" if key[0] == STRONG else f"{letter}{each:g} each"
-        label = ", ".join([f"{key[0]}: {batch}", *(str(group[axis].iloc[0]) for axis in varied)])
+        first = group.iloc[0]
+        told = [*(str(first[axis]) for axis in varied), *share_words(first), *length_words(first)]
+        label = ", ".join([f"{key[0]}: {batch}", *told])
         look = {"color": colour, "ls": "--" if key[0] == WEAK else "-", "marker": "s" if key[0] == WEAK else "o"}
         yield label, pd.concat([base, part]), look

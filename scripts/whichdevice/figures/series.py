@@ -14,6 +14,7 @@ RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4
 USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
 UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
 NAMED = ("workload", "batch_size")
+SETTINGS = ["workload", "device", "backend", "precision", "loop", "sequence_length"]
 SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
 
 
@@ -28,6 +29,25 @@ def shared(cells: pd.DataFrame, most: int) -> pd.DataFrame:
     """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
     each = max(1, most // max(1, cells["device"].nunique()))
     return cells if len(cells) <= most else cells.groupby("device", sort=False).head(each)
+
+
+def capped(cells: pd.DataFrame, most: int, sizes: Sequence[str] = ("batch_size",)) -> pd.DataFrame:
+    """Rows to draw: all, or the largest size of each setting, shared out over workloads and of these over devices.
+
+    Chosen by what was run, never by the result. Errors: the index has to rise, as that of a table does.
+    """
+    if len(cells) <= most:
+        return cells
+    largest = cells.sort_values(list(sizes), kind="stable").drop_duplicates(SETTINGS, keep="last").sort_index()
+    turn = largest.groupby(["workload", "device"], sort=False).cumcount().sort_values(kind="stable")
+    in_turn = largest.loc[turn.index].groupby("workload", sort=False).cumcount().sort_values(kind="stable")
+    return largest.loc[in_turn.index[:most].sort_values()]
+
+
+def left_out(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """The workloads of which no row is shown, as words of a footnote."""
+    missing = [name for name in cells["workload"].unique() if name not in set(shown["workload"])]
+    return f"; only in the tables: {', '.join(missing)}" if missing else ""
 
 
 def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
@@ -91,9 +111,13 @@ def markers(devices: Sequence[str], places: Mapping[str, int]) -> list[str]:
 def with_interval(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> None:
     """A line through `column` with its 95 % interval as bars, where there is one."""
     middle = cells[column].to_numpy(float) * scale
-    low, high = (cells[f"{column}_{end}"].to_numpy(float) * scale for end in ("low", "high"))
-    spread = np.nan_to_num(np.vstack([middle - low, high - middle]))
-    axes.errorbar(x, middle, yerr=np.clip(spread, 0, None), capsize=2.5, elinewidth=1, **look)
+    axes.errorbar(x, middle, yerr=bars(cells, column, scale), capsize=2.5, elinewidth=1, **look)
+
+
+def bars(cells: pd.DataFrame, column: str, scale: float = 1.0) -> np.ndarray:
+    """How far the ends of the interval lie below and above: [2, cells], 0 where there is none."""
+    middle, low, high = (cells[f"{column}{end}"].to_numpy(float) * scale for end in ("", "_low", "_high"))
+    return np.clip(np.nan_to_num(np.vstack([middle - low, high - middle])), 0, None)
 
 
 def with_band(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> Any:

@@ -26,7 +26,7 @@ def draw(study: StudyResults) -> Figure:
         command = next(iter(study.absent.values()), None)
         return style.empty(study, "No two devices ran the same work in the same settings.", command)
     found = found.assign(unit=found["quantity"].map({"tflops": "product"}))
-    rows = _shown(found)
+    rows = series.capped(found, MOST_ROWS, ["fraction", "batch_size"])
     baseline = str(found["baseline"].iloc[0])
     names = series.names(rows.assign(device=""))
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
@@ -50,20 +50,12 @@ def draw(study: StudyResults) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=min(len(devices), 6))
     more = f"; {len(rows)} of {len(found)} ratios, the largest sizes" if len(rows) < len(found) else ""
+    more += series.left_out(found, rows)
     measured = "measured on " + " / ".join(rows["setting"].dropna().unique())
     style.footnote(
         figure, f"bars: 95 % t-interval over n pairs; no bar from one pair{more}; {measured}; {series.UNNAMED}"
     )
     return figure
-
-
-def _shown(found: pd.DataFrame) -> pd.DataFrame:
-    """All rows, or the largest share of the data and the largest sizes of each: chosen by what was run."""
-    if len(found) <= MOST_ROWS:
-        return found
-    ordered = found.sort_values(["fraction", "batch_size"], kind="stable")
-    kept = ordered.drop_duplicates(["workload", "compared", "backend", "precision", "loop"], keep="last")
-    return found.loc[kept.index.sort_values()].head(MOST_ROWS)
 
 
 def _row(axes: Axes, place: float, row: pd.Series, colour: str, marker: str) -> None:

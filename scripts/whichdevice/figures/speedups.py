@@ -16,7 +16,7 @@ CAPTION = (
     "over all rows of a panel and those left to the tables."
 )
 CATEGORY = "Speed"
-MOST_ROWS = 16
+MOST_ROWS = 24
 WORDS = {
     "backend": "Backends",
     "precision": "Number formats",
@@ -30,7 +30,10 @@ def draw(study: StudyResults) -> Figure:
     found = study.speedups[study.speedups["comparison"] != "device"]  # which has a figure of its own
     if found.empty:
         return style.empty(study, "No two measured cells of one device differ in one thing only, so there is no ratio.")
-    groups = [(str(name), group, _shown(group)) for name, group in found.groupby("comparison", sort=False)]
+    groups = [
+        (str(name), group, series.capped(group, MOST_ROWS, ["fraction", "batch_size"]))
+        for name, group in found.groupby("comparison", sort=False)
+    ]
     heights = [len(shown) + 2.2 for _, _, shown in groups]
     figure = style.new_figure(9, 0.26 * sum(heights) + 1.2)
     panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -38,23 +41,13 @@ def draw(study: StudyResults) -> Figure:
     for panel, (name, group, shown) in zip(panels, groups, strict=True):
         _rows(panel, shown, colours, [_name(row, name, several) for _, row in shown.iterrows()])
         more = f" — {len(shown)} of {len(group)}, largest sizes" if len(shown) < len(group) else ""
+        more += series.left_out(group, shown)
         panel.set_title(WORDS.get(name, name) + more, parse_math=False)
         extent = shown[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
         series.ratio_axis(panel, extent)
     panels[-1].set_xlabel("ratio (logarithmic, each panel its own axis)")
     style.footnote(figure, f"bars: 95 % t-interval over n pairs; no bar from one pair; {series.UNNAMED}")
     return figure
-
-
-def _shown(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows if len(rows) <= MOST_ROWS else _telling(rows).head(MOST_ROWS)
-
-
-def _telling(rows: pd.DataFrame) -> pd.DataFrame:
-    """The largest share of the data and the largest size of each pair: chosen by what was run, never by the result."""
-    ordered = rows.sort_values(["fraction", "batch_size"], kind="stable")
-    kept = ordered.drop_duplicates(["workload", "device", "backend", "precision", "loop"], keep="last")
-    return rows.loc[kept.index.sort_values()]
 
 
 def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], names: list[str]) -> None:

@@ -9,7 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.workflow_command import workflow_command
@@ -162,13 +162,23 @@ def number(value: float) -> str:
     return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
+class PlainTicks(LogLocator):
+    """1, 2 and 5 of each power of ten, or its 1 alone; in a view that has too few of them, a few round numbers."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Where the labels are."""
+        if 0 < vmax < 5 * vmin:
+            return MaxNLocator(nbins=4, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
+        return super().tick_values(vmin, vmax)
+
+
 def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
     """A logarithmic axis with plain numbers; few labels where the range is wide, more where it is narrow."""
     found = [value for value in values if value == value and value > 0]
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     spread = max(found) / min(found) if found else 1
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if spread < 60 else (1,), numticks=12))
+    axis.set_major_locator(PlainTicks(subs=(1, 2, 5) if spread < 120 else (1,), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_formatter(NullFormatter())
     if found and spread < 1.3:  # a single point, or nearly: give it room

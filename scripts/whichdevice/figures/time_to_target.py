@@ -34,6 +34,7 @@ PANELS = {
 }
 MISSING = {"usd": "; no device has a price", "joules": "; no device has a meter"}
 LINE = [*CELL, "source"]  # one line each: stand-in and real data are never averaged
+ROW = ["workload", "quantity", "target"]  # stand-in and real data may have targets of their own
 NAMES = {
     "validation_metric": "validation {}",
     "metric": "training {}",
@@ -43,7 +44,7 @@ NAMES = {
 
 
 def draw(study: StudyResults) -> Figure:
-    """A row per workload, a panel for each of time, money and energy that has data."""
+    """A row per workload and target, a panel for each of time, money and energy that has data."""
     cells = series.whole_data(study.time_to_target)
     if cells.empty:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
@@ -51,29 +52,29 @@ def draw(study: StudyResults) -> Figure:
     shown = [name for name in PANELS if points[name].notna().any()]
     if not shown:
         return style.empty(study, "Runs learned, but what it took is missing: parts of the start, prices and meters.")
-    workloads = cells["workload"].drop_duplicates().tolist()
-    figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(workloads) + 1.0)
-    grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
-    for row, workload in enumerate(workloads):
-        own = cells[cells["workload"] == workload]
+    groups = [own for _, own in cells.groupby(ROW, dropna=False, sort=False)]
+    figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(groups) + 1.0)
+    grid = figure.subplots(len(groups), len(shown), squeeze=False, sharey="row")
+    for row, own in enumerate(groups):
         lines = list(_lines(series.shared(own, MOST_LINES), study))
         for axes, name in zip(grid[row], shown, strict=True):
             _panel(axes, points, lines, name, own.iloc[0])
-            if row == len(workloads) - 1:
+            if row == len(groups) - 1:
                 axes.set_xlabel(PANELS[name])
-        grid[row][0].set_title(f"{workload}, {_target(own.iloc[0])}", parse_math=False)
+        grid[row][0].set_title(_title(own, cells), parse_math=False)
         grid[row][0].set_ylabel(_quality(own.iloc[0]), parse_math=False)
         handles = [Line2D([], [], label=label, markersize=4, **look) for label, _, look in lines]
         grid[row][-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
     seeds = cells["n_seeds"].dropna().astype(int)
     n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-    cut = "; more settings in the tables" if any(_cut(cells)) else ""
+    cut = any(len(own) > len(series.shared(own, MOST_LINES)) for own in groups)
     disturbed = int(cells["n_disturbed"].fillna(0).sum())
     marked = f"; {disturbed} of {int(cells['n'].sum())} runs disturbed while they learned" if disturbed else ""
     late = int(cells["n_timed_out"].fillna(0).sum())
+    marked += "; more settings in the tables" if cut else ""
     marked += f"; {late} of {int(cells['n'].sum())} runs ran out of time" if late else ""
     missing = [told for name, told in MISSING.items() if name not in shown]
-    style.footnote(figure, f"seeds per line: {n}{marked}{cut}{''.join(missing)}")
+    style.footnote(figure, f"seeds per line: {n}{marked}{''.join(missing)}")
     return figure
 
 
@@ -113,8 +114,12 @@ def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.D
         yield label, cell, look | {"linestyle": ["-", "--", ":", "-."][number % 4]}
 
 
-def _cut(cells: pd.DataFrame) -> Iterator[bool]:
-    yield from (len(own) > len(series.shared(own, MOST_LINES)) for _, own in cells.groupby("workload", sort=False))
+def _title(own: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """The workload and its target; where it has several, also whose data it is for."""
+    workload = own["workload"].iloc[0]
+    alone = len(own) == int((cells["workload"] == workload).sum())
+    sources = [] if alone else [" and ".join(own["source"].dropna().unique())]
+    return ", ".join([workload, *filter(None, sources), _target(own.iloc[0])])
 
 
 def _panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.Series) -> None:

@@ -24,7 +24,8 @@ def draw(study: StudyResults) -> Figure:
     if not shown:
         return style.empty(study, "No weather network has learned, so there is no forecast.")
     first = shown[0].content
-    shown = [entry for entry in shown if entry.content["names"].tolist() == first["names"].tolist()]
+    left_out = [f"{run['workload']} on {run['device']}" for run, content in shown if not _same_weather(content, first)]
+    shown = [entry for entry in shown if _same_weather(entry.content, first)]
     figure = style.new_figure(9, 1.9 * len(first["names"]) + 0.9)
     panels = figure.subplots(len(first["names"]), 1, sharex=True, squeeze=False)[:, 0]
     colours, places = style.device_colours(study), style.device_places(study)
@@ -53,13 +54,21 @@ def draw(study: StudyResults) -> Figure:
     handles, texts = panels[0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="outside upper right", ncols=min(len(handles), 2 if len(workloads) > 1 else 3))
     run = shown[0].run
+    more = f"; of other data, not drawn: {', '.join(left_out)}" if left_out else ""
     style.footnote(
         figure,
         f"grey: warm-up of {int(first['warm_up'])} steps; {first['split']} data; "
         f"first {steps} of {len(first['times'])} hours; "
-        f"{run['learned_epochs']} epochs of {run['steps_per_epoch']} steps, b{run['batch_size']}",
+        f"{run['learned_epochs']} epochs of {run['steps_per_epoch']} steps, b{run['batch_size']}{more}",
     )
     return figure
+
+
+def _same_weather(content: dict[str, np.ndarray], first: dict[str, np.ndarray]) -> bool:
+    """Whether a forecast is of the same signals, hours and truth, rounded as another library rounds."""
+    if any(content[name].tolist() != first[name].tolist() for name in ("names", "times")):
+        return False
+    return np.allclose(content["truth"], first["truth"], rtol=1e-4, atol=1e-3)
 
 
 def _fit(panels: np.ndarray, content: dict[str, np.ndarray], steps: int) -> None:

@@ -7,11 +7,12 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import cell_number, interval
 from whichdevice.report.verdicts import with_setting
+from whichdevice.tables.measured_values import is_rehearsal
 
 
 def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
     """Every row, rehearsals on virtual replicas last and without an efficiency."""
-    rows = study.scaling.assign(rehearsal=study.scaling["note"].notna()).sort_values("rehearsal", kind="stable")
+    rows = study.scaling.assign(rehearsal=is_rehearsal(study.scaling)).sort_values("rehearsal", kind="stable")
     return [_row(row) for _, row in rows.iterrows()]
 
 
