@@ -14,3 +14,9 @@ def parsed(source: str | bytes) -> ast.Module:
     """
     with _lock:
         return ast.parse(source)
+
+
+def string_constants(source: str | bytes) -> set[str]:
+    """Every string that stands in a file's content."""
+    nodes = ast.walk(parsed(source))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}

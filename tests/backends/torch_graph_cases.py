@@ -188,12 +188,19 @@ def test_short_steps_replay_a_graph_and_give_the_same(cuda, name, size, steps):
 
 
 @pytest.mark.parametrize(("name", "size", "steps"), [("matmul", 32, 19), ("memory_stream", 1, 199)])
-def test_where_the_first_window_of_several_steps_is_shorter_than_a_graph_none_is_ever_made(cuda, name, size, steps):
+def test_where_two_windows_of_several_steps_are_shorter_than_a_graph_none_is_ever_made(cuda, name, size, steps):
     """Its steps are long, and a later capture could fall into a window that counts."""
     loop = operation_loop(name, size)
-    for count in (1, 1, steps, 407):
+    for count in (1, 1, steps, steps, 407):
         loop.run(count)
     assert loop._many is None and cuda == []
+
+
+def test_one_window_cut_short_by_a_hiccup_before_it_keeps_no_graph_away(cuda):
+    loop = operation_loop("memory_stream", 1)
+    for count in (1, 1, 199, 407):
+        loop.run(count)
+    assert loop._many is not None
 
 
 def test_a_stream_that_leaves_no_memory_for_a_graph_runs_eagerly(cuda, monkeypatch):

@@ -44,6 +44,13 @@ def test_learning_is_a_run_of_epochs_with_their_accuracies_in_order_of_time() ->
     assert speed["throughput"] == record.steady.throughput
 
 
+@pytest.mark.parametrize("name", ["sequence_length", "served_length"])
+def test_the_length_of_sequences_is_told_also_of_a_service(name: str) -> None:
+    record = record_of()
+    record.asked = record.asked.model_copy(update={name: 50})
+    assert [event["value"] for event in events(record) if event["key"] == "max_sequence_length"] == [50]
+
+
 def test_a_run_that_only_timed_has_no_mlperf_run_and_a_failed_one_is_aborted() -> None:
     keys = {event["key"] for event in events(record_of(repeat=2))}
     assert "tracked_stats" in keys and not {"run_start", "run_stop"} & keys

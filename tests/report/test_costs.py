@@ -67,7 +67,7 @@ def test_one_repeat_names_no_cheapest(tmp_path: Path) -> None:
 
 def test_a_reading_as_short_as_the_meters_update_is_told(tmp_path: Path) -> None:
     meters = section(tmp_path, with_meter)["meters"]
-    assert meters[0] == "cpu: RAPL of 1 processor package, 100 W over the steady windows"
+    assert meters[0] == "cpu: RAPL of 1 processor package, 100 W over the steady state"
     assert "may hide up to" in meters[1] and meters[1].endswith("take more measure.seconds")
 
 

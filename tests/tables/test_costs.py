@@ -79,6 +79,17 @@ def test_energy_is_what_the_meter_counted_over_the_examples_of_the_steady_window
     assert (costs["n_metered"] == 2).all()
 
 
+def test_a_host_has_its_joules_where_the_device_has_no_meter() -> None:
+    def host_alone(run: Run, record: Record) -> Record:
+        record = metered(record)
+        record.energy = Energy(reason="no meter: a TPU has no counters", beside=record.energy.beside)
+        return record
+
+    row = costs_of(study_of(), host_alone).loc["gpu"]
+    assert row["host_joules_per_million"] == pytest.approx(HOST_WATTS / 20_000 * 1e6)
+    assert pd.isna(row["joules_per_million"]) and row["meter"] == "no meter: a TPU has no counters"
+
+
 def test_the_whole_runs_joules_are_never_taken_for_those_of_steady_state() -> None:
     def whole(run: Run, record: Record) -> Record:
         record.energy = Energy(joules=5000.0, meter="RAPL of 1 processor package")  # a record of an earlier version

@@ -146,6 +146,8 @@ def model(options):
 
 def data(options):
     options.get("noise", 0.0)
+    if options.precision != "float32":
+        options.get("scale", 1.0)
     return [[0.0] * 8] * 80, [[0.0]] * 80
 """
 
@@ -155,6 +157,7 @@ def data(options):
     [
         ({"width": 8, "noise": 1.0}, None),
         ({}, None),
+        ({"scale": 2.0}, None),  # read under other settings
         ({"widht": 128}, "options.widht is never read; this file reads noise, width"),
     ],
 )

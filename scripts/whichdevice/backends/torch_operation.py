@@ -37,6 +37,7 @@ class TorchOperation:
         self._held = self._initial
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
         self._many: CapturedStep | None = None
+        self._short_calls = 0
         self._state = self._initial
         tell("eager")  # until a graph is replayed
 
@@ -58,11 +59,13 @@ class TorchOperation:
     def _replay(self, steps: int) -> int:
         """Replay whole graphs; how many steps are left over.
 
-        The first call of several steps decides, as it still is warm-up: where it is shorter than a graph, steps are so
-        long that a launch each hides behind them. The cold step, and the one after it, have no graph.
+        The first two calls of several steps decide, as they still are warm-up: where both are shorter than a graph,
+        steps are so long that a launch each hides behind them. One alone may be short after a hiccup in the step before
+        it. The cold step, and the one after it, have no graph.
         """
         if self._many is None and steps > 1:
-            self._captures = steps >= self._length and self._captured()
+            self._short_calls += steps < self._length
+            self._captures = self._captured() if steps >= self._length else self._short_calls < 2
         if self._many is None or steps < self._length:
             return steps
         self._tell("cuda_graph")

@@ -70,6 +70,7 @@ def _training(workload: TrainingWorkload, dataset: Path | None) -> Step:
         model = workload.model()
     optimizer = workload.optimizer()
     optimizer.build(model.trainable_variables)
+    workload.check_options()
     index = np.empty(workload.options.batch_size, np.int32)
     flops = model_costs(model, example=workload.example_shape(model)).training_flops * workload.options.batch_size
     arguments = _described((state_of(model, optimizer), dict(train.arrays), index))

@@ -47,6 +47,7 @@ def run_serving(
     began = time.perf_counter()
     with backend.scope():
         model = served.model()
+    served.check_options()
     built = time.perf_counter() - began
     inputs = request_inputs(served, served.raw_input(model), request)
     example = served.example_shape(model)

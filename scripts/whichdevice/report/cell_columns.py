@@ -47,7 +47,7 @@ VALUES = [
     Heading("build", "Model", "cold"),
     Heading("first_step", "First step", "cold", meaning="trace, compilation and one step"),
     Heading("first_epoch_time", "First epoch, computed", "cold"),
-    Heading("peak_host", "Host memory", "cold", meaning="peak of the process"),
+    Heading("peak_host", "Host memory", "cold", meaning="peak of the process, or of one per replica together"),
     Heading("peak_device", "Device memory", "cold"),
     Heading("between", "Between processes", "trust", meaning="standard deviation beyond the noise inside"),
     Heading("within", "Within", "trust", meaning="standard deviation of windows inside a process"),

@@ -109,7 +109,7 @@ def _meters(study: StudyResults) -> Iterator[str]:
         text = f"{device}: {told}"
         if len(watts):
             ends = dict.fromkeys([number(watts.min()), number(watts.max())])
-            text += f", {' to '.join(ends)} W over the steady windows"
+            text += f", {' to '.join(ends)} W over the steady state"
         blur = rows["joules_blur"].max()
         if blur > MUCH_BLUR:
             text += f"; its update time may hide up to {number(min(100, 100 * blur))} % of a reading"

@@ -1,7 +1,7 @@
 """Table `costs`: money and energy of a million examples in steady state, one row per measured cell.
 
-Money is the time at the price of the whole device; energy is the mean power over the steady windows, by the device's
-own meter, times the time. Start, compilation and warm-up are in neither.
+Money is the time at the price of the whole device; energy is what the device's own meter saw of the steady state,
+the moments between windows included, over its examples. Start, compilation and warm-up are in neither.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ COLUMNS: dict[str, Column] = {
     "units_per_usd_high": Column("float", "upper end of its 95 % interval"),
     "n_metered": Column("int", "runs behind the energy"),
     "meter": Column("text", "which meter, or why none"),
-    "watts": Column("float", "W, mean over the steady windows, geometric mean over processes"),
+    "watts": Column("float", "W, mean over the metered steady state, geometric mean over processes"),
     "joules_per_million": Column("float", "J per million units, geometric mean over processes"),
     "joules_per_million_low": Column("float", "lower end of the 95 % interval"),
     "joules_per_million_high": Column("float", "upper end of the 95 % interval"),
@@ -83,9 +83,10 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
 def with_energy(good: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` with column `joules_per_unit`, of all that the meter saw, and `metered_time` of a unit.
 
-    The meter also sees the moments between windows, in which the next batches are drawn.
+    The meter also sees the moments between windows, in which the next batches are drawn. Where the device has none,
+    its host may have one: then `metered_time` is that of the windows alone.
     """
-    metered = good["metered_seconds"] / good["seconds"] / good["throughput"]
+    metered = good["metered_seconds"].fillna(good["seconds"]) / good["seconds"] / good["throughput"]
     return good.assign(metered_time=metered, joules_per_unit=good["steady_watts"] * metered)
 
 

@@ -93,8 +93,8 @@ def _speed(record: Record) -> dict[str, Any]:
 
 def _sequence(record: Record) -> int | None:
     """Length of the sequences: the second axis of the input, after the batch, where sequences are what is counted."""
-    if record.asked.sequence_length:
-        return record.asked.sequence_length
+    if asked := record.asked.sequence_length or record.asked.served_length:
+        return asked
     facts = record.workload
     return facts.input_shape[1] if facts and facts.unit == "sequence" and len(facts.input_shape) > 1 else None
 

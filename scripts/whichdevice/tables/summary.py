@@ -96,7 +96,7 @@ COLUMNS: dict[str, Column] = {
     "metric": Column("text", "name of the quality metric"),
     **{name: Column("float", text) for name, text in LEARNED.items()},
     **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
-    "peak_host": Column("float", "bytes, largest peak memory of the process"),
+    "peak_host": Column("float", "bytes, largest peak memory of the process; of PyTorch's one per replica, added up"),
     "peak_device": Column("float", "bytes, largest peak memory on the device"),
     "parameters": Column("int", "weights"),
     "training_examples": Column("int", "training examples used"),

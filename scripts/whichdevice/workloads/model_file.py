@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.python_source import string_constants
 from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
@@ -128,9 +129,14 @@ class ModelFile(TrainingWorkload):
         )
 
     def check_options(self) -> None:
-        """Raise StudyError on one that no function of the file asked for: it would be measured without it."""
-        for name in self.options.given:
-            if name not in self.options.read:
+        """Raise StudyError on one that the file neither asked for nor names: it would be measured without it.
+
+        One that it names may be read later, by its loss, or under other settings.
+        """
+        unread = [name for name in self.options.given if name not in self.options.read]
+        named = string_constants(self.path.read_bytes()) if unread else set()
+        for name in unread:
+            if name not in named:
                 reads = ", ".join(sorted(self.options.read)) or "none"
                 raise StudyError(f"{self.path.name}: options.{name} is never read; this file reads {reads}")
 
