@@ -3,7 +3,7 @@ from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.kept_sources import require_archives
 
 if workflow.is_main_process:  # a job may run where the archives are not
-    or_exit(require_archives, PLAN.call, PLAN.study, PLAN.datasets())
+    or_exit(require_archives, PLAN)
 
 # Of the stand-in data alone: one fixed number, so that studies of any seed share them.
 STANDIN_SEED = 1

@@ -29,6 +29,14 @@ def test_a_right_file_passes_in_silence(working_folder: Path, capsys: pytest.Cap
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_device_that_is_not_here_is_no_fault_of_the_file(
+    working_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.yaml").write_text("run_on: [gpu]\n", encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_wrong_file_is_one_line_on_stderr(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("my.yaml").write_text("sede: 1\n", encoding="utf-8")
     assert main(["config", "--check", "my.yaml"]) == 2

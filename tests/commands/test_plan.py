@@ -79,7 +79,7 @@ def test_what_is_outdated_is_planned_again_and_said(plan, override):
 
 def test_failed_runs_that_are_to_be_repeated_are_planned(plan):
     study_plan_now = plan_study(CONFIG)
-    for run, status in zip(study_plan_now.wanted(), ["failed", "refused", "timed_out"], strict=False):
+    for run, status in zip(study_plan_now.wanted(), ["failed", "ok", "timed_out"], strict=False):
         record = synthetic.failed_record(study_plan_now.study, run, status)
         write_record(record, Path(run.record(study_plan_now.study)))
     out = plan("retry=failed")

@@ -1,6 +1,7 @@
 """An export is a record of what was checked, whatever became of it."""
 
 from contextlib import nullcontext
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
@@ -123,6 +124,17 @@ def test_a_failed_export_is_worth_another_try_with_other_versions_alone(exported
     assert not may_export_now(study, "mnist_cnn")
     monkeypatch.setattr(export, "version", lambda name: "4")
     assert may_export_now(study, "mnist_cnn")
+
+
+def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
+    def version(name: str) -> str:
+        if name == "tensorflow":
+            raise PackageNotFoundError(name)
+        return f"of {name}"
+
+    monkeypatch.setattr(export, "version", version)
+    found = export.export_versions()
+    assert found["tensorflow"].startswith("of tensorflow-") and found["keras"] == "of keras"
 
 
 def test_serving_takes_whole_exports_alone(exported, working_folder):

@@ -13,7 +13,7 @@ from whichdevice.config.load import load_study
 from whichdevice.config.model import Device
 from whichdevice.devices import absent_devices
 from whichdevice.errors import StudyError
-from whichdevice.merging.merge import merge_nothing, merge_records, with_devices, without_measured_here
+from whichdevice.merging.merge import kept_records, merge_nothing, merge_records, with_devices, without_measured_here
 from whichdevice.records.facts import Machine
 from whichdevice.records.store import read_record, write_record
 
@@ -267,6 +267,14 @@ def test_gpus_of_one_model_on_two_machines_share_a_name(working_folder):
     with_gpus(working_folder / "one", "H100", batch_size=256)
     with_gpus(working_folder / "two", "H100", batch_size=1024)
     assert len(merged("one", "two")[1].runs) == 4
+
+
+def test_a_model_in_common_is_enough_in_any_order(working_folder):
+    with_gpus(working_folder / "mixed", "H100", "T4", batch_size=256)
+    with_gpus(working_folder / "alone", "H100", batch_size=1024)
+    for sources in (("mixed", "alone"), ("alone", "mixed")):
+        call, found = merged(*sources)
+        assert len(found.runs) == 4 and len(kept_records(call).runs) == 4
 
 
 def test_a_study_that_mixes_models_under_one_name_is_merged_as_it_is(working_folder):

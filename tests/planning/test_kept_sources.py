@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 import yaml
 from planning.planned import CONFIG
 
@@ -13,6 +14,7 @@ from whichdevice.errors import StudyError
 from whichdevice.planning import kept_sources
 from whichdevice.planning.kept_sources import require_archives
 from whichdevice.planning.study_plan import plan_study
+from whichdevice.records.store import write_record
 
 
 @pytest.fixture
@@ -96,14 +98,14 @@ def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan,
 def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan, monkeypatch):
     def require(dir: str | None = None) -> None:
         planned = plan(data={"source": "files", "dir": dir})
-        require_archives(planned.call, planned.study, planned.datasets())
+        require_archives(planned)
 
     with pytest.raises(StudyError, match=r"^config: data\.source: mnist is to come from files, and data\.dir names no"):
         require()
     with pytest.raises(StudyError, match=r"and there is no train-images\S+ in /nowhere/mnist: put it there \(http"):
         require("/nowhere")
     matmul = plan(data={"source": "files", "dir": "/nowhere"}, only={"workload": "matmul"})
-    require_archives(matmul.call, matmul.study, matmul.datasets())  # no run of this call reads them
+    require_archives(matmul)  # no run of this call reads them
     monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
     require("/nowhere")
     monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {})
@@ -114,6 +116,27 @@ def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan, monkeypatc
     Path("results/datasets/mnist/files").mkdir(parents=True)
     Path("results/datasets/mnist/files/dataset.json").touch()
     require("/nowhere")  # prepared by an earlier call
+
+
+def test_finished_runs_need_no_archives(plan):
+    planned = plan(data={"source": "files", "dir": "/nowhere"})
+    for run in planned.runs:
+        path = Path(run.record(planned.study))
+        path.parent.mkdir(parents=True)
+        write_record(synthetic.record_of_this_code(planned.study, run), path)
+    require_archives(planned)
+    Path(planned.records(planned.wanted())[-1]).unlink()
+    with pytest.raises(StudyError, match=r"mnist is to come from files"):
+        require_archives(planned)
+
+
+def test_a_study_whose_sources_are_kept_is_told_to_take_another_name(plan):
+    planned = plan(data={"source": "auto", "sources": {"mnist": "files"}})
+    with pytest.raises(StudyError, match=r"data\.dir names no folder; set it, or leave mnist out of data\.sources$"):
+        require_archives(planned)
+    write_study(planned.study, Path(planned.study.root, "config.yaml"))
+    with pytest.raises(StudyError, match=r"set it, or take another study: --config study=NAME$"):
+        require_archives(plan(data={"source": "auto"}))
 
 
 def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):

@@ -85,10 +85,10 @@ def test_records_of_an_absent_device_are_kept_in_sight(plan):
     assert planned.other_records() == [run.record(planned.study)]
 
 
-def test_a_refused_run_has_not_failed(plan):
+def test_what_did_not_end_well_is_repeated_also_one_refused_before_its_need_was_known(plan):
     paths = end(plan(only={"device": "cpu"}), "failed", "ok", "refused", "timed_out", "out_of_memory")
     again = plan(retry="failed")
-    assert again.records(again.wanted()) == [paths[0], paths[3], paths[4]]
+    assert again.records(again.wanted()) == [paths[0], *paths[2:5]]
 
 
 def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeypatch):

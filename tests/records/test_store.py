@@ -1,5 +1,7 @@
 """A record is read only where it lies in the place of its run, and its files lie beside it."""
 
+from pathlib import Path
+
 import pytest
 import synthetic
 
@@ -57,3 +59,12 @@ def test_what_stands_for_a_refused_one_says_why(tmp_path):
     path.write_text(Refused(refused="cpu/w/c/r1: written by a newer version").model_dump_json())
     with pytest.raises(StudyError, match=r"record .*record.json was refused: cpu/w/c/r1: written by a newer version$"):
         read_record(path)
+
+
+def test_a_record_that_may_not_be_read_is_named_like_any_other(tmp_path, monkeypatch):
+    def forbidden(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    with pytest.raises(StudyError, match=r"^cannot read record \S+: Permission denied$"):
+        read_record(tmp_path / "record.json")

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.study_plan import plan_study
 
     plan = plan_study(merged(check_yaml(args.configfile), args.config), files=[args.configfile])
-    require_archives(plan.call, plan.study, plan.datasets())
+    require_archives(plan)
     for line in plan_lines(plan, lambda target: workflow_call(args, target)):
         print(line)
     return 0

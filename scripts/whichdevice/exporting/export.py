@@ -8,8 +8,9 @@ import hashlib
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from whichdevice.exporting.choice import Learned, best_learned
 from whichdevice.exporting.folder import new_folder
 from whichdevice.exporting.trained import Job
 from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.host.software import OF_BACKEND
 from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import dataset_folder
@@ -92,7 +94,15 @@ def failed_export(study: Study, workload: str) -> ExportRecord | None:
 
 def export_versions() -> dict[str, str]:
     """Of the packages that an export needs, as far as they are installed here."""
-    return {name: version(name) for name in NEEDED if find_spec(name) is not None}
+    return {name: _version(name) for name in NEEDED if find_spec(name) is not None}
+
+
+def _version(package: str) -> str:
+    """Of the distribution that brings the package: TensorFlow has several, one of them for TPUs."""
+    for name in OF_BACKEND.get(package, (package,)):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return "unknown"
 
 
 def _succeeded(home: Path) -> bool:

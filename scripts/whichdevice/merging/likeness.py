@@ -19,19 +19,20 @@ class Devices:
     def left_out(self, runs: dict[Run, Mirrored], merge: Merge, kept: bool) -> dict[Run, str]:
         """Runs of one source whose device has another kind, other replicas or other hardware than its name, and why.
 
-        Raises StudyError where it is of another model of processor or accelerator: it shares its name with one.
+        Raises StudyError where it is of no model of processor or accelerator that its name stands for.
         """
         found: dict[Run, str] = {}
-        models: dict[str, set[str]] = {}
+        models: dict[str, dict[str, Run]] = {}
         before = set(self._known)
         for run in sorted(runs, key=lambda run: runs[run].ended or 0.0, reverse=True):
             facts, name = runs[run], run.cell.device
             if (other := self._unlike(name, facts)) is not None:
                 found[run] = f"{other}; {self._way_out(name, facts, name in before)}"
             elif (model := _model(facts)) is not None:
-                self._refuse_other_model(run, facts, model, merge, kept)
-                models.setdefault(name, set()).add(model)
-        self._models = {**models, **self._models}
+                models.setdefault(name, {}).setdefault(model, run)
+        for name, each in models.items():
+            self._refuse_other_models(name, each, runs, merge, kept)
+            self._models.setdefault(name, set()).update(each)
         return found
 
     def _unlike(self, name: str, facts: Mirrored) -> str | None:
@@ -55,11 +56,15 @@ class Devices:
         free = free_name(name, self._known)
         return f"give it another name, rename: {{{facts.device}: {free}}}, or correct devices.{name}"
 
-    def _refuse_other_model(self, run: Run, facts: Mirrored, model: str, merge: Merge, kept: bool) -> None:
-        known = self._models.get(run.cell.device)
-        if known is None or model in known:
+    def _refuse_other_models(
+        self, name: str, models: dict[str, Run], runs: dict[Run, Mirrored], merge: Merge, kept: bool
+    ) -> None:
+        """One in common is enough: a study may mix models under one name, whose cells then carry a mark."""
+        known = self._models.get(name)
+        if known is None or not known.isdisjoint(models):
             return
-        way_out = renaming(merge, kept, facts.device, free_name(run.cell.device, self._known))
+        model, run = next(iter(models.items()))
+        way_out = renaming(merge, kept, runs[run].device, free_name(name, self._known))
         raise StudyError(
             f"merge: {run.path} of {merge.source} is of another device ({one_line(model[:80])}) than others of that "
             f"name ({one_line(min(known)[:80])}); {way_out}"

@@ -56,7 +56,7 @@ def merge_records(call: Call, refresh: bool = True, folder: Path | None = None) 
         source = root / source_id(merge)
         left_out = _take_source(found, devices, source, mirror(merge, source, refresh), merge, call)
         found.notes += [f"merge: {merge.source}: {count} records left out: {why}" for why, count in left_out.items()]
-    ids = sorted({source_id(merge) for merge in call.merge})
+    ids = list(dict.fromkeys(source_id(merge) for merge in call.merge))  # the first source names a device
     _tidy(root, ids)
     write_atomically(json.dumps(ids), root / COUNTED)
     for each in found.runs.values():

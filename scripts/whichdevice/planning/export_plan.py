@@ -43,8 +43,8 @@ def export_parameters(plan: "StudyPlan", workload: str) -> dict[str, Any]:
 
 def may_export_now(study: Study, workload: str) -> bool:
     """Whether the last export failed, and other versions of what it needs are installed here by now."""
-    failed, here = failed_export(study, workload), export_versions()
-    return failed is not None and set(NEEDED) <= set(here) and failed.versions != here
+    failed = failed_export(study, workload)
+    return failed is not None and set(NEEDED) <= set(here := export_versions()) and failed.versions != here
 
 
 def learned_records(study: Study, workload: str) -> list[Path]:

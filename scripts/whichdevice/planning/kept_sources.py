@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whichdevice.config.load import read_study
-from whichdevice.config.model import Call, Source, Study
+from whichdevice.config.model import Call, Source
 from whichdevice.datasets.archives import first_missing
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import check_folder, decide_sources, lies_whole
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder
 from whichdevice.planning.elsewhere import in_bucket
+
+if TYPE_CHECKING:
+    from whichdevice.planning.study_plan import StudyPlan
 
 
 def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Source]:
@@ -32,25 +36,40 @@ def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Sou
     return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}
 
 
-def require_archives(call: Call, study: Study, names: Sequence[str]) -> None:
-    """Raise StudyError where one of these datasets is to come from files that are neither here nor prepared."""
-    asked = [name for name in names if study.data.sources[name] == "files"]
+def require_archives(plan: "StudyPlan") -> None:
+    """Raise StudyError where a run that is still to be made reads files that are neither here nor prepared."""
+    call, study = plan.call, plan.study
+    asked = [name for name in plan.datasets() if study.data.sources[name] == "files"]
     unprepared = [name for name in asked if not (dataset_folder(study, name) / "dataset.json").is_file()]
     missing = [name for name in unprepared if not lies_whole(name, call.data)]
     there = in_bucket(call) if missing else {}
+    read = _still_read(plan) if missing else set()
     for name in missing:
-        if "files" not in there.get(name, ()):
+        if name in read and "files" not in there.get(name, ()):
             raise StudyError(f"config: data.source: {name} is to come from files, and {_what_is_missing(name, call)}")
 
 
+def _still_read(plan: "StudyPlan") -> set[str | None]:
+    """Datasets of runs that have no record yet, or will be measured again."""
+    runs = [
+        run
+        for run, record in zip(plan.wanted(), map(Path, plan.records(plan.wanted())), strict=True)
+        if plan.call.retry is not None or not record.is_file() or plan.is_outdated(run.path)
+    ]
+    return {plan.dataset_of(run.cell.workload) for run in runs}
+
+
 def _what_is_missing(name: str, call: Call) -> str:
+    if call.data.source == "files":
+        other = "take data.source: auto"
+    else:
+        named = name in call.data.sources
+        other = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
     if call.data.folder is None:
-        return "data.dir names no folder; set it, or take data.source: auto"
+        return f"data.dir names no folder; set it, or {other}"
     archive = first_missing(call.data.folder / name, get_dataset(name))
     assert archive is not None
-    return (
-        f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or take data.source: auto"
-    )
+    return f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
 
 
 def _kept(study: Call) -> dict[str, Source]:

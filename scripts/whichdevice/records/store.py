@@ -48,12 +48,19 @@ def read_record(path: Path) -> Record:
     try:
         record = read_as(Record, path, f"schema {SCHEMA_VERSION}")
     except StudyError:
-        if path.is_file() and (why := refusal(path.read_bytes())) is not None:
+        if (why := _refusal(path)) is not None:
             raise StudyError(f"record {path} was refused: {why}") from None
         raise
     if (why := why_refused(record, foreign_run(path.absolute().as_posix()))) is not None:
         raise StudyError(f"record {path} {why}; delete it to make it anew")
     return record
+
+
+def _refusal(path: Path) -> str | None:
+    try:
+        return refusal(path.read_bytes())
+    except OSError:
+        return None
 
 
 def refusal(content: bytes) -> str | None:
