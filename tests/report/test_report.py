@@ -154,6 +154,7 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
         backend="tensorflow",
         precision="float32",
         n_ok=3,
+        n_timed=3,
         n_recorded=3,
         n=3,
         fraction=1.0,

@@ -59,7 +59,7 @@ def draw(study: StudyResults) -> Figure:
     axes.set_xlabel("seconds")
     axes.grid(False, axis="y")
     figure.legend(loc="outside upper right", ncols=4)
-    counts = sorted({int(n) for n in shown["n_ok"]})
+    counts = sorted({int(n) for n in shown["n_timed"]})
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
     more += series.left_out(cells, shown)
     n = ", ".join(map(str, counts))

@@ -81,7 +81,7 @@ def _shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
 
 
 def _work(pair: DevicePair) -> tuple[str, ...]:
-    names = ("workload", "precision", "sequence_length")
+    names = ("workload", "precision", "sequence_length", "model")
     return (*(str(pair.work[name]) for name in names), pair.first, pair.second)
 
 
@@ -95,20 +95,22 @@ def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
     found = []
     for pair in pairs:
         own = kinds.setdefault(pair.work["workload"], {})
-        turn = own.setdefault((pair.work["precision"], str(pair.work["sequence_length"])), len(own))
+        turn = own.setdefault(_work(pair)[1:4], len(own))
         place = others.index((pair.first, pair.second)) if pair.first != base else 0
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
-        found.append(Line(pair, style.shortened(f"{_label(pair, pairs)}: {_told(pair)}", 56), look))
+        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_told(pair)}", look))
     return found
 
 
 def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
     """The two devices, and what else tells this line from others."""
     work, told = pair.work, [f"{pair.second} / {pair.first}"]
-    lengths = {str(other.work["sequence_length"]) for other in pairs if other.work["workload"] == work["workload"]}
-    told += length_words(work) if len(lengths) > 1 else []
+    beside = [other.work for other in pairs if other.work["workload"] == work["workload"]]
+    told += length_words(work) if len({str(other["sequence_length"]) for other in beside}) > 1 else []
+    several = {other["model"] for other in beside if str(other["sequence_length"]) == str(work["sequence_length"])}
+    told += [work["model"].removesuffix(" an example")] if len(several) > 1 else []
     told += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
     told += share_words(work)
     return ", ".join(told)

@@ -43,7 +43,7 @@ def draw(study: StudyResults) -> Figure:
         hatches = {name: style.HATCHES[places[name] % 6] for name in devices}
         patches = [Patch(facecolor=colours[name], hatch=hatches[name], label=name) for name in devices]
         figure.legend(handles=patches, loc="outside upper right", ncols=len(patches))
-    counts = style.runs_note(best["n_ok"]).replace("point", "bar").replace("bars:", "whiskers:")
+    counts = style.runs_note(best["n_timed"]).replace("point", "bar").replace("bars:", "whiskers:")
     style.footnote(figure, counts)
     return figure
 
@@ -51,7 +51,7 @@ def draw(study: StudyResults) -> Figure:
 def _fastest(cells: pd.DataFrame) -> pd.DataFrame:
     """The fastest cell of each workload, length and device, of those with enough good repeats."""
     own = ["workload", "sequence_length", "device"]
-    cells = cells[enough_repeats(cells["n_ok"], [cells[name] for name in own])]
+    cells = cells[enough_repeats(cells["n_timed"], [cells[name] for name in own])]
     return cells.loc[cells.groupby(own, dropna=False, sort=False)["throughput"].idxmax()]
 
 

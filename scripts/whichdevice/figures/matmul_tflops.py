@@ -45,7 +45,7 @@ def draw(study: StudyResults) -> Figure:
     style.log_axis(panels[0], "y", [*cells["tflops"], *cells["cold_tflops"]])
     handles, texts = panels[0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="outside right center")
-    counts = sorted({int(n) for n in cells["n_ok"]})
+    counts = sorted({int(n) for n in cells["n_timed"]})
     style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes")
     style.without_data(figure)
     return figure

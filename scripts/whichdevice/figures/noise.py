@@ -56,7 +56,7 @@ def draw(study: StudyResults) -> Figure:
 
 def _cells(study: StudyResults) -> list[pd.Series]:
     cells = study.measured[study.measured["step_time"].notna()]
-    ordered = cells.sort_values(["n_ok", "fraction", "batch_size"], ascending=False, kind="stable")
+    ordered = cells.sort_values(["n_timed", "fraction", "batch_size"], ascending=False, kind="stable")
     kept = ordered.drop_duplicates(["workload", "device"])
     return [row for _, row in cells.loc[cells.index.isin(kept.index)].iterrows()]
 

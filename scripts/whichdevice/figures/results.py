@@ -15,6 +15,7 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.tables import comparison
 from whichdevice.tables.columns import CELL, read_table
+from whichdevice.tables.measured_values import timed
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.write import TABLES
 from whichdevice.workflow_command import workflow_command
@@ -145,8 +146,8 @@ class StudyResults:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """The rows of `summary` with at least one good run."""
-        return self.summary[self.summary["n_ok"].fillna(0) > 0]
+        """The rows of `summary` with at least one run whose speed counts."""
+        return self.summary[self.summary["n_timed"].fillna(0) > 0]
 
     @property
     def devices(self) -> list[str]:
@@ -172,7 +173,8 @@ class StudyResults:
     @cached_property
     def sources(self) -> dict[str, list[str]]:
         """Data source to the datasets that came from it, over the good runs."""
-        good = self.runs[(self.runs["status"] == "ok") & self.runs["source"].notna()]
+        good = timed(self.runs)
+        good = good[good["source"].notna()]
         found: dict[str, list[str]] = {}
         for source, group in good.groupby("source"):
             found[str(source)] = sorted(group["dataset"].dropna().unique())
@@ -215,7 +217,7 @@ class StudyResults:
 
     def runs_of(self, cell: pd.Series) -> list[pd.Series]:
         """The good runs of a row of `summary`, by repeat."""
-        good = self.runs[self.runs["status"] == "ok"].sort_values("repeat", kind="stable")
+        good = timed(self.runs).sort_values("repeat", kind="stable")
         same = pd.Series(True, good.index)
         for axis in CELL:
             same &= good[axis].isna() if pd.isna(cell[axis]) else (good[axis] == cell[axis]).fillna(False)

@@ -38,7 +38,8 @@ def capped(cells: pd.DataFrame, most: int, sizes: Sequence[str] = ("batch_size",
     """
     if len(cells) <= most:
         return cells
-    largest = cells.sort_values(list(sizes), kind="stable").drop_duplicates(SETTINGS, keep="last").sort_index()
+    settings = [*SETTINGS, *(["model"] if "model" in cells else [])]  # two models of one name are two works
+    largest = cells.sort_values(list(sizes), kind="stable").drop_duplicates(settings, keep="last").sort_index()
     turn = largest.groupby(["workload", "device"], sort=False).cumcount().sort_values(kind="stable")
     in_turn = largest.loc[turn.index].groupby("workload", sort=False).cumcount().sort_values(kind="stable")
     return largest.loc[in_turn.index[:most].sort_values()]

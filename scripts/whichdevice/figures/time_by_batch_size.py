@@ -45,7 +45,7 @@ def draw(study: StudyResults) -> Figure:
     cut = any(len(_fewer(own)) < len(own) for _, own in cells.groupby("workload"))
     fewer = "; some lines left to the tables" if cut else ""
     left_out = f"; {len(chosen) - MOST_PANELS} more workloads in the tables" if len(chosen) > MOST_PANELS else ""
-    counts = style.runs_note(cells["n_ok"]).replace("bars:", "bands and bars:")
+    counts = style.runs_note(cells["n_timed"]).replace("bars:", "bands and bars:")
     style.footnote(figure, counts + fewer + left_out)
     return figure
 

@@ -42,7 +42,7 @@ def draw(study: StudyResults) -> Figure:
         handles |= _panel(panel, own, study)
     panels[0].set_ylabel("epoch time (s)")
     figure.legend(list(handles.values()), list(handles), loc="outside right center")
-    notes = ["computed: " + style.runs_note(pd.concat(shown)["n_ok"]).replace("bars:", "bands and bars:")]
+    notes = ["computed: " + style.runs_note(pd.concat(shown)["n_timed"]).replace("bars:", "bands and bars:")]
     notes += ["run in full: mean of learning runs", *_left_out(cells, shown)]
     notes += [] if (shares > 1).any() else ["every workload was measured on one share of its data only"]
     notes += [f"{len(found) - MOST_PANELS} more workloads in the tables"] if len(found) > MOST_PANELS else []

@@ -65,7 +65,7 @@ def _measured(study: StudyResults, found: pd.DataFrame, workload: str) -> pd.Dat
     cells = without_rehearsals(study.measured[study.measured["workload"] == workload])
     cells = cells[cells["step_time"].notna()].merge(own[STEP].drop_duplicates(), on=STEP)
     place = cells.groupby([*STEP, "device"], dropna=False, sort=False).ngroup()
-    cells = cells[enough_repeats(cells["n_ok"], place)]
+    cells = cells[enough_repeats(cells["n_timed"], place)]
     best = cells["step_time"].groupby(place, sort=False).idxmin()
     return cells.loc[best].sort_values("batch_size", kind="stable")
 

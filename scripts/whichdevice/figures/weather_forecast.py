@@ -68,7 +68,7 @@ def _same_weather(content: dict[str, np.ndarray], first: dict[str, np.ndarray]) 
     """Whether a forecast is of the same signals, hours and truth, rounded as another library rounds."""
     if any(content[name].tolist() != first[name].tolist() for name in ("names", "times")):
         return False
-    return np.allclose(content["truth"], first["truth"], rtol=1e-4, atol=1e-3)
+    return np.allclose(content["truth"], first["truth"], rtol=1e-4, atol=1e-3, equal_nan=True)
 
 
 def _fit(panels: np.ndarray, content: dict[str, np.ndarray], steps: int) -> None:

@@ -49,7 +49,7 @@ def _ratios(study: StudyResults) -> pd.DataFrame:
 
 
 def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None) -> dict[str, Any]:
-    measured = bool((row["n_ok"] or 0) > 0)
+    measured = bool((row["n_timed"] or 0) > 0)
     found: dict[str, Any] = {
         **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop")},
         "kind": row["kind"],
@@ -80,15 +80,15 @@ def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
     times = ("start", "initialise", "load", "build", "first_step", "first_epoch_time", "step_time", "epoch_time")
     tflops = None if roof is None else estimate(roof, "tflops")
     return {
-        "throughput": estimate(row, "throughput", unit=f"{row['unit']}s/s", n="n_ok"),
-        **{name: estimate(row, name, seconds, n="n_ok") for name in times},
-        "tflops": tflops or estimate(row, "tflops", n="n_ok"),
+        "throughput": estimate(row, "throughput", unit=f"{row['unit']}s/s", n="n_timed"),
+        **{name: estimate(row, name, seconds, n="n_timed") for name in times},
+        "tflops": tflops or estimate(row, "tflops", n="n_timed"),
         "mfu": None if roof is None else estimate(roof, "mfu", percent),
         "learned_epoch_time": estimate(row, "learned_epoch_time", seconds, n="n_learned"),
         "quality": estimate(row, quality, share, name, "n_learned"),
         "learned_epochs": cell_number(row, "learned_epochs"),
-        "peak_host": estimate(row, "peak_host", size, n="n_ok"),
-        "peak_device": estimate(row, "peak_device", size, n="n_ok"),
+        "peak_host": estimate(row, "peak_host", size, n="n_timed"),
+        "peak_device": estimate(row, "peak_device", size, n="n_timed"),
     }
 
 
@@ -100,8 +100,8 @@ def _relative(ratio: Any, unrelated: str | None) -> dict[str, Any]:
 
 def _trust(row: pd.Series) -> dict[str, Any]:
     return {
-        "between": estimate(row, "sd_between", percent, n="n_ok"),
-        "within": estimate(row, "sd_within", percent, n="n_ok"),
+        "between": estimate(row, "sd_between", percent, n="n_timed"),
+        "within": estimate(row, "sd_within", percent, n="n_timed"),
         "disturbed": cell_number(row, "n_disturbed"),
         "trending": cell_number(row, "n_trending"),
         "source": row["source"] if pd.notna(row["source"]) else "",

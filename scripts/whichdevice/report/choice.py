@@ -101,7 +101,7 @@ def _speed(study: StudyResults, best: pd.Series) -> Estimate:
     if best["unit"] == "product":
         found = estimate(cell_of(study.roofline, best), "tflops", unit=unit)
     else:
-        found = estimate(cell_of(study.summary, best), "throughput", unit=unit, n="n_ok")
+        found = estimate(cell_of(study.summary, best), "throughput", unit=unit, n="n_timed")
     if found is None:  # six digits of a table that lacks the cell: the time stands in
         value = cell_number(best, "value", number)
         assert value is not None

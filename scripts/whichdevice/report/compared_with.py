@@ -8,9 +8,9 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.comparison import summary_line
+from whichdevice.report.matching import cell_key
 from whichdevice.report.numbers import interval, number
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.columns import CELL
 
 PAGE = "compare.html"
 
@@ -30,7 +30,7 @@ def _told(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
     """What is said of each cell that both studies measured."""
     found = {}
     for _, row in compared[compared["ratio"].notna()].iterrows():
-        key = tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
+        key = cell_key(row)
         bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
         runs = f"n = {row['n']} and {row['n_there']}"
         found[key] = f"this study / the other = {number(row['ratio'])} {bounds}, {runs}: {verdict_words(row)}"

@@ -11,7 +11,7 @@ from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals, without_self_checks
+from whichdevice.tables.measured_values import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.tables.row_words import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
@@ -44,7 +44,7 @@ def _measured(study: StudyResults) -> Iterator[Statement]:
     for device in study.devices:
         cells = study.measured[study.measured["device"] == device]
         studied = without_self_checks(study.runs)
-        good = studied[(studied["device"] == device) & (studied["status"] == "ok")]
+        good = timed(studied[studied["device"] == device])
         names = ", ".join(good["device_name"].dropna().unique()) or "device unnamed"
         workloads = cells["workload"].nunique()
         text = f"Measured on {device} ({names}): {len(good)} runs of {len(cells)} cells in {workloads} workloads."
@@ -134,7 +134,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     if cells[column].isna().all():
         return {"workload": workload, "speed": "no speed", "where": "", "ratios": []}
     complete = cells[cells[column].notna()]
-    complete = complete[enough_repeats(complete["n_ok"], complete["device"])]
+    complete = complete[enough_repeats(complete["n_timed"], complete["device"])]
     best = complete.iloc[int(complete[column].astype("float64").argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
     scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
@@ -146,7 +146,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
         "interval": bounds,
-        "n": int(best["n_ok"]),
+        "n": int(best["n_timed"]),
         "where": f"{best['device']}, {told}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),

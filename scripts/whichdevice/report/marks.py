@@ -98,8 +98,8 @@ def _broken(study: StudyResults) -> Iterator[Mark]:
         )
     disturbed = int(study.measured["n_disturbed"].fillna(0).sum())
     if disturbed:
-        good = int(study.measured["n_ok"].sum())
-        yield Mark(f"{disturbed} of {good} good runs disturbed", "the machine was busy; they count", None, True)
+        good = int(study.measured["n_timed"].sum())
+        yield Mark(f"{disturbed} of {good} timed runs disturbed", "the machine was busy; they count", None, True)
 
 
 def _basis(study: StudyResults) -> Iterator[Mark]:
@@ -108,6 +108,6 @@ def _basis(study: StudyResults) -> Iterator[Mark]:
         return
     place = told(good["machine"].nunique(), good["sitting"].nunique())
     yield Mark(place[0].upper() + place[1:], "another machine may answer otherwise" if "one machine" in place else "")
-    counts = sorted({int(n) for n in study.measured["n_ok"]})
+    counts = sorted({int(n) for n in study.measured["n_timed"]})
     many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     yield Mark(f"n = {many}", "processes behind each number" + ("; one gives no interval" if counts[0] == 1 else ""))

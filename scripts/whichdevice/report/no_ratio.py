@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.matching import Key, cell_key
 from whichdevice.tables.columns import CELL
@@ -26,9 +25,7 @@ def without_ratio(study: StudyResults, reference: str | None) -> dict[Key, str]:
     rehearsals = {cell_key(row) for _, row in study.measured[is_rehearsal(study.measured)].iterrows()}
     found = {}
     for key in (cell_key(row) for _, row in study.measured.iterrows()):
-        if key[CELL.index("workload")] in SELF_CHECKS:
-            found[key] = "a check of the study itself, compared with no device"
-        elif key in rehearsals:
+        if key in rehearsals:
             found[key] = "a rehearsal on virtual replicas, which shows no speed"
         elif reference is None:
             found[key] = "no other device measured"
@@ -43,7 +40,7 @@ def _words(reference: str, own: bool, there: pd.Series | None, here: Done, done:
         return "the reference"
     if there is None:
         return f"not run on {reference}"
-    if there["n_ok"] == 0:
+    if there["n_timed"] == 0:
         return f"{reference}: {str(there['status']).split(':')[0]}"
     if here and done and not {model for model, _ in here} & {model for model, _ in done}:
         return f"another model on {reference}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.machines import machine_key
+from whichdevice.report.matching import cell_key
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.runs import NOT_MEASURED
 
@@ -34,9 +35,7 @@ def reproductions(study: StudyResults, page: Path, cards: dict[tuple[Any, ...], 
     links, found = Links(page), {}
     for _, runs in study.runs.groupby(CELL, dropna=False, sort=False):
         first = runs.iloc[0]
-        found[tuple(None if pd.isna(first[name]) else first[name] for name in CELL)] = _card(
-            study, runs, first, links, cards
-        )
+        found[cell_key(first)] = _card(study, runs, first, links, cards)
     return found
 
 

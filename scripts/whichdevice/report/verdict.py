@@ -88,7 +88,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
     told = (
         [] if operation else changes(study.crossover, first, str(best["device"])) or own_sizes(study.saturation, best)
     )
-    epoch = estimate(cell_of(study.summary, best), "epoch_time", seconds, n="n_ok")
+    epoch = estimate(cell_of(study.summary, best), "epoch_time", seconds, n="n_timed")
     return Row(
         str(first["workload"]),
         str(first["precision"]),

@@ -193,13 +193,13 @@ def _device_time(claim: Claim, modelled: Mapping[str, float]) -> Iterator[str]:
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
-    own = summary.loc[summary["module"] == claim["workload"], ["n_ok", "batch_size"]]
+    own = summary.loc[summary["module"] == claim["workload"], ["n_timed", "batch_size"]]
     size = claims.number(claim["batch_size"])
     if not claim["value"]:
         return "not measured here: no number was published"
-    if (own["n_ok"].fillna(0) > 0).sum() == 0:
+    if (own["n_timed"].fillna(0) > 0).sum() == 0:
         return f"not measured here: no run of {claim['workload']}"
-    if size and not (own.loc[own["n_ok"].fillna(0) > 0, "batch_size"] == size).any():
+    if size and not (own.loc[own["n_timed"].fillna(0) > 0, "batch_size"] == size).any():
         return f"not measured here: no run with batch size {size:.0f}"
     return f"not measured here: no run gave a {claim['metric'].replace('_', ' ')}"
 

@@ -1,7 +1,8 @@
 """Table `costs`: money and energy of a million examples in steady state, one row per measured cell.
 
-Money is the time at the price of the whole device; energy is what the device's own meter saw of the steady state,
-the moments between windows included, over its examples. Start, compilation and warm-up are in neither.
+Money is the time at the price of the whole device; energy is all that the device's own meter counted from the first
+timed window to the end of the last, the moments between them included: an upper bound. Start, compilation and warm-up
+are in neither.
 """
 
 from typing import Any

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from whichdevice.tables.columns import CELL
+from whichdevice.tables.measured_values import timed
 
 SINGLE = {
     "device_name": "device",
@@ -26,7 +27,7 @@ NONE = "none"
 
 def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     """A line for each thing that differs over the cells that both of two tables `runs` measured."""
-    good = [side[(side["status"] == "ok") & (side["evidence"] == "measured")] for side in (here, there)]
+    good = [timed(side) for side in (here, there)]
     good = [side.assign(cell=side[CELL].astype("object").fillna("").agg(tuple, axis="columns")) for side in good]
     common = set(good[0]["cell"]) & set(good[1]["cell"])
     own, other = (side[side["cell"].isin(common)] for side in good)

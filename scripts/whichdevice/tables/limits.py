@@ -52,7 +52,7 @@ COLUMNS: dict[str, Column] = {
 
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """A row for each device, backend and number format with a measured product or stream."""
-    cells = without_rehearsals(summary[summary["n_ok"].fillna(0) > 0])
+    cells = without_rehearsals(summary[summary["n_timed"].fillna(0) > 0])
     cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
     products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
     host = runs.groupby("device")[["threads", "physical_cores", "last_level_cache"]].first()
@@ -116,7 +116,7 @@ def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
 
 def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
     cells = cells[cells[column].notna()]
-    cells = cells[enough_repeats(cells["n_ok"])]
+    cells = cells[enough_repeats(cells["n_timed"])]
     return None if cells.empty else cells.iloc[int(cells[column].to_numpy(float).argmax())]
 
 
@@ -125,7 +125,7 @@ def _number(best: pd.Series) -> dict[str, Any]:
     name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
     scale = best[column] / best["throughput"]
     ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}
-    return ends | {f"{name}_size": best["batch_size"], f"{name}_n": best["n_ok"]}
+    return ends | {f"{name}_size": best["batch_size"], f"{name}_n": best["n_timed"]}
 
 
 def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Sheet) -> dict[str, Any]:

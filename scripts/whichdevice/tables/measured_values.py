@@ -9,7 +9,6 @@ from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
-TIMED = ("ok", "timed_out")  # a run tells its steady state once it is whole; without slow learners' a mean is too good
 OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
 
 
@@ -20,10 +19,19 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
     as a model file of another width on another machine, are never compared.
     """
     runs = without_self_checks(located(runs))  # also a failed run and a self-check are part of a sitting
-    good = runs[runs["status"].isin(TIMED) & (runs["evidence"] == "measured")].copy()
+    good = timed(runs).copy()
     good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
     return good[good["value"] > 0]
+
+
+def timed(runs: pd.DataFrame) -> pd.DataFrame:
+    """The measured runs whose speed counts: those that ended well, and those that ran out of time later.
+
+    A run tells its steady state once that is whole, before it learns; a mean without slow learners is too good.
+    """
+    late = (runs["status"] == "timed_out") & (runs["throughput"] > 0)
+    return runs[(runs["evidence"] == "measured") & ((runs["status"] == "ok") | late)]
 
 
 def _model(runs: pd.DataFrame) -> pd.Series:

@@ -42,14 +42,14 @@ COLUMNS: dict[str, Column] = {
 
 MATCHING: dict[tuple[str, str], Matching] = {
     ("epoch_time", "s"): Matching("learned_epoch_time", "n_learned", per_epoch=True),
-    ("first_epoch_time", "s"): Matching("first_epoch_time", "n_ok", per_epoch=True),
-    ("step_time", "ms"): Matching("step_time", "n_ok", 1e3),
-    ("step_time", "us/sample"): Matching("sample_time", "n_ok", 1e6),
-    ("throughput", "TFLOP/s"): Matching("tflops", "n_ok", higher_is_better=True),
-    ("throughput_cold", "TFLOP/s"): Matching("cold_tflops", "n_ok", higher_is_better=True),
+    ("first_epoch_time", "s"): Matching("first_epoch_time", "n_timed", per_epoch=True),
+    ("step_time", "ms"): Matching("step_time", "n_timed", 1e3),
+    ("step_time", "us/sample"): Matching("sample_time", "n_timed", 1e6),
+    ("throughput", "TFLOP/s"): Matching("tflops", "n_timed", higher_is_better=True),
+    ("throughput_cold", "TFLOP/s"): Matching("cold_tflops", "n_timed", higher_is_better=True),
     ("wall_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
     ("total_time", "s"): Matching("learning_time", "n_learned", per_epoch=True, learned=True),
-    ("tpu_init_time", "s"): Matching("initialise", "n_ok"),
+    ("tpu_init_time", "s"): Matching("initialise", "n_timed"),
     **{
         (metric, unit): Matching(column, "n_learned", 1.0, True, True, True)
         for metric, unit, column in [
@@ -99,7 +99,7 @@ def _is_number(text: str | None) -> bool:
 
 def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFrame) -> pd.DataFrame:
     """Each published figure with every measured cell of the same workload and batch size, or alone."""
-    measured = summary[summary["n_ok"].fillna(0) > 0].copy()
+    measured = summary[summary["n_timed"].fillna(0) > 0].copy()
     measured["sample_time"] = measured["step_time"] / measured["batch_size"].astype("float64")
     records = [row for entry in published for row in _rows(entry, measured)]
     return table(records, COLUMNS)
@@ -140,7 +140,7 @@ def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame)
     cells = cells[cells["fraction"] == largest]
     if not batch_size:
         kinds = ["device", "backend", "precision", "loop"]
-        cells = cells[enough_repeats(cells["n_ok"], [cells[name] for name in kinds])]
+        cells = cells[enough_repeats(cells["n_timed"], [cells[name] for name in kinds])]
         higher = matching.higher_is_better or "accuracy" in entry["metric"]
         better = cells["compared"] if higher else -cells["compared"]
         cells = cells.loc[better.groupby([cells[name] for name in kinds], sort=False).idxmax()]
@@ -175,7 +175,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         "measured": measured,
         **_ends(matching, cell, measured),
         "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
-        "n": cell["n_ok" if computed else matching.n],
+        "n": cell["n_timed" if computed else matching.n],
         "note": "; ".join(told) or None,
     }
 

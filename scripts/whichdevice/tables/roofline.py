@@ -44,7 +44,7 @@ COLUMNS: dict[str, Column] = {
 
 def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
     """A row for each measured cell whose operations are known, virtual replicas on one CPU left out."""
-    cells = without_rehearsals(summary[(summary["n_ok"].fillna(0) > 0) & summary["tflops"].notna()])
+    cells = without_rehearsals(summary[(summary["n_timed"].fillna(0) > 0) & summary["tflops"].notna()])
     roofs = limits.drop_duplicates(["device", "product"])[
         ["device", "product", "device_peak_tflops", "device_bandwidth_gbs", "sheet_tflops"]
     ]
@@ -70,7 +70,7 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
             of_roof=cells["tflops"] / roof,
             bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
             note=cells["device"].map(notes).where(bandwidth.notna()),
-            n=cells["n_ok"],
+            n=cells["n_timed"],
         ),
         COLUMNS,
     )

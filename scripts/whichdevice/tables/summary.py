@@ -7,7 +7,7 @@ import pandas as pd
 
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
 from whichdevice.tables.intervals import arithmetic, geometric
-from whichdevice.tables.measured_values import disturbed
+from whichdevice.tables.measured_values import disturbed, timed
 from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.noise_split import noise_split
 from whichdevice.tables.roofline import UTILISATION
@@ -69,6 +69,7 @@ COLUMNS: dict[str, Column] = {
     "status": Column("text", "what became of the cell's runs"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
+    "n_timed": Column("int", "runs behind the speed: these, and those that ran out of time after a whole steady state"),
     "n_recorded": Column("int", "runs that left a record"),
     "n": Column("int", "runs asked for"),
     "n_disturbed": Column(
@@ -111,17 +112,22 @@ COLUMNS: dict[str, Column] = {
 
 
 def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Summarise `runs` by cell, in its order. Only runs that are ok and measured give numbers."""
+    """Summarise `runs` by cell, in its order.
+
+    Speeds are those of `timed` runs; what was learned is told by those alone that ended well.
+    """
     runs = runs[runs["workload"].notna()]
     cell = runs.groupby(CELL, sort=False, dropna=False).ngroup()
     first = runs.groupby(cell, sort=False).first()
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")]
+    good = timed(runs)
     of = cell.loc[good.index]
     frame = first[CELL].copy()
     frame["n"] = runs.groupby(cell, sort=False).size()
     frame["n_recorded"] = (runs["status"] != NOT_MEASURED).astype(int).groupby(cell, sort=False).sum()
-    frame["n_ok"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
-    frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_ok"] > 0)
+    ended = good[good["status"] == "ok"]
+    frame["n_ok"] = ended.groupby(of.loc[ended.index]).size().reindex(frame.index, fill_value=0)
+    frame["n_timed"] = good.groupby(of).size().reindex(frame.index, fill_value=0)
+    frame["evidence"] = pd.Series("measured", frame.index).where(frame["n_timed"] > 0)
     frame["n_disturbed"] = disturbed(good).astype(int).groupby(of).sum()
     frame["n_trending"] = good["trend"].isin(["rising", "falling"]).astype(int).groupby(of).sum()
     frame["n_untested"] = good["trend"].isna().astype(int).groupby(of).sum()
@@ -131,7 +137,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame[list(NOISE_COLUMNS)] = noise_split(good, of).reindex(frame.index)
     for name in GEOMETRIC:
         frame[name] = geometric(good[name], of)["mean"]
-    frame = frame.join(_learned(good, of))
+    frame = frame.join(_learned(ended, of.loc[ended.index]))
     for name in ["peak_host", "peak_device"]:
         frame[name] = good[name].astype("float64").groupby(of).max()
     known = runs.groupby(cell, sort=False)[FIRST].first()  # the first that is not missing
