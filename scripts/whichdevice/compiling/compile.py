@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from whichdevice.compiling.topology import HARDWARE, environment, topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.host.software import installed_versions
 from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.supervisor import Finish, supervise_module
@@ -63,13 +63,7 @@ def compile_cell(request: CompileRequest, dataset: Path | None, record_path: Pat
 
 def compiler_versions() -> dict[str, str]:
     """Of the packages that compiling needs, as far as they are installed here."""
-    found = {}
-    for name in NEEDED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return installed_versions(NEEDED)
 
 
 def _cache_path(draft: CompiledRecord) -> Path:

@@ -3,6 +3,8 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -26,13 +28,18 @@ def describe_software(backend: str) -> Software:
 
     `code_hash` and `flags` are left to the caller.
     """
-    versions = {"whichdevice": whichdevice.__version__}
-    for name in (*COMMON, *OF_BACKEND.get(backend, ()), *CUDA):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    own = {"whichdevice": whichdevice.__version__}
+    versions = own | installed_versions((*COMMON, *OF_BACKEND.get(backend, ()), *CUDA))
     return Software(python=platform.python_version(), versions=versions, git_commit=git_commit())
+
+
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Of these distributions, as far as they are installed here."""
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def git_commit(folder: Path = SCRIPTS) -> str | None:
