@@ -1,7 +1,9 @@
 # Tables are a pure function of the records: this call's and every other one that is there.
+from whichdevice.config.hardware import price_sheet
 from whichdevice.tables.about import table_about
 
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
+SHEETS.append(price_sheet(PLAN.study.prices))
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
