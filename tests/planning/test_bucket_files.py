@@ -100,5 +100,6 @@ def test_own_workloads_and_sheets_are_sent_along(here: Path) -> None:
         "matmul": {},
         "served": {"module": "serve", "model": "own/served.py"},
     }
-    sent = files_to_send(Study.model_validate({"workloads": workloads}), here)
-    assert sent == ["results/quick/config.yaml", "config/hardware.csv", "own/mine.py", "own/served.py"]
+    study = Study.model_validate({"workloads": workloads, "prices": "own/prices.csv"})
+    sheets = ["config/hardware.csv", "own/prices.csv"]
+    assert files_to_send(study, here) == ["results/quick/config.yaml", *sheets, "own/mine.py", "own/served.py"]

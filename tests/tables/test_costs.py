@@ -1,6 +1,7 @@
 """Money and energy of a million examples, and the reason where a price or a meter is missing."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,15 +9,15 @@ import synthetic
 from synthetic_energy import HOST_WATTS, metered
 
 from whichdevice.cells import Run
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.model import Device, Study
 from whichdevice.records.conditions import Energy
 from whichdevice.records.schema import Record
 from whichdevice.records.timings import Steady
-from whichdevice.tables.columns import table
+from whichdevice.tables.columns import read_table, table
 from whichdevice.tables.costs import cost_table
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.write import TABLES
+from whichdevice.tables.write import TABLES, write_tables
 
 SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
 
@@ -145,3 +146,16 @@ def test_a_meter_that_failed_in_one_repeat_does_not_hide_that_others_were_read()
     costs = costs_of(study_of(), first_unread)
     assert (costs["n_metered"] == 1).all()
     assert not costs["meter"].str.startswith("no meter").any()
+
+
+def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: Path) -> None:
+    header = PRICES.read_text(encoding="utf-8").splitlines()[0]
+    mine = tmp_path / "mine.csv"
+    mine.write_text(f"{header}\nOurs,rack,T4,4,cellar,8,,2026-11-24,own list\n", encoding="utf-8")
+    study = study_of(gpu=Device(kind="gpu", hardware="T4"))
+    study.prices = str(mine)
+    config, records = synthetic.write_study(study, tmp_path / "study", artefacts=False)
+    write_tables(config, records, HARDWARE.with_name("published.csv"), tmp_path / "tables")
+    row = read_table(tmp_path / "tables/costs.csv", TABLES["costs"]).iloc[0]
+    assert row["usd_per_hour"] == 2
+    assert row["price"] == "sheet: T4, 1 × 2 USD (Ours rack, cellar, 2026-11-24; own list)"

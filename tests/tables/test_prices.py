@@ -14,7 +14,6 @@ from whichdevice.study_runs import study_runs
 from whichdevice.tables.prices import HourlyPrice, cores_of, price_of
 
 
-
 def row(device: str, usd: float | None, count: int = 1, matches: str = "") -> HardwareRow:
     """A row of the sheet with one offer of an instance, or with none."""
     offer = Price(

@@ -26,7 +26,9 @@ def rent_of(accelerator: Accelerator, sheet: Sheet | None = None) -> Rent:
     row = (hardware_rows() if sheet is None else sheet).get(accelerator.hardware)
     offer = row.cheapest if row else None
     if offer is None or offer.on_demand is None:
-        return Rent(None, f"config/prices.csv has no price for {accelerator.hardware}; see cloud.google.com/tpu/pricing")
+        return Rent(
+            None, f"config/prices.csv has no price for {accelerator.hardware}; see cloud.google.com/tpu/pricing"
+        )
     source = f"{accelerator.chips} × {offer.on_demand:g} USD, config/prices.csv: {offer.words}"
     return Rent(accelerator.chips * offer.on_demand, source)
 

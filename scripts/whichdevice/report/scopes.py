@@ -7,7 +7,7 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.tables.cost_choices import JOULES, USD
 
 METERED = {"cpu": "processor packages alone, memory not counted", "gpu": "board alone, host not counted"}
-ONLY = re.compile(r"\b\w+ only\b")  # in the price's own words, which the hardware sheet gives
+ONLY = re.compile(r"\b\w+ only\b")  # in the price's own words, which the price sheet gives
 
 
 def scopes(study: StudyResults, devices: Iterable[str], quantity: str) -> dict[str, str]:

@@ -29,7 +29,9 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
         return SheetPeak()
     row = sheet[row_name]
     has_half = row.half_type.startswith(HALF.get(product, ("none of these",)))
-    peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(product, row.half_dense_tflops if has_half else None)
+    peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(
+        product, row.half_dense_tflops if has_half else None
+    )
     share = memories = replicas / cores_of(row_name)
     if row.kind == "cpu":
         share = cores / row.cores if cores and row.cores else math.nan
