@@ -71,7 +71,7 @@ FAULTS = {
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, data, measure, train, self_check, compile, "
-    "workloads, storage, merge, tpu_vm, only, retry, against, results_from",
+    "workloads, storage, merge, only, retry, against, results_from",
     "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
 }
 
