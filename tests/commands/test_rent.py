@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import sys
 import time
@@ -45,7 +46,7 @@ class Stage:
         """Whether a machine is up, or will be."""
         return (self.folder / "machine").exists() or (self.folder / "queued").exists()
 
-    def start(self, *arguments: str, typed: str = "") -> "Started":
+    def start(self, *arguments: str) -> "Started":
         """Start `rent` on a terminal of its own."""
         child, terminal = pty.fork()
         if not child:
@@ -56,8 +57,6 @@ class Stage:
                 sys.stderr.flush()
             finally:
                 os._exit(status)
-        if typed:
-            os.write(terminal, typed.encode())
         return Started(child, terminal)
 
     def hanging(self) -> None:
@@ -77,11 +76,14 @@ class Started:
         """Exit status, negative for a signal, and what it printed."""
         printed = b""
         while self.terminal >= 0:
+            if not select.select([self.terminal], [], [], LONGEST)[0]:
+                os.kill(self.child, signal.SIGKILL)
             try:
                 printed += os.read(self.terminal, 4096)
             except OSError:
                 os.close(self.terminal)
                 self.terminal = -1
+        wait(lambda: os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1]), re.sub(r"\s+", " ", printed.decode())
 
     def close(self) -> None:
@@ -180,11 +182,14 @@ def test_a_machine_that_stays_is_named_with_the_command_that_ends_it(stage, faul
     assert status == 2 and re.search(rf"COULD NOT BE TAKEN DOWN and costs money; run: \S+sky down -y {name}", printed)
 
 
-STAGES = ["launch", "run", "rsync", "down"]
-
-
-@pytest.mark.parametrize("where", STAGES)
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        *[(signal.SIGINT, where) for where in ("launch", "run", "rsync", "down")],
+        *[(signal.SIGTERM, where) for where in ("launch", "run")],
+        *[(signal.SIGHUP, where) for where in ("launch", "run", "down")],
+    ],
+)
 def test_no_signal_keeps_the_machine(stage, where, how):
     stage.faults(**{f"hang in {where}": 1})
     started = stage.start("--yes")
@@ -215,19 +220,16 @@ def _environment(process: Path) -> str:
         return ""
 
 
-def test_ctrl_c_at_the_question_rents_nothing(stage):
+@pytest.mark.parametrize(("typed", "status"), [("\x03", 130), ("n\n", 2), ("\n", 2), ("\x04", 2)])
+def test_any_answer_but_yes_rents_nothing(stage, typed, status):
     started = stage.start()
-    wait(lambda: any("gpus list" in call for call in stage.calls))
-    time.sleep(0.3)
-    os.write(started.terminal, b"\x03")
-    assert started.ended()[0] == 130
+    question = b""
+    while b"[y/N]" not in question:
+        question += os.read(started.terminal, 4096)
+    time.sleep(0.2)
+    os.write(started.terminal, typed.encode())
+    assert started.ended()[0] == status
     assert not any("launch" in call for call in stage.calls)
-
-
-@pytest.mark.parametrize("typed", ["n\n", "\n", "\x04"])
-def test_any_answer_but_yes_rents_nothing(stage, typed):
-    status, _ = stage.start(typed=typed).ended()
-    assert status == 2 and not any("launch" in call for call in stage.calls)
 
 
 def test_a_killed_laptop_leaves_a_machine_that_ends_by_itself(stage):
@@ -307,9 +309,9 @@ def test_the_price_is_that_of_spot_machines_or_else_the_sheets(stage, capsys):
 
 def test_the_task_sends_the_study_and_each_environment_that_its_backends_need(stage, capsys):
     own = "workloads={mnist_cnn: {backend: [tensorflow, jax, torch]}}"
-    script = task_of(capsys, "--config", own, "merge=results/other", "run_on=cpu")[0]["run"]
+    script = task_of(capsys, "--config", own, "against=results/other", "run_on=cpu")[0]["run"]
     sent = json.loads(re.search(r"printf %s '(.*)' >", script)[1])
-    assert sent["study"] == "small" and "merge" not in sent and "run_on" not in sent
+    assert sent["study"] == "small" and "against" not in sent and "run_on" not in sent
     assert sent["data"]["sources"] == {"mnist": "standin"}, "each dataset from the source that is read here"
     assert script.splitlines()[-1] == "sh envs/rented.sh gpu gpu torch"
     tpu = ["--device", "tpu", "--accelerator", "tpu-v6e-1", "--config", own, "devices={gpu: {kind: tpu}}"]

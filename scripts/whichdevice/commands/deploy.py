@@ -75,7 +75,11 @@ def agree(question: str, yes: bool) -> None:
     """Ask y/N unless `yes`; raises StudyError on any answer but y, and where nobody can be asked."""
     if not yes and not sys.stdin.isatty():
         raise StudyError(f"{question} Nobody can be asked here: add --yes")
-    if not yes and input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+    try:
+        answer = "y" if yes else input(f"{question} [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
         raise StudyError("Nothing was done.")
 
 
