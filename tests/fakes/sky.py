@@ -1,8 +1,8 @@
 """What stands for `sky` and for `rsync` in the tests of `rent`: machines that exist in a folder, and faults on demand.
 
 FAKE_SKY is the folder: `calls` gets a line for each call, `machine` holds a machine's home folder while it is up,
-`records` what the study leaves there, `faults.json` what goes wrong. As the real one, a launch is a request that outlives
-its client, `down` exits 0 whether or not it worked, and a launch that fails leaves half a machine.
+`records` what the study leaves there, `faults.json` what goes wrong. As with the real one, a launch is a request that
+outlives its client, `down` exits 0 whether or not it worked, and a launch that fails leaves half a machine.
 """
 
 import json

@@ -2,10 +2,8 @@
 
 import argparse
 import csv
-import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +14,15 @@ from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study
 from whichdevice.config.yaml_file import check_yaml
+from whichdevice.consent import agree
 from whichdevice.errors import StudyError
 from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
-from whichdevice.storage.failures import explained
 from whichdevice.storage.place import open_place
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
 LABEL = "whichdevice"  # on everything that is made; its value is the model
 PRICES = Path(__file__).parents[3] / "config" / "vertex_prices.csv"
-HOURS_A_MONTH = 730
 TRIES, LOOKS, PAUSE = 180, 3, 10.0  # to remove; that must find nothing, as an answer may be lost; seconds between two
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="undeploy and delete all that was made for this model")
     add_config(parser)
     parser.add_argument("--artefact", metavar="GS_ADDRESS", help="SavedModel elsewhere than storage.bucket has it")
-    parser.add_argument("--project", help="Google Cloud project that pays (default: the login's)")
+    parser.add_argument("--project", help="Google Cloud project that pays (default: that of the login)")
     parser.add_argument("--region", default="us-central1", help="(default: us-central1)")
     parser.add_argument("--machine-type", default="e2-standard-2", help="of each replica (default: e2-standard-2)")
     parser.add_argument("--replicas", type=int, choices=range(1, 11), default=1, metavar="1-10")
@@ -71,30 +67,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def agree(question: str, yes: bool) -> None:
-    """Ask y/N unless `yes`; raises StudyError on any answer but y, and where nobody can be asked."""
-    if not yes and not sys.stdin.isatty():
-        raise StudyError(f"{question} Nobody can be asked here: add --yes")
-    try:
-        answer = "y" if yes else input(f"{question} [y/N] ")
-    except EOFError:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise StudyError("Nothing was done.")
-
-
 def price_line(machine_type: str, replicas: int, region: str) -> str:
     """What an hour and a month cost by config/vertex_prices.csv, an estimate; says so where no price is known."""
     with PRICES.open(encoding="utf-8", newline="") as file:
         found = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
-    row = next((row for row in found if row["region"] == region), found[0] if found else None)
-    if row is None:
-        return f"Price: no price of {machine_type} is known here: cloud.google.com/vertex-ai/pricing."
+    if not found:
+        return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
+    row = next((row for row in found if row["region"] == region), found[0])
     usd = float(row["usd_per_hour"]) * replicas
-    return (
-        f"Price: about {usd:.3f} USD an hour, {usd * HOURS_A_MONTH:.0f} USD a month, used or not, until it is removed "
-        f"(an estimate of {row['region']}: {row['source']})."
-    )
+    cost = f"about {usd:.3f} USD an hour, {usd * 730:.0f} USD a month, used or not, until it is removed"
+    return f"Price: {cost} (an estimate for {row['region']}: {row['source']})."
 
 
 def _artefact(args: argparse.Namespace) -> str:
@@ -110,8 +92,7 @@ def _artefact(args: argparse.Namespace) -> str:
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
     if not args.artefact:
         place = open_place(folder)
-        with explained(folder):
-            record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
+        record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
         if record.status != "ok":
             raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
     return artefact
@@ -127,7 +108,7 @@ def _vertex(args: argparse.Namespace) -> Iterator[Any]:
     except ImportError:
         raise StudyError("deploy: Google's client is not installed: sh envs/extra.sh cloud") from None
     try:
-        aiplatform.init(project=args.project or os.environ.get("GOOGLE_CLOUD_PROJECT"), location=args.region)
+        aiplatform.init(project=args.project, location=args.region)
         yield aiplatform
     except (GoogleAPICallError, GoogleAuthError, RuntimeError) as error:
         raise StudyError(f"deploy: Vertex AI: {error}; signed in? gcloud auth application-default login") from error
@@ -135,15 +116,14 @@ def _vertex(args: argparse.Namespace) -> Iterator[Any]:
 
 def _made(api: Any, model: str) -> list[Any]:
     """Endpoints, then models, that carry this model's label."""
-    labelled = f"labels.{LABEL}={model.lower()}"
-    return [*api.Endpoint.list(filter=labelled), *api.Model.list(filter=labelled)]
+    return [one for kind in (api.Endpoint, api.Model) for one in kind.list(filter=f"labels.{LABEL}={model.lower()}")]
 
 
 def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
     """The endpoint's resource name, once it answers; whatever fails midway, all that was made is removed."""
     common: dict[str, Any] = {"display_name": args.model, "labels": {LABEL: args.model.lower()}}
     machines = {"machine_type": args.machine_type, "min_replica_count": args.replicas}
-    before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+    _signals(_interrupt)
     try:
         model = api.Model.upload(artifact_uri=artefact, serving_container_image_uri=args.image, **common)
         endpoint = api.Endpoint.create(**common)
@@ -152,22 +132,22 @@ def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
         print("Removing what was made.", flush=True)
         _remove(api, args)
         raise
-    for number, handler in before.items():
-        signal.signal(number, handler)
     return str(endpoint.resource_name)
 
 
+def _signals(handler: Any) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, handler)
+
+
 def _interrupt(number: int, frame: Any) -> None:
-    """Stop the work once; a second signal does not stop the removal."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    _signals(signal.SIG_IGN)  # a second one does not stop the removal
     raise KeyboardInterrupt
 
 
 def _remove(api: Any, args: argparse.Namespace) -> None:
     """Undeploy and delete until several looks find nothing; raises StudyError where something stays."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    _signals(signal.SIG_IGN)
     quiet, wrong = 0, ""
     for _ in range(TRIES):
         try:
@@ -180,5 +160,5 @@ def _remove(api: Any, args: argparse.Namespace) -> None:
         if quiet == LOOKS:
             return print("Everything is removed.", flush=True)
         time.sleep(PAUSE)
-    again = f"python -m whichdevice deploy {args.model} --remove --region {args.region}"
-    raise StudyError(f"deploy: NOT EVERYTHING COULD BE REMOVED and it costs money ({wrong}); run: {again}")
+    again = f"whichdevice deploy {args.model} --remove --region {args.region}"
+    raise StudyError(f"deploy: NOT EVERYTHING COULD BE REMOVED, it costs money ({wrong}); run: python -m {again}")

@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from whichdevice.commands.deploy import agree
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.storage import Merge
 from whichdevice.config.yaml_file import check_yaml
+from whichdevice.consent import agree
 from whichdevice.errors import StudyError
 from whichdevice.merging.merge import merge_records
 from whichdevice.planning.study_plan import plan_study
@@ -35,10 +35,7 @@ TPUS = {
     **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
 }
-ENVIRONMENTS = {  # of envs/, for each backend
-    "tpu": {"tensorflow": "tpu", "jax": "cpu"},
-    "gpu": {"tensorflow": "gpu", "jax": "gpu", "torch": "torch"},
-}
+ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 NOT_SENT = ("run_on", "merge", "against", "retry", "results_from")  # keys that concern this machine alone
 COPY = ["rsync", "-rtz", "--ignore-missing-args", "--include=/config.yaml", "--include=/runs/***", "--exclude=*"]
 SSH = ["-e", "ssh -o BatchMode=yes -o ConnectTimeout=30"]
@@ -54,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accelerator", help="e.g. L4:1, A100:8, tpu-v6e-1 (default: L4:1 or tpu-v2-8)")
     parser.add_argument("--infra", help="cloud or cloud/region, e.g. gcp/us-central1 (default for a TPU: gcp)")
     parser.add_argument("--spot", action="store_true", help="cheaper, and taken away at any moment")
-    parser.add_argument("--max-hours", type=float, default=4.0, help="the machine's longest life (default: 4)")
+    parser.add_argument("--max-hours", type=int, default=4, choices=range(1, 73), metavar="1-72", help="its longest life")
     add_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -102,18 +99,19 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
             raise StudyError(f"rent: devices.{device} has {needed} replicas, {args.accelerator} {replicas}: change one")
     if "files" in study.data.sources.values() and plan.call.storage.bucket is None:
         raise StudyError("rent: a dataset is read from files of this machine: set storage.bucket, or data.source: tfds")
-    if not 0 < args.max_hours <= 336:
-        raise StudyError("rent: --max-hours needs more than 0 and at most 336 hours")
     data = {**(values.get("data") or {}), "sources": dict(study.data.sources), "dir": None}
     sent = {**{key: value for key, value in values.items() if key not in NOT_SENT}, "data": data}
     # A longest life and not an idle time: neither jobs nor logins lengthen it.
-    life = {"idle_minutes": math.ceil(args.max_hours * 60), "down": True, "wait_for": "none"}
-    resources = {"accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
-    resources |= {"infra": args.infra} if args.infra else {}
-    resources |= {"accelerator_args": {"runtime_version": runtime}} if runtime else {}
+    resources = {
+        "infra": args.infra,
+        "accelerators": args.accelerator,
+        "accelerator_args": runtime and {"runtime_version": runtime},
+        "use_spot": args.spot,
+        "autostop": {"idle_minutes": args.max_hours * 60, "down": True, "wait_for": "none"},
+    }
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
-    measure = f"sh envs/rented.sh {kind} {' '.join(environments)}"
-    return {"workdir": ".", "resources": resources, "run": f"{send}\n{measure}"}
+    script = f"{send}\nsh envs/rented.sh {kind} {' '.join(environments)}"
+    return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
 
 
 def described(accelerator: str, kind: str) -> tuple[str, int, int, str | None]:
@@ -137,8 +135,8 @@ def price(sky: str | None, args: argparse.Namespace) -> tuple[float | None, str]
     sheet = hardware_rows().get(row, {})
     if not sheet.get("usd_hour_per_chip"):
         return None, f"neither SkyPilot nor config/hardware.csv has one for {row}"
-    source = f"{sheet['price_scope']}, {sheet['price_source']}, {sheet.get('price_date') or 'undated'}"
-    return chips * float(sheet["usd_hour_per_chip"]), f"on demand, config/hardware.csv: {source}"
+    source = f"on demand, config/hardware.csv: {sheet['price_scope']}, {sheet['price_source']}, no date"
+    return chips * float(sheet["usd_hour_per_chip"]), source
 
 
 def answer(*command: str) -> Any:
@@ -234,13 +232,12 @@ class Rental:
 
     def bring_last(self) -> None:
         """Bring records back at the end; the second signal gives them up."""
-        wrong = None
-        for _ in range(TRIES if self.up else 0):
+        for left in range(TRIES if self.up else 0, 0, -1):
             if (wrong := self.bring(after=1)) is None:
                 return
+            if left == 1:
+                raise StudyError(wrong)
             self.do("sleep", str(PAUSE), after=1)
-        if wrong:
-            raise StudyError(wrong)
 
     def bring(self, after: int) -> str | None:
         """Copy the records and merge what came; what went wrong, None if nothing."""
