@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,8 @@ def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
         endpoint = api.Endpoint.create(**common)
         model.deploy(endpoint=endpoint, traffic_percentage=100, max_replica_count=args.replicas, **machines)
     except BaseException:
-        print("Removing what was made.", flush=True)
+        with suppress(OSError):  # the terminal may be gone
+            print("Removing what was made.", flush=True)
         _remove(api, args)
         raise
     return str(endpoint.resource_name)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accelerator", help="e.g. L4:1, A100:8, tpu-v6e-1 (default: L4:1 or tpu-v2-8)")
     parser.add_argument("--infra", help="cloud or cloud/region, e.g. gcp/us-central1 (default for a TPU: gcp)")
     parser.add_argument("--spot", action="store_true", help="cheaper, and taken away at any moment")
-    parser.add_argument("--max-hours", type=int, default=4, choices=range(1, 73), metavar="1-72", help="its longest life")
+    parser.add_argument("--max-hours", type=int, default=4, choices=range(1, 73), help="its longest life")
     add_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -198,7 +199,7 @@ class Rental:
         """Run a command, print its output, return its exit status; more than `after` signals: KeyboardInterrupt."""
         none, pipe = subprocess.DEVNULL, subprocess.PIPE  # a new session, as a terminal's signals are for us alone
         process = subprocess.Popen(command, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True)
-        reader = threading.Thread(target=lambda: [say(line) for line in process.stdout or ()], daemon=True)
+        reader = threading.Thread(target=lambda: deque(map(say, process.stdout or ())), daemon=True)
         reader.start()
         end = time.monotonic() + patience
         try:
