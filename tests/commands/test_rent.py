@@ -169,6 +169,15 @@ def test_after_a_fault_the_machine_is_down(stage, fault):
         assert brought() == 4, "what was measured before the fault is kept"
 
 
+def test_a_machine_without_records_is_taken_down_as_well(stage):
+    shutil.rmtree(stage.folder / "records")
+    (stage.folder / "records").mkdir()
+    stage.faults(**{"run fails": 1})
+    status, printed = stage.start("--yes").ended()
+    assert status == 2 and "failed on the machine" in printed and "could not be copied" not in printed
+    assert not stage.alive
+
+
 @pytest.mark.parametrize("fault", ["connection lost", "rsync fails", "down fails", "status fails"])
 def test_what_fails_once_is_tried_again(stage, fault):
     stage.faults(**{fault: 1})
@@ -251,7 +260,7 @@ def test_damaged_records_are_refused_and_the_machine_goes(stage, damage):
     status, printed = stage.start("--yes").ended()
     assert status == 2 and "damaged" in printed and not stage.alive
     folder = re.search(r"What was copied is in (\S+)", printed)[1]
-    assert len(list(Path(folder, "results").rglob("record.json"))) == 4, "nothing that was paid for is thrown away"
+    assert len(list(Path(folder, "results/small").rglob("record.json"))) == 4, "nothing that was paid for is thrown away"
     assert brought() == 3
 
 

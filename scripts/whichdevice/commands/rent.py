@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +28,20 @@ from whichdevice.errors import StudyError
 from whichdevice.merging.merge import merge_records
 from whichdevice.planning.study_plan import plan_study
 
+BASE = "tpu-ubuntu2204-base"
 # TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
 TPUS = {
-    "tpu-v2-8": ("TPU v2", 4, 8, "tpu-ubuntu2204-base"),
-    "tpu-v3-8": ("TPU v3", 4, 8, "tpu-ubuntu2204-base"),
-    "tpu-v4-8": ("TPU v4", 4, 4, "tpu-ubuntu2204-base"),
+    **{f"tpu-{name}-8": (f"TPU {name}", 4, cores, BASE) for name, cores in {"v2": 8, "v3": 8, "v4": 4}.items()},
     "tpu-v5p-8": ("TPU v5p", 4, 4, "v2-alpha-tpuv5"),
     **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
 }
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 NOT_SENT = ("run_on", "merge", "against", "retry", "results_from")  # keys that concern this machine alone
-COPY = ["rsync", "-rtz", "--ignore-missing-args", "--include=/config.yaml", "--include=/runs/***", "--exclude=*"]
-SSH = ["-e", "ssh -o BatchMode=yes -o ConnectTimeout=30"]
+COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]
 SUCCEEDED, FAILED, CANCELLED = 0, 100, 103  # exit statuses of `sky logs --status`
 EVERY, PATIENCE = 180.0, 900.0  # seconds between two copies of the records; that one copy or taking down may last
 TRIES, RECONNECTS, PAUSE = 5, 100, 20.0  # for the last copy and taking down; for the log; seconds between two tries
-NEVER = 2**31  # signals, for what none may end
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,13 +101,9 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     data = {**(values.get("data") or {}), "sources": dict(study.data.sources), "dir": None}
     sent = {**{key: value for key, value in values.items() if key not in NOT_SENT}, "data": data}
     # A longest life and not an idle time: neither jobs nor logins lengthen it.
-    resources = {
-        "infra": args.infra,
-        "accelerators": args.accelerator,
-        "accelerator_args": runtime and {"runtime_version": runtime},
-        "use_spot": args.spot,
-        "autostop": {"idle_minutes": args.max_hours * 60, "down": True, "wait_for": "none"},
-    }
+    life = {"idle_minutes": args.max_hours * 60, "down": True, "wait_for": "none"}
+    resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
+    resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
     script = f"{send}\nsh envs/rented.sh {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
@@ -193,9 +187,10 @@ class Rental:
     def note(self, number: int, frame: Any) -> None:
         """Count a signal."""
         self.signals += 1
-        say("Ending: records come back, then the machine is taken down. Once more gives the records up.")
+        with suppress(OSError):  # not print: the signal may have come in the middle of one
+            os.write(2, b"Ending: records come back, then the machine goes down. Once more gives the records up.\n")
 
-    def do(self, *command: str, after: int = 0, patience: float = math.inf) -> int:
+    def do(self, *command: str, after: float = 0, patience: float = math.inf) -> int:
         """Run a command, print its output, return its exit status; more than `after` signals: KeyboardInterrupt."""
         none, pipe = subprocess.DEVNULL, subprocess.PIPE  # a new session, as a terminal's signals are for us alone
         process = subprocess.Popen(command, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True)
@@ -242,11 +237,12 @@ class Rental:
 
     def bring(self, after: int) -> str | None:
         """Copy the records and merge what came; what went wrong, None if nothing."""
-        self.due, here, there = math.inf, self.folder / "results", f"{self.name}:sky_workdir/{self.call.root}/"
-        if self.do(*COPY, *SSH, there, f"{here}/", after=after, patience=PATIENCE):
+        root, self.due = self.call.root, math.inf
+        only = [f"--include=/{root}/", f"--include=/{root}/config.yaml", f"--include=/{root}/runs/***", "--exclude=*"]
+        if self.do(*COPY, *only, f"{self.name}:sky_workdir/", f"{self.folder}/", after=after, patience=PATIENCE):
             return "records could not be copied"
         try:
-            for line in bring_back(here, self.call) if any(here.rglob("record.json")) else []:
+            for line in bring_back(self.folder / root, self.call) if any(self.folder.rglob("record.json")) else []:
                 say(line)
         except StudyError as error:
             return str(error)
@@ -259,8 +255,8 @@ class Rental:
             say(f"Taking {self.name} down ...")
             for request in answer(self.sky, "api", "status", "--cluster", self.name, "-o", "json") or []:
                 if "launch" in request["name"]:
-                    self.do(self.sky, "api", "cancel", request["request_id"], after=NEVER, patience=PATIENCE)
-            self.do(self.sky, "down", "-y", self.name, after=NEVER, patience=PATIENCE)
+                    self.do(self.sky, "api", "cancel", request["request_id"], after=math.inf, patience=PATIENCE)
+            self.do(self.sky, "down", "-y", self.name, after=math.inf, patience=PATIENCE)
             left = answer(self.sky, "status", "-o", "json")
             if left is not None and self.name not in [each["name"] for each in left]:
                 return say("The machine is down.")
