@@ -21,6 +21,7 @@ from whichdevice.__main__ import main
 from whichdevice.commands import rent
 from whichdevice.config.model import Device
 
+pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
 RENT = ["rent", "--device", "gpu", "--configfile", "small.json"]
 CONFIG = {**synthetic.SMALL, "devices": {"gpu": {"kind": "gpu"}}, "data": {"source": "standin"}}
@@ -260,7 +261,7 @@ def test_damaged_records_are_refused_and_the_machine_goes(stage, damage):
     status, printed = stage.start("--yes").ended()
     assert status == 2 and "damaged" in printed and not stage.alive
     folder = re.search(r"What was copied is in (\S+)", printed)[1]
-    assert len(list(Path(folder, "results/small").rglob("record.json"))) == 4, "nothing that was paid for is thrown away"
+    assert len(list(Path(folder, "results/small").rglob("record.json"))) == 4, "nothing that was paid for is lost"
     assert brought() == 3
 
 

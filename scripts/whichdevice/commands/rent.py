@@ -28,10 +28,9 @@ from whichdevice.errors import StudyError
 from whichdevice.merging.merge import merge_records
 from whichdevice.planning.study_plan import plan_study
 
-BASE = "tpu-ubuntu2204-base"
 # TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
 TPUS = {
-    **{f"tpu-{name}-8": (f"TPU {name}", 4, cores, BASE) for name, cores in {"v2": 8, "v3": 8, "v4": 4}.items()},
+    **{f"tpu-v{n}-8": (f"TPU v{n}", 4, cores, "tpu-ubuntu2204-base") for n, cores in {2: 8, 3: 8, 4: 4}.items()},
     "tpu-v5p-8": ("TPU v5p", 4, 4, "v2-alpha-tpuv5"),
     **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
@@ -39,7 +38,6 @@ TPUS = {
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 NOT_SENT = ("run_on", "merge", "against", "retry", "results_from")  # keys that concern this machine alone
 COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]
-SUCCEEDED, FAILED, CANCELLED = 0, 100, 103  # exit statuses of `sky logs --status`
 EVERY, PATIENCE = 180.0, 900.0  # seconds between two copies of the records; that one copy or taking down may last
 TRIES, RECONNECTS, PAUSE = 5, 100, 20.0  # for the last copy and taking down; for the log; seconds between two tries
 
@@ -84,10 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    """SkyPilot's task for the study's runs on a kind of device; raises StudyError on what would only cost money.
-
-    It installs in `run` and not in `setup`, since SkyPilot sets the longest life after `setup`.
-    """
+    """SkyPilot's task for the study's runs on a kind of device; raises StudyError on what would only cost money."""
     kind, study, runs = args.device, plan.study, plan.wanted(args.device)
     environments = dict.fromkeys(name for run in runs if (name := ENVIRONMENTS[kind].get(run.cell.backend)))
     if not environments:
@@ -100,7 +95,7 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
         raise StudyError("rent: a dataset is read from files of this machine: set storage.bucket, or data.source: tfds")
     data = {**(values.get("data") or {}), "sources": dict(study.data.sources), "dir": None}
     sent = {**{key: value for key, value in values.items() if key not in NOT_SENT}, "data": data}
-    # A longest life and not an idle time: neither jobs nor logins lengthen it.
+    # A longest life: jobs and logins do not lengthen it. SkyPilot sets it after `setup`, so `run` installs.
     life = {"idle_minutes": args.max_hours * 60, "down": True, "wait_for": "none"}
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
@@ -194,8 +189,7 @@ class Rental:
         """Run a command, print its output, return its exit status; more than `after` signals: KeyboardInterrupt."""
         none, pipe = subprocess.DEVNULL, subprocess.PIPE  # a new session, as a terminal's signals are for us alone
         process = subprocess.Popen(command, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True)
-        reader = threading.Thread(target=lambda: deque(map(say, process.stdout or ())), daemon=True)
-        reader.start()
+        (reader := threading.Thread(target=lambda: deque(map(say, process.stdout or ()), 0), daemon=True)).start()
         end = time.monotonic() + patience
         try:
             while process.poll() is None and self.signals <= after and time.monotonic() < end:
@@ -219,9 +213,9 @@ class Rental:
         for attempt in range(RECONNECTS):
             self.do(self.sky, "logs", self.name, *(["--tail", "20"] if attempt else []))
             status = self.do(self.sky, "logs", self.name, "--status")  # the log may end before the study does
-            if status == SUCCEEDED:
+            if status == 0:
                 return
-            if status in (FAILED, CANCELLED):
+            if status in (100, 103):  # failed, cancelled; others: it goes on, or no answer
                 raise StudyError("the study failed on the machine, see above")
             self.do("sleep", str(PAUSE))
         raise StudyError("the connection to the machine was lost")
