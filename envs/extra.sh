@@ -1,7 +1,8 @@
 #!/bin/sh
 # Add an extra to .venv, whichever environment that holds; does nothing when it is there.
-# Usage: sh envs/extra.sh <cloud|kubernetes|serve|slurm> [--apart]
+# Usage: sh envs/extra.sh <cloud|kubernetes|serve|sky|slurm> [--apart]
 # --apart: into .venv/apart/<extra>, for PYTHONPATH. Every installed Snakemake plugin is imported at each start.
+# sky is SkyPilot, for `whichdevice rent`: always into .venv-sky, as it pins older packages than .venv holds.
 set -eu
 cd "$(dirname "$0")/.."
 name=${1:-} apart=${2:-}
@@ -9,15 +10,24 @@ lock=envs/$name.lock
 fail() { echo "$*" >&2; exit 1; }
 
 case $name in
-cloud | kubernetes | serve | slurm) ;;
-*) fail "no extra '$name'; there are cloud, kubernetes, serve and slurm" ;;
+cloud | kubernetes | serve | sky | slurm) ;;
+*) fail "no extra '$name'; there are cloud, kubernetes, serve, sky and slurm" ;;
 esac
 [ -x .venv/bin/python ] || fail "no .venv yet: make environment first"
 
 stamp=.venv/.extra-$name$apart
 identity=$(cksum <"$lock")
+[ "$name" != sky ] || stamp=.venv-sky/.installed
 [ "$(cat "$stamp" 2>/dev/null)" != "$identity" ] || exit 0
 set --
+if [ "$name" = sky ]; then
+    rm -rf .venv-sky
+    .venv/bin/python -m venv .venv-sky
+    .venv-sky/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" ||
+        fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
+    printf '%s\n' "$identity" >"$stamp"
+    exit 0
+fi
 if [ -n "$apart" ]; then
     rm -rf ".venv/apart/$name"
     set -- --target ".venv/apart/$name"

@@ -21,7 +21,6 @@ from synthetic_artefacts import forecast, predictions
 
 from whichdevice.bundle import unpack
 from whichdevice.cells import parse_run
-from whichdevice.cloud.bring_back import Home
 from whichdevice.compiling.device_time import device_time
 from whichdevice.compiling.hlo import parse_program
 from whichdevice.compiling.topology import device_of
@@ -120,13 +119,6 @@ def _dataset_folder(path: Path) -> None:
         (path.parent / "tiny" / path.name).write_bytes(whole)
 
 
-def _brought(path: Path) -> None:
-    """Records from a rented machine."""
-    home = Home(path.parent / "results", "machine", {"cpu"}, {})
-    home.bring(lambda take: take(path.read_bytes()))
-    assert not any(home.root.rglob("*")), "something was left"
-
-
 def _body(path: Path) -> None:
     wanted = TensorSpecification(name="images", dtype="uint8", shape=[None, 2, 3])
     try:
@@ -194,7 +186,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("text.gz", gzip.compress(b"First Citizen"), lambda path: list(unpacked(path, LIMIT))),
         Reader("weather.tar.gz", valid_inputs.weather(), lambda path: read_archive(path, LIMIT)),
         Reader("bundle.tar", valid_inputs.tar("r1/predictions.npy", bytes(64), "w"), _bundle),
-        Reader("brought.tar.gz", valid_inputs.tar(".checksums", b"", "w:gz"), _brought),
         Reader("program.hlo", program, _program),
         Reader("listing.txt", listing, _bucket_listing),
     )

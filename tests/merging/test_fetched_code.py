@@ -89,7 +89,7 @@ def test_a_file_below_results_is_never_run(working_folder, module):
     assert not Path("ran").exists()
 
 
-@pytest.mark.parametrize("key", ["storage", "merge", "against", "results_from", "tpu_vm", "only", "retry"])
+@pytest.mark.parametrize("key", ["storage", "merge", "against", "results_from", "only", "retry"])
 def test_their_config_names_no_place_and_narrows_nothing(address, key):
     change(address, **{key: None})
     with pytest.raises(StudyError, match=rf"'{key}' is no key of a published study"):

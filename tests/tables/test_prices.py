@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 import synthetic
 
-from whichdevice.cloud.accelerators import GENERATIONS
+from whichdevice.commands.rent import TPUS
 from whichdevice.config.hardware import HardwareRow, Price, hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.measuring.request import build_request
@@ -62,17 +62,15 @@ def test_of_a_newer_tpu_the_smallest_machine_that_holds_the_chips_is_paid(replic
     assert price(kind="tpu", hardware="TPU v5e", replicas=replicas).usd_per_hour == pytest.approx(1.2 * chips)
 
 
-def test_the_machines_that_are_paid_are_those_that_tpu_run_rents() -> None:
-    for generation in GENERATIONS.values():
-        for size in generation.sizes:
-            chips = size // generation.counted
-            study = synthetic.small_study(
-                devices={"mine": Device(kind="tpu", replicas=chips * cores_of(generation.hardware))}
-            )
-            found = price_of("mine", generation.hardware, study, hardware_rows())
-            offer = hardware_rows()[generation.hardware].cheapest
-            assert offer is not None and offer.on_demand
-            assert found.usd_per_hour == pytest.approx(chips * offer.on_demand) and "at a time" not in found.source
+def test_the_machines_that_are_paid_are_those_that_rent_rents() -> None:
+    for hardware, chips, replicas, _ in TPUS.values():
+        assert replicas == chips * cores_of(hardware)
+        study = synthetic.small_study(devices={"mine": Device(kind="tpu", replicas=replicas)})
+        found = price_of("mine", hardware, study, hardware_rows())
+        offer = hardware_rows()[hardware].cheapest
+        assert offer is not None and offer.on_demand is not None
+        each = offer.on_demand
+        assert found.usd_per_hour == pytest.approx(chips * each) and "at a time" not in found.source
 
 
 def test_without_a_row_in_the_config_the_devices_own_name_finds_the_price() -> None:

@@ -1,112 +1,165 @@
-"""Put a study's exported model from the bucket on Vertex AI: `deploy mnist_cnn`; it costs money until `undeploy`."""
+"""Put a study's exported model from the bucket on Vertex AI, or take it down again: `deploy mnist_cnn [--remove]`."""
 
 import argparse
+import csv
 import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from whichdevice.commands.plan import add_arguments as add_config
+from whichdevice.commands.plan import merged
+from whichdevice.config.load import load_study
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.consent import agree
 from whichdevice.errors import StudyError
+from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
+from whichdevice.storage.place import open_place
 
-IMAGE = "{continent}-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
-CONTINENTS = {"europe": "europe", "asia": "asia", "australia": "asia"}  # all others: us
-REGION = re.compile(r"^[a-z]+-[a-z]+\d+$")
-NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.]*$")
+IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
+LABEL = "whichdevice"  # on everything that is made; its value is the model
+PRICES = Path(__file__).parents[3] / "config" / "vertex_prices.csv"
+TRIES, LOOKS, PAUSE = 180, 3, 10.0  # to remove; that must find nothing, as an answer may be lost; seconds between two
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("model", help="name of the exported model, as in results/<study>/models")
-    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"), help="names study and bucket")
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake")
+    parser.add_argument("--remove", action="store_true", help="undeploy and delete all that was made for this model")
+    add_config(parser)
     parser.add_argument("--artefact", metavar="GS_ADDRESS", help="SavedModel elsewhere than storage.bucket has it")
-    add_place(parser)
+    parser.add_argument("--project", help="Google Cloud project that pays (default: that of the login)")
+    parser.add_argument("--region", default="us-central1", help="(default: us-central1)")
     parser.add_argument("--machine-type", default="e2-standard-2", help="of each replica (default: e2-standard-2)")
     parser.add_argument("--replicas", type=int, choices=range(1, 11), default=1, metavar="1-10")
-    parser.add_argument("--image", help="serving container (default: Google's prebuilt TensorFlow 2.15, CPU)")
-    parser.add_argument("--usd-per-hour", type=float, help="price of one machine, where none is known here")
+    parser.add_argument("--image", default=IMAGE, help="serving container (default: Google's TensorFlow 2.15, CPU)")
     parser.add_argument("--dry-run", action="store_true", help="print what would be made and its price")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def add_place(parser: argparse.ArgumentParser) -> None:
-    """Options that `undeploy` has as well."""
-    parser.add_argument("--project", help="Google Cloud project that pays (default: the login's)")
-    parser.add_argument("--region", type=_region, default="us-central1", help="(default: us-central1)")
-
-
-def _region(text: str) -> str:
-    if not REGION.match(text):
-        raise argparse.ArgumentTypeError(f"{text} is no region; e.g. europe-west4")
-    return text
-
-
 def run(args: argparse.Namespace) -> int:
-    """Say the price, ask, deploy."""
-    from whichdevice.cloud.consent import agree
-    from whichdevice.deploying.deployment import Order, deploy
-    from whichdevice.deploying.prices import price_lines
-    from whichdevice.deploying.vertex_api import VertexApi, project_of
-
-    if not NAME.match(args.model):
+    """Print the price, ask, deploy; or list what was made, ask, remove."""
+    if not re.fullmatch(r"[A-Za-z0-9]\w{0,62}", args.model, re.ASCII):
         raise StudyError(f"deploy: {args.model} is no name of a model")
-    artefact = args.artefact or _artefact(args)
-    if not artefact.startswith("gs://"):
-        raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")
-    continent = CONTINENTS.get(args.region.partition("-")[0], "us")
-    image = args.image or IMAGE.format(continent=continent)
-    order = Order(args.model, artefact.rstrip("/"), image, args.machine_type, args.replicas)
-    api = VertexApi(project_of(args.project), args.region)
-    print(f"{order.name} from {order.artefact}, served by {order.image} in {api.region}, project {api.project}.")
-    for line in price_lines(args.machine_type, args.replicas, args.region, args.usd_per_hour):
-        print(line, flush=True)
-    _check_artefact(order.artefact)
-    if args.artefact is None:
-        _check_export(order.artefact)
-    api.check()
+    if args.remove:
+        with _vertex(args) as api:
+            found = [one.resource_name for one in _made(api, args.model)]
+            print("\n".join(found) or f"Nothing of {args.model} is in {args.region}.", flush=True)
+            if found:
+                agree("Remove it?", args.yes)
+                _remove(api, args)
+        return 0
+    artefact = _artefact(args)
+    print(f"{args.model} from {artefact}, served by {args.image} in {args.region}.")
+    print(price_line(args.machine_type, args.replicas, args.region), flush=True)
     if args.dry_run:
         return 0
-    agree("Deploy it?", args.yes)
-    endpoint = deploy(api, order, lambda line: print(line, flush=True))
-    host = f"https://{api.region}-aiplatform.googleapis.com/v1"
-    print(f'It answers: POST {host}/{endpoint}:predict {{"instances": [...]}}')
-    print(f"It costs money until: python -m whichdevice undeploy --project {api.project} --region {api.region}")
+    with _vertex(args) as api:
+        if _made(api, args.model):
+            raise StudyError(f"deploy: {args.model} is deployed already; first: deploy {args.model} --remove")
+        agree("Deploy it?", args.yes)
+        endpoint = _deploy(api, args, artefact)
+    print(f"It answers: POST https://{args.region}-aiplatform.googleapis.com/v1/{endpoint}:predict")
+    print(f"It costs money until: python -m whichdevice deploy {args.model} --remove --region {args.region}")
     return 0
 
 
+def price_line(machine_type: str, replicas: int, region: str) -> str:
+    """What an hour and a month cost by config/vertex_prices.csv, an estimate; says so where no price is known."""
+    with PRICES.open(encoding="utf-8", newline="") as file:
+        found = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
+    if not found:
+        return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
+    row = next((row for row in found if row["region"] == region), found[0])
+    usd = float(row["usd_per_hour"]) * replicas
+    cost = f"about {usd:.3f} USD an hour, {usd * 730:.0f} USD a month, used or not, until it is removed"
+    return f"Price: {cost} (an estimate for {row['region']}: {row['source']})."
+
+
 def _artefact(args: argparse.Namespace) -> str:
-    """Where `publish` put the SavedModel."""
-    from whichdevice.commands.plan import merged
-    from whichdevice.config.load import load_study
-    from whichdevice.config.yaml_file import check_yaml
-    from whichdevice.records.exported import SAVED_MODEL
-
+    """Address of the SavedModel; raises StudyError unless it is there and its export was found to be right."""
     call = load_study(merged(check_yaml(args.configfile), args.config), str(args.configfile))
-    if call.storage.bucket is None:
-        raise StudyError(
-            "deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish; or name an --artefact"
-        )
-    return f"{call.storage.bucket.rstrip('/')}/{call.study}/models/{args.model}/{SAVED_MODEL}"
-
-
-def _check_artefact(artefact: str) -> None:
-    """Raise StudyError where there is no SavedModel."""
-    from whichdevice.storage.place import open_place
-
+    if not args.artefact and call.storage.bucket is None:
+        raise StudyError("deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish; or --artefact")
+    folder = f"{(call.storage.bucket or '').rstrip('/')}/{call.study}/models/{args.model}"
+    artefact = (args.artefact or f"{folder}/{SAVED_MODEL}").rstrip("/")
+    if not artefact.startswith("gs://"):
+        raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")
     if "saved_model.pb" not in open_place(artefact).listing():
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
+    if not args.artefact:
+        place = open_place(folder)
+        record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
+        if record.status != "ok":
+            raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
+    return artefact
 
 
-def _check_export(artefact: str) -> None:
-    """Raise StudyError unless the export that `publish` put there was found to predict what its run predicted."""
-    from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
-    from whichdevice.storage.failures import explained
-    from whichdevice.storage.place import open_place
-
-    folder = artefact.removesuffix(f"/{SAVED_MODEL}")
-    place = open_place(folder)
+@contextmanager
+def _vertex(args: argparse.Namespace) -> Iterator[Any]:
+    """Google's client, set to project and region; what it raises becomes one line."""
     try:
-        with explained(folder):
-            record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
-    except (FileNotFoundError, ValueError) as error:
-        raise StudyError(f"deploy: cannot read {folder}/{RECORD}: {error}; publish the model again") from error
-    if record.status != "ok":
-        raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
+        from google.api_core.exceptions import GoogleAPICallError
+        from google.auth.exceptions import GoogleAuthError
+        from google.cloud import aiplatform
+    except ImportError:
+        raise StudyError("deploy: Google's client is not installed: sh envs/extra.sh cloud") from None
+    try:
+        aiplatform.init(project=args.project, location=args.region)
+        yield aiplatform
+    except (GoogleAPICallError, GoogleAuthError, RuntimeError) as error:
+        raise StudyError(f"deploy: Vertex AI: {error}; signed in? gcloud auth application-default login") from error
+
+
+def _made(api: Any, model: str) -> list[Any]:
+    """Endpoints, then models, that carry this model's label."""
+    return [one for kind in (api.Endpoint, api.Model) for one in kind.list(filter=f"labels.{LABEL}={model.lower()}")]
+
+
+def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
+    """The endpoint's resource name, once it answers; whatever fails midway, all that was made is removed."""
+    common: dict[str, Any] = {"display_name": args.model, "labels": {LABEL: args.model.lower()}}
+    machines = {"machine_type": args.machine_type, "min_replica_count": args.replicas}
+    _signals(_interrupt)
+    try:
+        model = api.Model.upload(artifact_uri=artefact, serving_container_image_uri=args.image, **common)
+        endpoint = api.Endpoint.create(**common)
+        model.deploy(endpoint=endpoint, traffic_percentage=100, max_replica_count=args.replicas, **machines)
+    except BaseException:
+        with suppress(OSError):  # the terminal may be gone
+            print("Removing what was made.", flush=True)
+        _remove(api, args)
+        raise
+    return str(endpoint.resource_name)
+
+
+def _signals(handler: Any) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, handler)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    _signals(signal.SIG_IGN)  # a second one does not stop the removal
+    raise KeyboardInterrupt
+
+
+def _remove(api: Any, args: argparse.Namespace) -> None:
+    """Undeploy and delete until several looks find nothing; raises StudyError where something stays."""
+    _signals(signal.SIG_IGN)
+    quiet, wrong = 0, ""
+    for _ in range(TRIES):
+        try:
+            found = _made(api, args.model)
+            quiet = 0 if found else quiet + 1
+            for one in found:
+                one.delete(force=True) if isinstance(one, api.Endpoint) else one.delete()
+        except Exception as error:  # such as a deployment that is going on; tried again
+            quiet, wrong = 0, " ".join(str(error).split())
+        if quiet == LOOKS:
+            return print("Everything is removed.", flush=True)
+        time.sleep(PAUSE)
+    again = f"whichdevice deploy {args.model} --remove --region {args.region}"
+    raise StudyError(f"deploy: NOT EVERYTHING COULD BE REMOVED, it costs money ({wrong}); run: python -m {again}")

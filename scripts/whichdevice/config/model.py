@@ -19,7 +19,6 @@ from whichdevice.config.section import (
     Values,
 )
 from whichdevice.config.storage import Merge, Storage, each_once, entries
-from whichdevice.config.tpu_vm import TpuVm
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]
@@ -234,9 +233,6 @@ class StudyFile(Study):
     merge: Annotated[list[Merge], BeforeValidator(entries), AfterValidator(each_once)] = Field(
         default_factory=list,
         description="records of other machines, e.g. [{from: results/other, rename: {cpu: laptop}}]",
-    )
-    tpu_vm: TpuVm = Field(
-        default_factory=TpuVm, description="the machine that `python -m whichdevice tpu run` rents: docs/cloud.md"
     )
 
 

@@ -1,0 +1,374 @@
+"""`rent` takes the machine down whatever happens, brings records back, and shows a price before it asks."""
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from whichdevice.__main__ import main
+from whichdevice.commands import rent
+from whichdevice.config.model import Device
+
+pytestmark = pytest.mark.slow
+FAKE = Path(__file__).parents[1] / "fakes/sky.py"
+RENT = ["rent", "--device", "gpu", "--configfile", "small.json"]
+CONFIG = {**synthetic.SMALL, "devices": {"gpu": {"kind": "gpu"}}, "data": {"source": "standin"}}
+LONGEST = 15.0  # seconds that a scenario may take
+
+
+@dataclass
+class Stage:
+    """The fake's folder, and `rent` in a process of its own."""
+
+    folder: Path
+
+    def faults(self, **faults: object) -> None:
+        """What goes wrong; _ stands for a space."""
+        text = json.dumps({name.replace("_", " "): value for name, value in faults.items()})
+        (self.folder / "faults.json").write_text(text)
+
+    @property
+    def calls(self) -> list[str]:
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def alive(self) -> bool:
+        """Whether a machine is up, or will be."""
+        return (self.folder / "machine").exists() or (self.folder / "queued").exists()
+
+    def start(self, *arguments: str) -> "Started":
+        """Start `rent` on a terminal of its own."""
+        child, terminal = pty.fork()
+        if not child:
+            status = 1
+            try:
+                sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode) for fd, mode in enumerate("rww"))
+                status = main([*RENT, *arguments])
+                sys.stderr.flush()
+            finally:
+                os._exit(status)
+        return Started(child, terminal)
+
+    def hanging(self) -> None:
+        """Wait until the fake hangs in the stage that the test wants, then let it go at the next call."""
+        wait(lambda: (self.folder / "hanging").exists())
+        (self.folder / "hanging").unlink()
+
+
+@dataclass
+class Started:
+    """The process and its terminal."""
+
+    child: int
+    terminal: int
+
+    def ended(self) -> tuple[int, str]:
+        """Exit status, negative for a signal, and what it printed."""
+        printed = b""
+        while self.terminal >= 0:
+            if not select.select([self.terminal], [], [], LONGEST)[0]:
+                os.kill(self.child, signal.SIGKILL)
+            try:
+                printed += os.read(self.terminal, 4096)
+            except OSError:
+                os.close(self.terminal)
+                self.terminal = -1
+        wait(lambda: os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1]), re.sub(r"\s+", " ", printed.decode())
+
+    def close(self) -> None:
+        """Close the terminal, as a window is closed."""
+        os.close(self.terminal)
+        self.terminal = -1
+
+
+def wait(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONGEST
+    while not done():
+        assert time.monotonic() < end, "this took too long"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def stage(working_folder, tmp_path, monkeypatch):
+    folder = tmp_path / "sky"
+    (folder / "bin").mkdir(parents=True)
+    for name in ("sky", "rsync"):
+        program = folder / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{FAKE}" {name} "$@"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SKY", str(folder))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(rent, "PAUSE", 0.05)
+    monkeypatch.setattr(rent, "TRIES", 3)
+    monkeypatch.setattr(rent, "RECONNECTS", 3)
+    synthetic.write_study(synthetic.small_study(devices={"gpu": Device(kind="gpu")}), folder / "records")
+    Path("small.json").write_text(json.dumps(CONFIG))
+    stage = Stage(folder)
+    stage.faults()
+    return stage
+
+
+def brought() -> int:
+    """How many whole records are here."""
+    records = Path("results/small/merged").rglob("record.json")
+    return sum("machine" in json.loads(path.read_text()) for path in records)
+
+
+def test_a_study_is_measured_its_records_come_back_and_the_machine_goes(stage):
+    status, printed = stage.start("--yes").ended()
+    assert status == 0 and not stage.alive
+    assert "about 0.70 USD an hour, at most 2.80 USD in all" in printed and "measuring ..." in printed
+    assert brought() == 4
+    assert [call for call in stage.calls if call.startswith("sky down")]
+
+
+def test_records_come_back_while_the_study_goes_on(stage, monkeypatch):
+    monkeypatch.setattr(rent, "EVERY", 0.1)
+    stage.faults(hang_in_run=1)
+    started = stage.start("--yes")
+    stage.hanging()
+    wait(lambda: brought() == 4)
+    assert stage.alive
+    os.kill(started.child, signal.SIGINT)
+    assert started.ended()[0] == 130 and not stage.alive
+
+
+# Fault: what `rent` says of it. All end with another status than 0.
+FAULTS = {
+    "launch_fails": ({"launch fails": 1}, "the machine could not be launched"),
+    "install_or_run_fails": ({"run fails": 1}, "the study failed on the machine"),
+    "connection_lost_for_good": ({"connection lost": 99}, "the connection to the machine was lost"),
+    "records_never_copied": ({"rsync fails": 99}, "records could not be copied"),
+    "everything_fails": ({"run fails": 1, "rsync fails": 99, "down fails": 1}, "the study failed on the machine"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_after_a_fault_the_machine_is_down(stage, fault):
+    faults, said = FAULTS[fault]
+    stage.faults(**faults)
+    status, printed = stage.start("--yes").ended()
+    assert status == 2 and said in printed
+    assert not stage.alive
+    if "rsync fails" not in faults and fault != "launch_fails":
+        assert brought() == 4, "what was measured before the fault is kept"
+
+
+def test_a_machine_without_records_is_taken_down_as_well(stage):
+    shutil.rmtree(stage.folder / "records")
+    (stage.folder / "records").mkdir()
+    stage.faults(**{"run fails": 1})
+    status, printed = stage.start("--yes").ended()
+    assert status == 2 and "failed on the machine" in printed and "could not be copied" not in printed
+    assert not stage.alive
+
+
+@pytest.mark.parametrize("fault", ["connection lost", "rsync fails", "down fails", "status fails"])
+def test_what_fails_once_is_tried_again(stage, fault):
+    stage.faults(**{fault: 1})
+    assert stage.start("--yes").ended()[0] == 0
+    assert brought() == 4 and not stage.alive
+
+
+@pytest.mark.parametrize("fault", ["down fails", "status fails"])
+def test_a_machine_that_stays_is_named_with_the_command_that_ends_it(stage, fault):
+    stage.faults(**{fault: 99})
+    status, printed = stage.start("--yes").ended()
+    name = (stage.folder / "machine/name").read_text() if fault == "down fails" else r"whichdevice-small-\w{6}"
+    assert status == 2 and re.search(rf"COULD NOT BE TAKEN DOWN and costs money; run: \S+sky down -y {name}", printed)
+
+
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        *[(signal.SIGINT, where) for where in ("launch", "run", "rsync", "down")],
+        *[(signal.SIGTERM, where) for where in ("launch", "run")],
+        *[(signal.SIGHUP, where) for where in ("launch", "run", "down")],
+    ],
+)
+def test_no_signal_keeps_the_machine(stage, where, how):
+    stage.faults(**{f"hang in {where}": 1})
+    started = stage.start("--yes")
+    stage.hanging()
+    for _ in range(2 if where == "rsync" else 1):  # the first lets the last copy end, the second gives it up
+        started.close() if how == signal.SIGHUP and started.terminal >= 0 else os.kill(started.child, how)
+        time.sleep(0.3)
+    if where == "down":
+        for pid in Path("/proc").glob("[0-9]*"):  # the real one ends by itself; this one would take its 20 seconds
+            if "sky.py" in _command(pid) and f"FAKE_SKY={stage.folder}" in _environment(pid):
+                os.kill(int(pid.name), signal.SIGKILL)
+    assert started.ended()[0] == 130
+    assert not stage.alive
+    assert brought() == (4 if where in ("run", "down") else 0)
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def _environment(process: Path) -> str:
+    try:
+        return (process / "environ").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(("typed", "status"), [("\x03", 130), ("n\n", 2), ("\n", 2), ("\x04", 2)])
+def test_any_answer_but_yes_rents_nothing(stage, typed, status):
+    started = stage.start()
+    question = b""
+    while b"[y/N]" not in question:
+        question += os.read(started.terminal, 4096)
+    time.sleep(0.2)
+    os.write(started.terminal, typed.encode())
+    assert started.ended()[0] == status
+    assert not any("launch" in call for call in stage.calls)
+
+
+def test_a_killed_laptop_leaves_a_machine_that_ends_by_itself(stage):
+    stage.faults(hang_in_run=1)
+    started = stage.start("--yes", "--max-hours", "2")
+    stage.hanging()
+    os.kill(started.child, signal.SIGKILL)
+    assert started.ended()[0] == -signal.SIGKILL and stage.alive
+    task = json.loads((stage.folder / "task.yaml").read_text())
+    assert task["resources"]["autostop"] == {"idle_minutes": 120, "down": True, "wait_for": "none"}
+    assert "setup" not in task, "SkyPilot sets the longest life after setup"
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"study": "small"}'])
+def test_damaged_records_are_refused_and_the_machine_goes(stage, damage):
+    next((stage.folder / "records").rglob("record.json")).write_text(damage)
+    status, printed = stage.start("--yes").ended()
+    assert status == 2 and "damaged" in printed and not stage.alive
+    folder = re.search(r"What was copied is in (\S+)", printed)[1]
+    assert len(list(Path(folder, "results/small").rglob("record.json"))) == 4, "nothing that was paid for is lost"
+    assert brought() == 3
+
+
+def refused(capsys, *arguments: str) -> str:
+    assert main([*RENT, *arguments]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--accelerator", "tpu-v6e-1"], "is no gpu of one machine"),
+        (["--config", "devices={gpu: {kind: gpu, replicas: 8}}"], "devices.gpu has 8 replicas, L4:1 1"),
+        (["--config", "devices={gpu: {kind: cpu}}"], "no runs that a gpu can measure"),
+        (["--device", "tpu", "--config", "devices={gpu: {kind: tpu}}", "--accelerator", "tpu-v2-32"], "of one machine"),
+        (["--config", "devices=7"], "devices"),
+        (["--configfile", "none.json"], "none.json: cannot be read"),
+        ([], "Nobody can be asked here: add --yes"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_rented(stage, capsys, arguments, said):
+    assert said in refused(capsys, *arguments)
+    assert not any("launch" in call for call in stage.calls)
+
+
+def test_without_skypilot_the_line_says_how_to_install_it(stage, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert "sh envs/extra.sh sky" in refused(capsys, "--yes")
+
+
+def task_of(capsys, *arguments: str) -> tuple[dict, str]:
+    assert main([*RENT, "--dry-run", *arguments]) == 0
+    printed = capsys.readouterr()
+    return json.loads(printed.out), printed.err
+
+
+def test_a_dry_run_prints_the_task_and_the_price_and_needs_no_skypilot(stage, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    task, price = task_of(capsys, "--spot", "--infra", "gcp/us-central1", "--accelerator", "A100:1", "--max-hours", "2")
+    assert task["resources"]["infra"] == "gcp/us-central1" and task["resources"]["use_spot"] is True
+    assert task["resources"]["accelerators"] == "A100:1"
+    assert "Price: unknown (neither SkyPilot nor config/hardware.csv has one for A100" in price
+    assert stage.calls == []
+
+
+def test_the_price_is_that_of_spot_machines_or_else_the_sheets(stage, capsys):
+    assert "about 0.30 USD an hour, at most 1.20 USD in all" in task_of(capsys, "--spot")[1]
+    stage.faults(prices={"L4": [{"price": float("nan"), "spot_price": None}]})
+    assert "Price: unknown" in task_of(capsys)[1]
+    tpu = ["--device", "tpu", "--config", "devices={gpu: {kind: tpu, replicas: 8}}"]
+    task, price = task_of(capsys, *tpu)
+    assert "about 4.50 USD an hour, at most 18.00 USD in all (on demand, config/hardware.csv: v2-8" in price
+    assert task["resources"]["accelerators"] == "tpu-v2-8" and task["resources"]["infra"] == "gcp"
+    assert task["resources"]["accelerator_args"] == {"runtime_version": "tpu-ubuntu2204-base"}
+
+
+def test_the_task_sends_the_study_and_each_environment_that_its_backends_need(stage, capsys):
+    own = "workloads={mnist_cnn: {backend: [tensorflow, jax, torch]}}"
+    script = task_of(capsys, "--config", own, "against=results/other", "run_on=cpu")[0]["run"]
+    sent = json.loads(re.search(r"printf %s '(.*)' >", script)[1])
+    assert sent["study"] == "small" and "against" not in sent and "run_on" not in sent
+    assert sent["data"]["sources"] == {"mnist": "standin"}, "each dataset from the source that is read here"
+    assert script.splitlines()[-1] == "sh envs/rented.sh gpu gpu torch"
+    tpu = ["--device", "tpu", "--accelerator", "tpu-v6e-1", "--config", own, "devices={gpu: {kind: tpu}}"]
+    assert task_of(capsys, *tpu)[0]["run"].splitlines()[-1] == "sh envs/rented.sh tpu tpu cpu"
+
+
+CATALOGUES = {  # SkyPilot would download them; https://github.com/skypilot-org/skypilot-catalog, catalogs/v8
+    "gcp/vms.csv": """\
+InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+g2-standard-4,4,16,L4,1,,us-central1,us-central1-a,0.7,0.3
+TPU-VM,96,334,tpu-v2-8,1,,us-central1,us-central1-b,4.5,1.4
+TPU-VM,44,176,tpu-v6e-1,1,,us-central1,us-central1-b,2.7,1.2
+""",
+    "common/accelerators.csv": "AcceleratorName,CloudsExist,RegionsExist\nL4,x,x\ntpu-v2-8,x,x\ntpu-v6e-1,x,x\n",
+}
+READ = """\
+import sys
+import sky
+for path in sys.argv[1:]:
+    task = sky.Task.from_yaml(path)
+    (found,) = task.resources
+    life = found.autostop_config
+    print(path, found.accelerators, found.use_spot, found.cloud, task.setup)
+    print(path, life.enabled, life.idle_minutes, life.down, life.wait_for.value, found.accelerator_args)
+"""
+
+
+@pytest.mark.long
+def test_skypilot_itself_takes_the_tasks(working_folder, tmp_path, project_root, capsys):
+    sky = shutil.which("sky") or shutil.which("sky", path=project_root / ".venv-sky/bin")
+    if sky is None:
+        pytest.skip("no SkyPilot: sh envs/extra.sh sky")
+    for name, text in CATALOGUES.items():
+        path = tmp_path / ".sky/catalogs/v8" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    expected = ""
+    for accelerator in ("L4:1", "tpu-v2-8", "tpu-v6e-1"):
+        kind, name = ("tpu" if accelerator.startswith("tpu") else "gpu"), accelerator.partition(":")[0]
+        Path("small.json").write_text(json.dumps({**CONFIG, "devices": {"mine": {"kind": kind}}}))
+        task = task_of(capsys, "--device", kind, "--accelerator", accelerator, "--infra", "gcp", "--spot")[0]
+        Path(f"{name}.yaml").write_text(json.dumps(task))
+        expected += f"{name}.yaml {{'{name}': 1}} True GCP None\n{name}.yaml True 240 True none "
+        expected += f"{task['resources'].get('accelerator_args')}\n"
+    command = [str(Path(sky).resolve().with_name("python")), "-c", READ, *sorted(map(str, Path().glob("*.yaml")))]
+    own = {"HOME": str(tmp_path), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
