@@ -70,8 +70,8 @@ FAULTS = {
     "devices: {a: {kind: gpu, resources: {slurm_extra: --x}}}": "devices.a.resources: slurm_extra is not for a device: "
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
-    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, self_check, compile, "
-    "workloads, storage, merge, only, retry, against, results_from",
+    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, self_check, "
+    "compile, workloads, storage, merge, only, retry, against, results_from",
     "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
 }
 
