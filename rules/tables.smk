@@ -5,7 +5,7 @@ SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv",
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
-    "limits roofline breakdown noise_floor fastest serving"
+    "limits roofline breakdown noise_floor fastest inference"
 ).split()
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 

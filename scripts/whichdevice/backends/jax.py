@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop, says_no_memory
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.jax_devices import device_variables, take_devices
 from whichdevice.backends.jax_operation import JaxOperation
-from whichdevice.backends.jax_training import JaxTraining
+from whichdevice.backends.jax_training import JaxTraining, compiled_forward
 from whichdevice.backends.jax_types import types_of
 from whichdevice.backends.profile_files import without_host_name
 from whichdevice.errors import StudyError
@@ -58,6 +58,7 @@ class Jax(Backend):
     def __init__(self, request: Request, threads: int) -> None:
         super().__init__(request, threads)
         self._loop: JaxTraining | JaxOperation | None = None
+        self._predicts = False  # until a forward pass is built
 
     def start(self) -> None:
         """Import JAX and Keras, set precision and seed; threads and devices come by environment."""
@@ -106,6 +107,11 @@ class Jax(Backend):
         self._loop = JaxTraining(self._jax, self._mesh, workload, model, data, validation, loops)
         return FitLoop(workload, model, self._loop, self._feed(workload, train)) if fit else self._loop
 
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
+        self._predicts = True
+        return model.predict_on_batch if self.request.loop == "fit" else compiled_forward(self._jax, self._mesh, model)
+
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
         optimizer = workload.optimizer()
@@ -147,13 +153,15 @@ class Jax(Backend):
         if self._loop is not None:
             programs = self._loop.programs
             texts = (programs.written, programs.executed) if programs.written else self._small_product()
+        elif self._predicts:
+            texts = self._small_product()
         operation = isinstance(self._loop, JaxOperation)
         policy = self._keras.config.dtype_policy()
         storage = policy.compute_dtype if operation else policy.variable_dtype
         return types_of(self.request.precision, self.request.kind, storage, *texts)
 
     def _small_product(self) -> tuple[str, str]:
-        """HLO of one product, written and executed, to tell of `fit`, whose programs Keras keeps to itself."""
+        """HLO of one product, written and executed, to tell of programs that Keras or `jax.jit` keeps to itself."""
         factor = self._jax.numpy.ones((64, 64), self._keras.config.dtype_policy().compute_dtype)
         lowered = self._jax.jit(self._jax.numpy.matmul).lower(factor, factor)
         return lowered.as_text("hlo"), lowered.compile().as_text()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.jax_cpu_kernels import quick_kernels
 from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
 from whichdevice.backends.jax_step import State, state_of, training_step, write_back
@@ -120,3 +120,28 @@ class JaxTraining(TrainingLoop):
     def _held(self) -> State:
         held = state_of(self._model, self._model.optimizer)
         return self._copy(self._jax.device_put(held, self._whole))
+
+
+def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
+    """The model's forward pass as one program with its weights on every replica; replicas share each batch."""
+    spec = jax.sharding.PartitionSpec
+    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    trainable, non_trainable = jax.device_put(
+        (
+            [variable.value for variable in model.trainable_variables],
+            [variable.value for variable in model.non_trainable_variables],
+        ),
+        whole,
+    )
+
+    def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
+        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, training=False)
+        return jax.numpy.asarray(prediction, "float32")
+
+    program = jax.jit(predicted)
+
+    def forward(inputs: np.ndarray) -> np.ndarray:
+        placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
+        return np.asarray(program(trainable, non_trainable, placed))
+
+    return forward

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop, says_no_memory
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
@@ -19,7 +19,7 @@ from whichdevice.backends.profile_files import without_host_name
 from whichdevice.backends.tensorflow_devices import deal, take_devices
 from whichdevice.backends.tensorflow_loss_scale import scaling_loss
 from whichdevice.backends.tensorflow_operation import TensorFlowOperation
-from whichdevice.backends.tensorflow_training import TensorFlowTraining
+from whichdevice.backends.tensorflow_training import TensorFlowTraining, traced_forward
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import Types
@@ -93,6 +93,15 @@ class TensorFlow(Backend):
             loop = FitLoop(workload, model, inner, self._feed(workload, train))
             model.jit_compile = self._jit_compile(model)
             return loop
+
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: one traced program; `fit`: Keras' own, which it traces the same way."""
+        jit = self._jit_compile(model)
+        self._xla = jit or self.request.kind == "tpu"
+        if self.request.loop == "epoch":
+            return traced_forward(self._tf, self._strategy, model, jit)
+        model.jit_compile = jit
+        return model.predict_on_batch
 
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""

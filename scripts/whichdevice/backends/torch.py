@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.backends.torch_replicas import ReplicatedOperation, ReplicatedTraining, Team
+from whichdevice.errors import StudyError
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import Types
@@ -121,6 +122,17 @@ class Torch(Backend):
         nothing = Split({}, validation.examples)  # rank 0 alone evaluates
         loop = self._team.together("training", build, workload, model, train, nothing)[0]
         return ReplicatedTraining(self._team, loop, model, self.request.replicas)
+
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: step by step, without gradients; `fit`: Keras' own, which does the same."""
+        from whichdevice.backends.torch_training import eager_forward
+
+        if self._team is not None:
+            raise StudyError(f"{self.request.device}: mode predict of PyTorch runs on one replica, not on several")
+        self._tell("torch.compile" if self.request.loop == "fit" and model.jit_compile else "eager")
+        if self.request.loop == "fit":
+            return model.predict_on_batch
+        return eager_forward(model, "cuda" if self.request.kind == "gpu" else "cpu")
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
         """Where Python launches operations one by one and each ends before the next: eager steps on a CPU."""

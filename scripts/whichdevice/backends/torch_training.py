@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import total_loss
 from whichdevice.backends.torch_cpu_kernels import quick_kernels
 from whichdevice.backends.torch_devices import is_out_of_memory
@@ -149,3 +149,13 @@ class TorchTraining(TrainingLoop):
 
     def adopt(self) -> None:
         """Steps change the Keras model's own variables: nothing to do."""
+
+
+def eager_forward(model: Any, device: str) -> Forward:
+    """The model's forward pass, operation by operation, without gradients."""
+
+    @torch.no_grad()
+    def forward(inputs: np.ndarray) -> np.ndarray:
+        return model(torch.from_numpy(inputs).to(device), training=False).float().cpu().numpy()
+
+    return forward

@@ -63,8 +63,6 @@ def published() -> Study:
             "weather_gru_tutorial": Workload(
                 module="weather_gru", batch_size=[256], sequence_length=[1344], epochs=20, steps_per_epoch=100
             ),
-            "serve_mnist_cnn": Workload(
-                module="serve", model="mnist_cnn", batch_size=[1, 8, 64, 512], clients=[1, 4, 16, 32]
-            ),
+            "mnist_cnn_predict": Workload(module="mnist_cnn", mode="predict", batch_size=[1, 8, 64, 1024]),
         },
     )

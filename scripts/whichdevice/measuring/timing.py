@@ -27,8 +27,8 @@ def time_steps(
     steps_per_epoch: int,
     emit: Emitter,
     window: float = WINDOW_SECONDS,
-) -> float:
-    """Cold and steady times of any repeated step; the steady step time in seconds is returned."""
+) -> Steady:
+    """Cold and steady times of any repeated step; sends both and returns the steady state."""
     emit.progress("compiling")
     emit.part("cold", {"first_step": timed(prepare, 1)})
 
@@ -52,7 +52,7 @@ def time_steps(
     emit.part("cold", _warm_up(found, steps_per_epoch))
     steady = _steady(found, units_per_step, flops_per_step, steps_per_epoch)
     emit.part("steady", steady)
-    return steady.seconds / steady.steps
+    return steady
 
 
 def _tell_energy(warm_up: int, steady: int, emit: Emitter) -> None:

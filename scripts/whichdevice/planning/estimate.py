@@ -21,7 +21,7 @@ from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
-from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
+from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.planning.device_speed import step_flops
@@ -31,13 +31,12 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.time_limit import time_limit
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
 RUN_BYTES = 600_000  # record, log and predictions
-SERVING_WARM_UP = 0.25  # of each load's time
 REDRAW_SECONDS = 40.0  # tables, figures and report
 MODEL_SECONDS = 60.0  # that a model file may take to give data and model
 
@@ -76,8 +75,6 @@ def estimate_run(study: Study, run: Run) -> Need:
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown:  # two more programs, and two variants of the loop
         seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
-    if request.model is not None:  # after the throughput: both bare parts and each number of clients
-        seconds += (2 + len(request.clients)) * (1 + SERVING_WARM_UP) * request.seconds
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (speed or math.inf)
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
@@ -120,8 +117,6 @@ def _shape(request_json: str) -> _Shape:
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
-    if isinstance(workload, ServedWorkload):
-        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
     installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")
@@ -134,17 +129,20 @@ def _shape(request_json: str) -> _Shape:
         with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
-        steps = workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
+        predicts = request.mode == "predict"
+        steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
         costs = model_costs(model, example=workload.example_shape(model))
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies
     return _Shape(
-        flops_per_step=costs.training_flops * request.batch_size,
+        flops_per_step=(costs.forward_flops if predicts else costs.training_flops) * request.batch_size,
         forward_flops=costs.forward_flops,
         steps_per_epoch=steps,
         validation_examples=splits[1].examples,
-        memory=estimated_memory(costs, request, data_bytes, copies),
+        memory=inference_memory(costs, request, data_bytes)
+        if predicts
+        else estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,
     )

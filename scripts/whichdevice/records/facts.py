@@ -5,6 +5,7 @@ from pydantic import Field
 from whichdevice.records.part import Integer, Part
 from whichdevice.records.redaction import Told
 
+PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
 BY_LAYERS = "layer by layer"  # in `flops_counted`: every product of every layer is known
 
 

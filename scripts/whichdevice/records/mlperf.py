@@ -80,7 +80,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "submission_platform": record.machine.device_name,
         "seed": asked.seed,
         "global_batch_size": asked.batch_size,
-        "max_sequence_length": asked.sequence_length or asked.served_length,
+        "max_sequence_length": asked.sequence_length,
         "train_samples": facts.training_examples or None if facts else None,
         "eval_samples": facts.validation_examples or None if facts else None,
     }
