@@ -1,6 +1,6 @@
 #!/bin/sh
 # Add an extra to .venv, whichever environment that holds; does nothing when it is there.
-# Usage: sh envs/extra.sh <cloud|kubernetes|serve|slurm> [--apart]
+# Usage: sh envs/extra.sh <cloud|kubernetes|slurm> [--apart]
 # --apart: into .venv/apart/<extra>, for PYTHONPATH. Every installed Snakemake plugin is imported at each start.
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,8 +9,8 @@ lock=envs/$name.lock
 fail() { echo "$*" >&2; exit 1; }
 
 case $name in
-cloud | kubernetes | serve | slurm) ;;
-*) fail "no extra '$name'; there are cloud, kubernetes, serve and slurm" ;;
+cloud | kubernetes | slurm) ;;
+*) fail "no extra '$name'; there are cloud, kubernetes and slurm" ;;
 esac
 [ -x .venv/bin/python ] || fail "no .venv yet: make environment first"
 

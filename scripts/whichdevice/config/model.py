@@ -175,7 +175,6 @@ def _default_workloads() -> dict[str, Workload]:
             fraction=[0.1],
             epochs=0,
         ),
-        "mnist_cnn_predict": Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024]),
         "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),

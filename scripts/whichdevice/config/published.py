@@ -22,7 +22,7 @@ NOTES = {
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
     "workloads.weather_gru_tpu": "neomatrix369, 2018: no validation data, so none of its callbacks ever acts",
     "workloads.weather_gru_tutorial": "Hvass-Labs tutorial 23: with validation data, callbacks act",
-    "workloads.serve_mnist_cnn": "no publication's: latency of a prediction service; needs sh envs/extra.sh serve",
+    "workloads.mnist_cnn_predict": "no publication's: latency and throughput of predictions",
 }
 
 

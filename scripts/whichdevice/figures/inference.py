@@ -10,10 +10,9 @@ from whichdevice.tables.measured_values import without_rehearsals
 
 TITLE = "Inference: latency and throughput"
 CAPTION = (
-    "Left: time of a call with the smallest batch measured, median (bar) and 99th percentile (triangle), where each "
+    "Left: time of a call with the smallest batch measured, median (point) and 99th percentile (stroke), where each "
     "process timed at least 100 calls. Right: predictions per second by batch size, one call at a time. Virtual "
-    "replicas on one CPU are no device here. Bars and points are geometric means over processes, whiskers 95 % "
-    "t-intervals."
+    "replicas on one CPU are no device here. Points are geometric means over processes, whiskers 95 % t-intervals."
 )
 CATEGORY = "Inference"
 MOST_ROWS = 4
@@ -49,17 +48,15 @@ def _latency(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
     colours, places = style.device_colours(study), style.device_places(study)
     for place, (_, cell) in enumerate(cells.iterrows()):
         device = str(cell["device"])
-        axes.barh(
-            place, cell["latency_p50"], color=colours[device], hatch=style.HATCHES[places[device] % 6], height=0.6
-        )
-        axes.plot(cell["latency_p99"], place, marker=">", color=style.BLACK, linestyle="none")
-    whiskers = series.bars(cells, "latency_p50")
-    axes.errorbar(
-        cells["latency_p50"], range(len(cells)), xerr=whiskers, color=style.BLACK, capsize=2.5, lw=1, linestyle="none"
-    )
+        look = {"color": colours[device], "linestyle": "none", "capsize": 2.5, "elinewidth": 1}
+        marker = style.MARKERS[places[device] % len(style.MARKERS)]
+        whiskers = series.bars(cells.iloc[[place]], "latency_p50")
+        axes.errorbar([cell["latency_p50"]], [place], xerr=whiskers, marker=marker, **look)
+        axes.plot([cell["latency_p50"], cell["latency_p99"]], [place, place], color=style.GREY, lw=0.8, zorder=1)
+        axes.plot(cell["latency_p99"], place, marker="|", markersize=9, color=style.BLACK, linestyle="none")
+    style.log_axis(axes, "x", cells[["latency_p50", "latency_p99"]].to_numpy(float).ravel())
     axes.set_yticks(range(len(cells)), series.labels(cells, AXES), parse_math=False)
     axes.set_ylim(len(cells) - 0.4, -0.6)
-    axes.set_xlim(left=0)
     axes.set_xlabel(f"latency at batch {cells['batch_size'].iloc[0]} (ms)")
     axes.grid(False, axis="y")
 
