@@ -9,7 +9,6 @@ import synthetic
 from exporting.test_choice import written
 
 from whichdevice.config.model import Train, Workload
-from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish

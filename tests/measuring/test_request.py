@@ -1,6 +1,5 @@
 """A request holds what can change a run's numbers, and nothing else."""
 
-from datetime import UTC, datetime
 
 import pytest
 
@@ -8,8 +7,6 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import build_request
-from whichdevice.records.schema import Record
-from whichdevice.records.store import read_record, write_record
 from whichdevice.study_runs import study_runs
 
 

@@ -1,5 +1,7 @@
 """Latency of single predictions and throughput by batch size."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -48,7 +50,7 @@ def _latency(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
     colours, places = style.device_colours(study), style.device_places(study)
     for place, (_, cell) in enumerate(cells.iterrows()):
         device = str(cell["device"])
-        look = {"color": colours[device], "linestyle": "none", "capsize": 2.5, "elinewidth": 1}
+        look: dict[str, Any] = {"color": colours[device], "linestyle": "none", "capsize": 2.5, "elinewidth": 1}
         marker = style.MARKERS[places[device] % len(style.MARKERS)]
         whiskers = series.bars(cells.iloc[[place]], "latency_p50")
         axes.errorbar([cell["latency_p50"]], [place], xerr=whiskers, marker=marker, **look)
