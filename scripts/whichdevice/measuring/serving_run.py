@@ -88,7 +88,7 @@ def _serve(loaded: ServedModel, inputs: np.ndarray, costs: Costs, request: Reque
             lambda steps: partial(_answered, process, path, body, most, steps),
             request,
             request.batch_size,
-            costs.forward_flops * request.batch_size,
+            (costs.forward_flops or 0.0) * request.batch_size,
             0,
             emit,
             WINDOW_SECONDS,
@@ -121,7 +121,7 @@ def _facts(inputs: np.ndarray, output: list[int], costs: Costs) -> WorkloadFacts
         target_shape=[len(inputs), *output],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
-        flops_per_step=costs.forward_flops * len(inputs),
+        flops_per_step=(costs.forward_flops or 0.0) * len(inputs),
         flops_counted=costs.counted,
         estimated_memory=FRAMEWORK_BYTES + 12 * costs.parameters,  # weights as built, as written and as loaded
     )

@@ -42,6 +42,10 @@ class Costs:
     trainable_parameters: int
     counted: str = WHOLE_COUNT  # else what is missing, or why there is no count
 
+    def step_flops(self, batch_size: int) -> float | None:
+        """Operations of one training step; None is unknown."""
+        return None if self.training_flops is None else self.training_flops * batch_size
+
 
 def model_costs(
     model: Any,
