@@ -140,12 +140,8 @@ class Jax(Backend):
             "compilation_cache": str(bool(config.jax_enable_compilation_cache)).lower(),
             "matmul_precision": str(config.jax_default_matmul_precision),
             "devices": str(len(self._devices)),
-            "quick_kernels": str(self._quick_kernels()).lower(),
             **{name: os.environ[name] for name in SHOWN if name in os.environ},
         }
-
-    def _quick_kernels(self) -> bool:
-        return self.request.kind == "cpu" and self.request.loop == "epoch" and len(self._devices) == 1
 
     def types(self) -> Types:
         """Of the compiled step once there is one, until then as asked for."""

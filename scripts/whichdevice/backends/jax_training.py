@@ -1,12 +1,10 @@
 """Training by JAX: state, data and batch numbers on the device, the state given away at each step and used again."""
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.jax_cpu_kernels import quick_kernels
 from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
 from whichdevice.backends.jax_step import State, state_of, training_step, write_back
 from whichdevice.backends.model_losses import total_loss
@@ -25,7 +23,6 @@ class JaxTraining(TrainingLoop):
         self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
         spec = jax.sharding.PartitionSpec
         self._replicas = mesh.size
-        self._quick_kernels = mesh.size == 1 and mesh.devices.flat[0].platform == "cpu"
         self._whole = jax.sharding.NamedSharding(mesh, spec())
         self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
         self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
@@ -47,8 +44,7 @@ class JaxTraining(TrainingLoop):
         def counted(carry: Any, constants: Any) -> Any:
             state, sums, done = carry
             arrays, block = constants
-            with quick_kernels(self._jax) if self._quick_kernels else nullcontext():
-                state, means = step(state, arrays, block[done % LOOP_STEPS])
+            state, means = step(state, arrays, block[done % LOOP_STEPS])
             return state, sums + means, done + 1
 
         return counted

@@ -114,8 +114,8 @@ class TensorFlow(Backend):
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
         jit, kind = self._jit_compile(model), self.request.kind
         self._xla = jit or kind == "tpu"
-        placed = {"xla": jit, "gather_uint8": jit or kind != "gpu", "quick_kernels": kind == "cpu"}
-        return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, **placed)
+        gather_uint8 = jit or kind != "gpu"
+        return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, jit, gather_uint8)
 
     def _jit_compile(self, model: Any) -> bool:
         """Steps by XLA: on GPUs where Keras' "auto" has it; CPUs are slower so, and TPUStrategy compiles by itself."""
@@ -142,14 +142,11 @@ class TensorFlow(Backend):
 
     def flags(self) -> Mapping[str, str]:
         """Threads, compiler and types: what TensorFlow says where it says it, else what was set."""
-        from tensorflow.python.util import _pywrap_util_port
-
-        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "GLIBC_TUNABLES")
+        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_NUM_INTRAOP_THREADS", "GLIBC_TUNABLES")
         return {
             "jit_compile": str(self._xla or bool(self._tf.config.optimizer.get_jit())).lower(),
-            "onednn": str(bool(_pywrap_util_port.IsMklEnabled())).lower(),
+            "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "not set"),
             "tf32": str(self._tf32()).lower(),
-            "quick_kernels": str(self.request.kind == "cpu" and self.request.loop == "epoch").lower(),
             "strategy": type(self._strategy).__name__.strip("_"),
             **{name: os.environ[name] for name in variables if name in os.environ},
         }

@@ -5,14 +5,12 @@ a loop inside a program that XLA compiles would be compiled anew for each number
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import total_loss
-from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
 
@@ -30,10 +28,8 @@ class TensorFlowTraining(TrainingLoop):
         validation: Split,
         xla: bool,
         gather_uint8: bool,
-        quick_kernels: bool,
     ) -> None:
         self._tf, self._strategy, self._workload, self._model = tf, strategy, workload, model
-        self._quick_kernels = quick_kernels
         self._replicas = strategy.num_replicas_in_sync
         self._validation = validation
         self._initial = self._values()
@@ -69,9 +65,7 @@ class TensorFlowTraining(TrainingLoop):
         return sums / tf.cast(count, tf.float32)
 
     def _averaged_step(self, index: Any) -> Any:
-        # Around all replicas: their threads take turns, and each would put back what another one replaced.
-        with quick_kernels(self._tf) if self._quick_kernels else nullcontext():
-            return self._averaged(self._step, index)
+        return self._averaged(self._step, index)
 
     def _averaged(self, means: Any, index: Any) -> Any:
         """Run on every replica with its row of the index, int32 [replicas, share]; the mean of what they return."""

@@ -24,7 +24,7 @@ from whichdevice.records.facts import PREDICTION, WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import Costs, model_costs, output_shape
+from whichdevice.workloads.costs import model_costs, output_shape
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -43,7 +43,7 @@ def run_inference(
     if request.loop == "fit" and request.replicas > 1:
         raise StudyError(f"{request.device}: mode predict with loop fit runs on one replica, not on {request.replicas}")
     train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
-    facts, costs = inference_facts(workload, request, model, train, validation)
+    facts = inference_facts(workload, request, model, train, validation)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     batches, made = timed_call(lambda: input_batches(workload, train, request))
@@ -52,33 +52,31 @@ def run_inference(
         forward, place = timed_call(lambda: backend.forward_pass(model))
     emit.part("cold", {"load": load + made, "build": build + place})
     calls = Calls(forward, batches)
-    flops = costs.forward_flops * request.batch_size
-    steady = time_steps(calls.prepare, request, request.batch_size, flops, 0, emit)
+    steady = time_steps(calls.prepare, request, request.batch_size, facts.flops_per_step, 0, emit)
     emit.progress("latency")
     emit.part("latency", latency_of(calls.latencies(steady.steps, request.seconds)))
 
 
 def inference_facts(
     workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
-) -> tuple[WorkloadFacts, Costs]:
-    """For the record, at the request's batch size: operations of the forward pass alone; and what one example costs."""
+) -> WorkloadFacts:
+    """For the record, at the request's batch size: operations of the forward pass alone."""
     example = workload.example_shape(model)
-    costs = model_costs(model, example=example)
+    costs = model_costs(model, example=example, workload=workload)
     data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
     width = activation_bytes(request.precision)
-    facts = WorkloadFacts(
+    return WorkloadFacts(
         unit=PREDICTION,
         input_shape=[request.batch_size, *(size or 1 for size in example)],
         target_shape=[request.batch_size, *output_shape(model, example)],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
-        flops_per_step=costs.forward_flops * request.batch_size,
+        flops_per_step=costs.call_flops(request.batch_size),
         flops_counted=costs.counted,
         bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
         + costs.activations * request.batch_size * width,
         estimated_memory=inference_memory(costs, request, data_bytes),
     )
-    return facts, costs
 
 
 def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[np.ndarray]:

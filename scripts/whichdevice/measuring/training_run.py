@@ -17,9 +17,8 @@ from whichdevice.measuring.first_step import FirstStepWatched
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.made_data import made_data
 from whichdevice.measuring.recorded_predictions import RecordedPredictions
-from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
@@ -54,7 +53,7 @@ def run_training(
         FirstStepWatched(loop, order),
         request,
         request.batch_size,
-        costs.training_flops * request.batch_size,
+        costs.step_flops(request.batch_size),
         facts.steps_per_epoch,
         emit,
         loop.window_seconds,
@@ -100,8 +99,9 @@ def load_and_build(
     if dataset is None:
         emit.part("data", made_data(workload, request.workload, *splits))
     emit.progress("building the model")
-    with backend.scope(), weights_within(memory_limit if request.kind == "cpu" else None):
-        model, build = timed_call(workload.model)
+    limit = memory_limit if request.kind == "cpu" else None
+    with backend.scope():
+        model, build = timed_call(lambda: built_within(limit, workload.model))
     return Built(splits[0], splits[1], model, load, build)
 
 

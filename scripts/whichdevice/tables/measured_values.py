@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
-from whichdevice.records.facts import BY_LAYERS, PREDICTION
+from whichdevice.records.facts import PREDICTION, WHOLE_COUNT
 from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
@@ -44,7 +44,7 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     """
     name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
     each = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
-    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == BY_LAYERS))
+    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == WHOLE_COUNT))
     alike = [runs[column] for column in ("workload", "module", "mode", "parameters", "sequence_length")]
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits

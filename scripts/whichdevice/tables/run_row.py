@@ -60,7 +60,7 @@ def _speed(record: Record) -> dict[str, Any]:
     facts, cold, steady = record.workload, record.cold, record.steady
     step_time = steady.seconds / steady.steps if steady.steps else steady.step_time
     steps = facts.steps_per_epoch if facts else 0
-    flops = facts.flops_per_step if facts else 0.0
+    flops = facts.flops_per_step if facts else None
     first = cold.first_step
     return {
         "unit": facts.unit if facts else None,
