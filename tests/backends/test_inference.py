@@ -21,8 +21,10 @@ def test_a_run_has_latencies_throughput_and_cold_start(tmp_path, backend):
     installed(backend)
     for loop, parts in measured(tmp_path, backend=backend, batch_size=BATCH).items():
         latency, steady, facts = parts["latency"], parts["steady"], parts["workload"]
-        assert latency["calls"] >= max(200, steady["steps"]), loop
-        assert 0 < latency["p50"] <= latency["p90"] <= latency["p99"] <= latency["longest"]
+        assert latency["calls"] >= max(1, steady["steps"]), loop
+        p99 = latency["longest"] if latency["p99"] is None else latency["p99"]
+        assert 0 < latency["p50"] <= latency["p90"] <= p99 <= latency["longest"]
+        assert (latency["p99"] is not None) == (latency["calls"] >= 100)
         assert latency["mean"] == pytest.approx(latency["seconds"] / latency["calls"])
         assert steady["throughput"] == pytest.approx(BATCH * steady["steps"] / steady["seconds"])
         assert facts["flops_per_step"] == FLOPS * BATCH
@@ -38,7 +40,6 @@ def test_replicas_share_a_batch_and_predict_the_same_in_its_order(tmp_path, back
     installed(backend)
     found = measured(tmp_path, backend=backend, batch_size=BATCH, replicas=2)
     assert found["epoch"]["difference"] < 1e-5
-    assert found["epoch"]["latency"]["calls"] >= 200
     assert found["fit"]["refused"] == "cpu: mode predict with loop fit runs on one replica, not on 2"
 
 

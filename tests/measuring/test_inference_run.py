@@ -23,18 +23,18 @@ def test_batches_are_used_in_turn():
 
 
 def test_calls_before_steady_state_are_not_counted_and_few_are_added_to():
-    slow = iter([0.02] * 10)
+    slow = iter([0.5] * 3)
 
     def forward(inputs):
         time.sleep(next(slow, 0.0))
         return inputs
 
     calls = Calls(forward, BATCHES)
-    calls.prepare(10)()
+    calls.prepare(3)()
     calls.prepare(50)()
-    latencies = calls.latencies(50, 5.0)
+    latencies = calls.latencies(50, 60.0)
     assert len(latencies) == LEAST_CALLS
-    assert latencies.max() < 0.02
+    assert latencies.max() < 0.5
 
 
 def test_slow_calls_are_added_for_as_long_as_is_asked():
@@ -44,7 +44,7 @@ def test_slow_calls_are_added_for_as_long_as_is_asked():
 
     calls = Calls(forward, BATCHES)
     calls.prepare(3)()
-    assert 3 < len(calls.latencies(3, 0.05)) < 12
+    assert 3 < len(calls.latencies(3, 0.1)) < 15
 
 
 def test_predictions_that_are_no_number_end_the_run_at_the_first_call():
