@@ -94,9 +94,7 @@ def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
     }
 
 
-def _steady(
-    found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int
-) -> Steady:
+def _steady(found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
     steps, seconds = sum(steps for steps, _ in found.windows), sum(took for _, took in found.windows)
     return Steady(
         windows=found.windows,
