@@ -52,7 +52,6 @@ def bare_jax(loop: Any) -> Callable[[np.ndarray], None]:
 def bare_torch(loop: Any) -> Callable[[np.ndarray], None]:
     """Eager steps, on the kernels that the loop has."""
     import torch
-
     from whichdevice.backends.torch_cpu_kernels import quick_kernels
     from whichdevice.backends.torch_recurrent import native_recurrence
 

@@ -60,7 +60,7 @@ class Torch(Backend):
 
     def __init__(self, request: Request, threads: int) -> None:
         super().__init__(request, threads)
-        self._team: "Team | None" = None
+        self._team: Team | None = None
         self._steps = "not run yet"
         self._operates = False  # until a loop is built
 

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from whichdevice.package_path import package_first
@@ -27,12 +26,7 @@ from whichdevice.workloads.base import Options, TrainingWorkload
 
 OpenShape = Sequence[int | None]
 CHILD_SECONDS = 300.0
-ENVIRONMENT = {
-    "KERAS_BACKEND": "jax",
-    "JAX_PLATFORMS": "cpu",
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}  # of the child process
 OPAQUE = ("custom_call", "ffi_call", "pallas_call", "pure_callback", "io_callback")  # a jaxpr does not show their work
 
 
@@ -117,7 +111,7 @@ def _input_shapes(model: Any, sequence_length: int | None, example: OpenShape | 
 
 
 def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
-    """Count in the jaxprs of a step's gradients and of its forward half, whose results are what the other half needs."""
+    """Count in the jaxprs of a step's gradients and of its forward half, which returns what the other half needs."""
     import jax
     from jax import numpy as jnp
 
@@ -204,16 +198,20 @@ def _opaque(jaxpr: Any) -> set[str]:
 
 
 def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
-    """Run one example of zeros there and back, without dropout, and have PyTorch count."""
+    """Run one example of zeros there and back, without dropout, and have PyTorch count.
+
+    Attention runs as products, as PyTorch 2.13 does not count its kernels for CPUs.
+    """
     import torch
-    from keras import device, ops
+    from keras import ops
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     inputs = [
         ops.zeros((1, *(size or 1 for size in shape)), dtype=own.dtype)
         for own, shape in zip(model.inputs, shapes, strict=True)
     ]
-    weights = [variable.value for variable in model.trainable_variables]
+    weights = [variable.value for variable in model.trainable_variables if variable.value.requires_grad]
     kept = {weight.data_ptr(): 0 for weight in weights}
 
     def keep(tensor: Any) -> Any:
@@ -221,15 +219,25 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
             kept.setdefault(tensor.data_ptr(), tensor.numel())
         return tensor
 
-    forward, training = FlopCounterMode(display=False), FlopCounterMode(display=False)
-    given = inputs[0] if len(inputs) == 1 else inputs
-    with torch.no_grad(), forward:
-        model(given, training=False)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), training:
-        out = model(given, training=False)
-        held = sum(kept.values())
-        torch.autograd.grad(out.float().sum(), weights, allow_unused=True)
-    return Costs(float(forward.get_total_flops()), float(training.get_total_flops()), float(held), 0, 0)
+    mapping = {torch.ops.aten.convolution_backward: _convolution_backward}
+    forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
+    with sdpa_kernel(SDPBackend.MATH):
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
+            out = model(inputs[0] if len(inputs) == 1 else inputs, training=False)
+        with backward:
+            if weights:
+                torch.autograd.grad(out.float().sum(), weights, allow_unused=True)
+    flops = float(forward.get_total_flops())
+    return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
+
+
+def _convolution_backward(
+    upstream: Any, given: Any, weights: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, wanted: Sequence[bool], **_: Any,
+) -> float:  # fmt: skip
+    """Each gradient, of input or weights, counts what the convolution does; PyTorch's own forgets the groups."""
+    places = given if transposed else upstream
+    return 2.0 * sum(wanted[:2]) * given[0] * prod(places[2:]) * prod(weights)
 
 
 def _asked(workload: TrainingWorkload) -> tuple[str, str]:
