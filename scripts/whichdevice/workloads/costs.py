@@ -1,8 +1,8 @@
 """What a step of a Keras model costs, counted in a trace of it: operations, bytes, numbers kept for gradients.
 
 A product of n × k by k × m counts 2·n·k·m operations, a convolution two for each place of its result (of its input,
-where it is transposed) and each weight that meets it, padding included. Elementwise work is left out, as is usual for FLOP
-utilisation; attention counts every place with every other, whether a mask leaves half of them out or not.
+where it is transposed) and each weight that meets it, padding included. Elementwise work is left out, as is usual for
+FLOP utilisation; attention counts every place with every other, whether a mask leaves half of them out or not.
 
 Where JAX is installed its trace (a jaxpr) is read, which runs nothing: in this process if Keras runs on JAX, else in a
 child process that builds the workload's model anew on JAX. Elsewhere PyTorch's FlopCounterMode counts one example.
