@@ -102,8 +102,12 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
     example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
     if workload.mode == "predict":
         return WorkloadFacts(
-            unit=PREDICTION, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
-            flops_per_step=flops / 3 * cell.batch_size, bytes_per_step=4.0 * weights + 1e5 * cell.batch_size,
+            unit=PREDICTION,
+            input_shape=[cell.batch_size, *example],
+            parameters=weights,
+            trainable_parameters=weights,
+            flops_per_step=flops / 3 * cell.batch_size,
+            bytes_per_step=4.0 * weights + 1e5 * cell.batch_size,
         )
     examples = int(examples * cell.fraction)
     return WorkloadFacts(

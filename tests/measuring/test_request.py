@@ -1,6 +1,5 @@
 """A request holds what can change a run's numbers, and nothing else."""
 
-
 import pytest
 
 from whichdevice.cells import Cell, Run
