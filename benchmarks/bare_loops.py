@@ -50,17 +50,13 @@ def bare_jax(loop: Any) -> Callable[[np.ndarray], None]:
 
 
 def bare_torch(loop: Any) -> Callable[[np.ndarray], None]:
-    """Eager steps, on the kernels that the loop has."""
+    """Eager steps."""
     import torch
 
-    from whichdevice.backends.torch_cpu_kernels import quick_kernels
-    from whichdevice.backends.torch_recurrent import native_recurrence
-
     def train(batches: np.ndarray) -> None:
-        with native_recurrence(), quick_kernels():
-            for index in torch.tensor(batches):
-                loop._advance(index)
-            float(loop._sums[0])
+        for index in torch.tensor(batches):
+            loop._advance(index)
+        float(loop._sums[0])
 
     return train
 

@@ -2,7 +2,7 @@
 
 python benchmarks/torch_gpu.py [--batch 1024] [--precision float32] [--pairs 5] [--device gpu]
 
-Prints (1) for each workload how steps run and whether graph and eager steps lose the same; (2) mnist_cnn against a
+Prints (1) for each workload how steps run and whether compiled and eager steps lose the same; (2) mnist_cnn against a
 bare PyTorch loop, eager and as a CUDA graph, in alternating pairs; (3) matrix products against torch.mm.
 """
 
@@ -75,7 +75,7 @@ def pairs(ours: Any, theirs: Any, steps: int, count: int) -> tuple[float, float,
 
 
 def same_losses(backend: Backend, batch: int) -> None:
-    """Graph and eager steps of each workload without dropout: largest difference of their losses over 20 steps."""
+    """Compiled and eager steps of each workload without dropout: largest difference of their losses over 20 steps."""
     for name in WORKLOADS:
         loop, batches = training_loop(backend, name, batch, dropout=False)
         captured = [loop.run(batches[step : step + 1]).loss for step in range(STEPS)]
@@ -84,7 +84,7 @@ def same_losses(backend: Backend, batch: int) -> None:
         loop._advance = loop._step  # type: ignore[attr-defined]
         eager = [loop.run(batches[step : step + 1]).loss for step in range(STEPS)]
         difference = np.abs(np.array(captured) - np.array(eager)).max()
-        print(f"{name}: steps run as {way}; graph against eager {difference:.1e}, last loss {captured[-1]:.4f}")
+        print(f"{name}: steps run as {way}; compiled against eager {difference:.1e}, last loss {captured[-1]:.4f}")
 
 
 def bare_model(torch: Any) -> Any:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Add an extra to .venv, whichever environment that holds; does nothing when it is there.
-# Usage: sh envs/extra.sh <cloud|kubernetes|serve|sky|slurm> [--apart]
+# Usage: sh envs/extra.sh <cloud|kubernetes|sky|slurm> [--apart]
 # --apart: into .venv/apart/<extra>, for PYTHONPATH. Every installed Snakemake plugin is imported at each start.
 # sky is SkyPilot, for `whichdevice rent`: always into .venv-sky, as it pins older packages than .venv holds.
 set -eu
@@ -10,8 +10,8 @@ lock=envs/$name.lock
 fail() { echo "$*" >&2; exit 1; }
 
 case $name in
-cloud | kubernetes | serve | sky | slurm) ;;
-*) fail "no extra '$name'; there are cloud, kubernetes, serve, sky and slurm" ;;
+cloud | kubernetes | sky | slurm) ;;
+*) fail "no extra '$name'; there are cloud, kubernetes, sky and slurm" ;;
 esac
 [ -x .venv/bin/python ] || fail "no .venv yet: make environment first"
 

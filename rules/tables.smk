@@ -7,7 +7,7 @@ SHEETS.append(price_sheet(PLAN.study.prices))
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
-    "limits roofline breakdown noise_floor fastest serving"
+    "limits roofline breakdown noise_floor fastest inference"
 ).split()
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 

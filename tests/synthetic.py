@@ -16,6 +16,7 @@ from synthetic_parts import (
     breakdown_of,
     epochs_of,
     facts_of,
+    latency_of,
     results_of,
     step_time_of,
     surroundings_of,
@@ -77,7 +78,8 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     slow = step_time_of(cell, device, facts) * (1 + workload.slowdown) * float(np.exp(random.normal(0, noise)))
     windows = [(5, 5 * slow * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
     step_time = sum(seconds for _, seconds in windows) / 20
-    learn = run.repeat <= study.train.repeats and module in FACTS and workload.epochs != 0
+    trains = module in FACTS and workload.mode == "train"
+    learn = run.repeat <= study.train.repeats and trains and workload.epochs != 0
     epochs = epochs_of(study, module, facts, slow, random) if learn else []
     return Record(
         study=study.study,
@@ -99,7 +101,8 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
             throughput=units_of(cell, facts, device.replicas) / step_time,
             flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
         ),
-        breakdown=breakdown_of(step_time) if module in FACTS and run.repeat == 1 else None,
+        breakdown=breakdown_of(step_time) if trains and run.repeat == 1 else None,
+        latency=latency_of(step_time) if workload.mode == "predict" else None,
         epochs=epochs,
         results=results_of(module, epochs),
         memory=Memory(peak_host=int(1.5e9 + 1e6 * cell.batch_size)),
@@ -109,7 +112,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
 def record_of_this_code(study: Study, run: Run) -> Record:
     """A run just as it would be measured now: its request and its code, where it reads no data."""
     record, request = record_of(study, run), build_request(study, run)
-    code = run_code_hash(request.module, request.backend, request.model)
+    code = run_code_hash(request.module, request.backend)
     return record.model_copy(
         update={"asked": request, "software": record.software.model_copy(update={"code_hash": code})}
     )

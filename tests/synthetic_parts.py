@@ -8,9 +8,9 @@ import numpy as np
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.conditions import Energy, Noise
-from whichdevice.records.facts import Machine, Software, Types, WorkloadFacts
+from whichdevice.records.facts import PREDICTION, Machine, Software, Types, WorkloadFacts
 from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown, Epoch
+from whichdevice.records.timings import Breakdown, Epoch, Latency
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor
@@ -68,6 +68,14 @@ def breakdown_of(step_time: float) -> Breakdown:
     return Breakdown(method="made up", step_time=step_time, **parts)
 
 
+def latency_of(step_time: float) -> Latency:
+    """Calls of which few take much longer than the others."""
+    return Latency(
+        calls=400, seconds=400 * step_time, mean=step_time, p50=0.95 * step_time, p90=1.2 * step_time,
+        p99=1.8 * step_time, longest=3 * step_time,
+    )  # fmt: skip
+
+
 def types_of(kind: str, precision: str) -> Types:
     """Number formats as asked for; a CPU without bfloat16 makes such products of others."""
     product = precision.removeprefix("mixed_")
@@ -92,6 +100,15 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
     unit, flops, weights, examples, validation, _, metric = FACTS[module]
     length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
     example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
+    if workload.mode == "predict":
+        return WorkloadFacts(
+            unit=PREDICTION,
+            input_shape=[cell.batch_size, *example],
+            parameters=weights,
+            trainable_parameters=weights,
+            flops_per_step=flops / 3 * cell.batch_size,
+            bytes_per_step=4.0 * weights + 1e5 * cell.batch_size,
+        )
     examples = int(examples * cell.fraction)
     return WorkloadFacts(
         unit=unit, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
@@ -112,7 +129,7 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> R
         loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
         epochs=study.train.epochs or 10, steps_per_epoch=workload.steps_per_epoch, validation=True, learn=learn,
         seconds=study.measure.seconds, min_steps=study.measure.min_steps, timeout=study.measure.timeout, profile=False,
-        slowdown=workload.slowdown,
+        slowdown=workload.slowdown, mode=workload.mode if module in FACTS else None,
         dataset=FACTS[module][5] if module in FACTS else None, source=source if module in FACTS else None,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ python -m benchmarks.training_loops [--rounds 10] [--batch 1024] [--steps 10] [-
 
 A way is "fit" (on arrays, as most people write it), "tuned fit" (as an expert does) or "epoch" (this project's loop),
 with what differs from float32 on TensorFlow: "epoch, mixed_bfloat16", "epoch, float32, jax",
-"epoch, without GLIBC_TUNABLES" (no huge pages), "epoch, plain kernels" (Keras' own).
+"epoch, without GLIBC_TUNABLES" (no huge pages).
 Every process builds `mnist_cnn` anew and trains on the same generated images. The processes of a round, one of each
 way, stand side by side; one at a time trains a few steps while the others wait, in turns, so that what the host does
 meanwhile meets all. A process's number is its seconds over steps. The memory of all ways together is needed.

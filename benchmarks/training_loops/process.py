@@ -3,14 +3,13 @@
 It says so when it is warm; then every line that it is sent makes it train so many steps and answer a step's seconds.
 """
 
-import importlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +17,6 @@ from benchmarks.training_loops.fit import fit_on_arrays, images, tuned_fit
 
 ROOT = Path(__file__).parents[2]
 WARM_UP_STEPS = 4
-PLAIN = "plain kernels"
 ANSWER = "a step takes "
 
 
@@ -26,15 +24,9 @@ def request_of(way: str, batch: int) -> dict[str, Any]:
     """The run that a way stands for; "epoch, mixed_bfloat16, jax, without VARIABLE" is on another backend."""
     from backends.scenario import REQUEST
 
-    named = [word for word in way.split(", ")[1:] if not word.startswith("without ") and word != PLAIN]
+    named = [word for word in way.split(", ")[1:] if not word.startswith("without ")]
     precision, backend = [*named, *["float32", "tensorflow"][len(named) :]]
     return {**REQUEST, "batch_size": batch, "precision": precision, "backend": backend}
-
-
-def leave_keras_its_kernels(backend: str) -> None:
-    """The loop as it is, without this project's kernels for CPUs."""
-    training: Any = importlib.import_module(f"whichdevice.backends.{backend}_training")
-    training.quick_kernels = lambda *_: nullcontext()
 
 
 def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
@@ -47,8 +39,6 @@ def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     request = Request(**request_of(way, batch))
     by_keras = {"fit": fit_on_arrays, "tuned fit": tuned_fit, "epoch": None}[way.split(",")[0]]
     backend = backend_class(request.backend)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
-    if PLAIN in way:
-        leave_keras_its_kernels(request.backend)
     backend.start()
     backend.initialise()
     workload: Any = workload_class("mnist_cnn")(Options(batch, request.precision, 1.0, None))

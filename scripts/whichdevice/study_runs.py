@@ -29,7 +29,6 @@ def _configured_cells(study: Study) -> list[Cell]:
         cell
         for device, settings in study.devices.items()
         for name, workload in study.workloads.items()
-        if not (workload.model and (settings.kind == "tpu" or settings.replicas > 1))  # one CPU or GPU serves
         for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
 
@@ -44,10 +43,7 @@ def _shares_evenly(study: Study, cell: Cell) -> bool:
 def workload_files(study: Study) -> dict[str, str]:
     """The Python files that a study's workloads name, each with one of these workloads."""
     return {
-        module: name
-        for name, workload in study.workloads.items()
-        for module in (workload.module or name, workload.model)
-        if module is not None and is_file_module(module)
+        module: name for name, workload in study.workloads.items() if is_file_module(module := workload.module or name)
     }
 
 

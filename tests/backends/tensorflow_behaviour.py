@@ -161,28 +161,6 @@ def products() -> dict:
     return {"ends": loop.ends, "expected": float((state @ np.linalg.matrix_power(operands["b"], 3))[0, 0])}
 
 
-def fused() -> dict:
-    """Losses on eight replicas that reduce within the model, with programs of XLA and without; whose functions then."""
-    from keras import Input, Sequential, layers
-    from keras.src.backend.tensorflow import nn, numpy, random
-
-    from whichdevice.backends import tensorflow_cpu_kernels
-
-    def reducing(model):
-        first, *others = without_dropout(model).layers
-        return Sequential([Input((28, 28, 1)), first, layers.BatchNormalization(synchronized=True), *others])
-
-    backend = started("mnist_official")
-    own, losses = (nn.relu, nn.max_pool, numpy.add, random.dropout), []
-    for elements in (1, 1 << 40):
-        tensorflow_cpu_kernels.FUSED_ELEMENTS = elements
-        workload, model, train, validation = built(backend, "mnist_official", prepare=reducing)
-        loop = backend.training_loop(workload, model, train, validation)
-        batches = workload.order(train.examples, 1).take(4)
-        losses.append([loop.run(batches[step : step + 1]).loss for step in range(4)])
-    return {"losses": losses, "restored": own == (nn.relu, nn.max_pool, numpy.add, random.dropout)}
-
-
 def kernels() -> dict:
     """Operations of the step on several replicas that a GPU would leave to its host, text gathered as on GPUs."""
     from backends.tensorflow_kernels import without_gpu_kernel
@@ -194,7 +172,7 @@ def kernels() -> dict:
     with backend.scope():
         model.optimizer = backend._optimizer(workload, model)
         given = (backend._tf, backend._strategy, workload, model, train, validation)
-        loop = TensorFlowTraining(*given, xla=False, gather_uint8=False, quick_kernels=True)
+        loop = TensorFlowTraining(*given, xla=False, gather_uint8=False)
     return without_gpu_kernel(loop._steps.get_concrete_function().graph)
 
 

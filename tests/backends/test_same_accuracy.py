@@ -56,7 +56,7 @@ def test_accuracy_is_equivalent(dataset, initial, reference, tmp_path, backend, 
 
 
 def test_accuracy_in_mixed_bfloat16_is_that_of_fit(dataset, initial, tmp_path_factory):
-    """This project's kernels on CPUs round a convolution before its bias is added, `fit` after; pairs differ by .3."""
+    """Both loops in the same 16 bits."""
     asked = {**RECIPE, "seeds": 30, "precision": "mixed_bfloat16"}
     epoch, fit = (
         accuracies(tmp_path_factory.mktemp(loop), dataset, initial, loop=loop, **asked) for loop in ("epoch", "fit")

@@ -42,14 +42,6 @@ def test_every_replica_computes_its_own_products(tmp_path):
 
 
 @pytest.mark.slow
-def test_one_program_for_large_arrays_learns_the_same_and_leaves_keras_its_functions(tmp_path):
-    found = behaviour("fused", tmp_path)
-    assert found["losses"][0] == pytest.approx(found["losses"][1], abs=1e-4)
-    assert found["losses"][0][3] < found["losses"][0][0]
-    assert found["restored"]
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only TensorFlow's Linux build knows GPU kernels")
 def test_data_never_goes_back_to_the_host_for_lack_of_a_gpu_kernel(tmp_path):
     assert set(behaviour("kernels", tmp_path)) <= {"ScatterNd"}  # a few flags of the sparse embedding update

@@ -1,5 +1,5 @@
-"""The PyTorch backend: its start, its devices and its ranks. What Keras does on it is in torch_cases.py and
-torch_graph_cases.py."""
+"""The PyTorch backend: its start, its devices and its ranks. What Keras does on it is in torch_cases.py, what a GPU's
+graph of an operation does in torch_graph_cases.py."""
 
 import json
 import os
@@ -7,13 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
-from whichdevice.backends.torch_replicas import ReplicatedTraining
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
 
@@ -104,12 +102,6 @@ def test_a_gpu_that_another_process_fills_is_out_of_memory(message):
     assert not backend.is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_ranks_learn_by_whole_epochs_where_the_loop_of_each_does(whole):
-    loop = SimpleNamespace(whole_epochs=whole)
-    assert ReplicatedTraining(None, loop, None, 2).whole_epochs is whole
-
-
 def test_a_tpu_is_refused(monkeypatch):
     from whichdevice.backends import torch_devices
 
@@ -129,7 +121,7 @@ def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memo
         loop.run(3)
         from whichdevice.host.memory import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
-        tell(backend.flags()["threads"], len(backend._team._processes), of_all > 1.1 * own)
+        tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
         """,
     )
     assert told.stdout.split() == ["1", "1", "True"]
@@ -172,14 +164,8 @@ def test_what_goes_wrong_on_a_rank_is_told_in_its_words(tmp_path):
     told = in_process(
         tmp_path,
         """
-        class Broken:
-            def operands(self, random):
-                raise ValueError("no operands")
-        import sys, numpy as np
-        sys.modules["__main__"].Broken = Broken
-        backend._team.tell("operation", 1, 2, 3)
         try:
-            backend._team.hear()
+            backend._team.together("operation", lambda: None, 1, 2, 3)
         except Exception as error:
             tell(type(error).__name__, error)
         """,
@@ -198,7 +184,7 @@ def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):
         "from whichdevice.records.request import Request\n"
         f"backend = backend_class('torch')(Request(**json.loads({request!r})), threads=2)\n"
         "backend.start()\nbackend.initialise()\n"
-        "ranks = [process.pid for process in backend._team._processes]\n"
+        "ranks = backend._team.pids()\n"
         "def tell(*words): print(*words, flush=True)\n" + lines + "\n"
     )
     environment = variables_for(replicas=replicas)

@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-from contextlib import nullcontext
 from pathlib import Path
 
 import keras
@@ -12,8 +11,7 @@ import pytest
 import torch
 from backends.torch_scenario import STEPS, WORKLOADS, losses, request_for, training
 
-from whichdevice.backends import backend_class
-from whichdevice.backends.torch_recurrent import native_recurrence
+from whichdevice.backends import backend_class, torch_training
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 
@@ -57,21 +55,51 @@ def test_weights_loaded_into_the_model_are_the_ones_that_train_on():
     assert this.loop.run(this.batches[:1]).loss == pytest.approx(first[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("layer", [keras.layers.LSTM, keras.layers.GRU])
-@pytest.mark.parametrize("settings", [{}, {"go_backwards": True}, {"activation": "relu"}, {"use_bias": False}])
-def test_recurrent_layers_of_pytorch_compute_what_those_of_keras_do(layer, settings):
-    keras.utils.set_random_seed(1)
-    inputs = torch.randn(3, 7, 5)
-    cell = layer(4, return_sequences=True, bias_initializer="glorot_uniform", **settings)
-    cell.build(inputs.shape)
-    weights = [variable.value for variable in cell.trainable_variables]
-    results = []
-    for way in (nullcontext(), native_recurrence()):
-        with way:
-            output = cell(inputs)
-            results.append([output, *torch.autograd.grad((output * torch.arange(4.0)).sum(), weights)])
-    for keras_own, native in zip(*results, strict=True):
-        torch.testing.assert_close(native, keras_own, rtol=1e-4, atol=1e-5)
+@pytest.mark.long
+def test_a_compiled_step_learns_what_the_eager_one_learns(monkeypatch):
+    """By PyTorch's real compiler, without the C++ compiler that its default needs; it takes minutes to trace Keras."""
+    monkeypatch.setattr(torch_training, "COMPILER", {"backend": "eager"})
+    eager, compiled = training("mnist_official"), training("mnist_official")
+    compiled.loop._compiles = True
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-4)
+    assert compiled.told == ["torch.compile"]
+
+
+def test_trying_out_a_compiled_step_leaves_no_trace(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda step, **settings: step)
+    eager, compiled = training("mnist_cnn"), training("mnist_cnn")
+    compiled.loop._compiles = True
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-6)  # dropout included
+    assert compiled.told == ["torch.compile"] and eager.told == ["eager"]
+
+
+def test_a_step_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(monkeypatch):
+    def refuse(step, **settings):
+        def run(index):
+            step(index)
+            raise RuntimeError("no such compiler\nlong trace")
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    eager, refused = training("mnist_cnn"), training("mnist_cnn")
+    refused.loop._compiles = True
+    assert losses(refused) == pytest.approx(losses(eager), rel=1e-6)
+    assert refused.told == ["eager, as torch.compile failed: no such compiler"]
+
+
+def test_too_little_memory_is_not_taken_for_a_step_that_cannot_be_compiled(monkeypatch):
+    def exhaust(step, **settings):
+        def run(index):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", exhaust)
+    this = training("mnist_cnn")
+    this.loop._compiles = True
+    with pytest.raises(torch.OutOfMemoryError):
+        losses(this)
 
 
 def test_a_chain_of_products_is_really_computed():

@@ -13,7 +13,7 @@ FACTS: dict[str, Any] = {
     "parameters": 72906,
     "training_examples": 1024,
     "validation_examples": 128,
-    "flops_counted": "layer by layer",
+    "flops_counted": "every product of the traced step",
     "estimated_memory": 9.2e8,
 }
 MODEL = {"kind": "Sequential", "input": "uint8", "forward_flops": 1.7e6, "training_flops": 3.5e6}
@@ -35,7 +35,7 @@ def test_the_model_its_data_work_and_memory_come_first():
     text = lines(jax=tried(2.0, 1.0))
     assert "Sequential with 72,906 parameters: (32, 32, 3) uint8 to (10,)" in text
     assert "1,024 training and 128 validation examples" in text
-    assert "0.0017 GFLOP an example forward, 0.0035 to train on it (layer by layer)" in text
+    assert "0.0017 GFLOP an example forward, 0.0035 to train on it (every product of the traced step)" in text
     assert "about 0.9 GB on a CPU at batch 64 (estimate)" in text
 
 

@@ -52,7 +52,7 @@ REFUSED = {
     "batch_size: 256 examples cannot be divided over the 3 replicas",
     "devices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}": "workloads.matmul: no device of this study",
     "workloads: {matmul: {export: true}}": "workloads.matmul.export: it learns nothing",
-    "workloads: {serve: {}}": "workloads.serve.model: module serve needs one",
+    "workloads: {matmul: {mode: predict}}": "workloads.matmul.mode: matmul is a single operation and predicts nothing",
 }
 
 

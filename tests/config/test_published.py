@@ -15,7 +15,7 @@ def test_entries_of_one_module_share_no_settings() -> None:
 def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:
     for name, workload in published().workloads.items():
         recipe = workload_class(workload.module or name).recipe
-        if name in ("matmul", "memory_stream", "mnist_cnn", "fashion_cnn_lee", "serve_mnist_cnn"):
+        if name in ("matmul", "memory_stream", "mnist_cnn", "fashion_cnn_lee", "mnist_cnn_predict"):
             continue  # published at several sizes
         for cell in workload_cells("cpu", "cpu", name, workload, recipe.batch_size):
             assert (cell.batch_size, cell.sequence_length) == (recipe.batch_size, recipe.sequence_length), name
@@ -27,5 +27,5 @@ def test_every_repeat_is_a_process_and_three_learn_to_the_end() -> None:
     assert all(
         workload.epochs
         for name, workload in study.workloads.items()
-        if name not in ("matmul", "memory_stream", "mnist_cnn_loops", "serve_mnist_cnn")
+        if name not in ("matmul", "memory_stream", "mnist_cnn_loops", "mnist_cnn_predict")
     )

@@ -9,14 +9,12 @@ import synthetic
 from exporting.test_choice import written
 
 from whichdevice.config.model import Train, Workload
-from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.planning.export_plan import may_export_now
 from whichdevice.records.exported import read_export
 from whichdevice.records.store import read_record, write_record
-from whichdevice.serving.exported import exports, load_exported
 
 SIGNATURE = {
     "input": {"name": "images", "dtype": "uint8", "shape": [None, 28, 28]},
@@ -101,7 +99,6 @@ def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, wor
     folder = working_folder / "results/small/models/mnist_cnn"
     assert exported(finish="failed", reason="ValueError: unknown layer") == first
     assert (folder / "saved_model/1/saved_model.pb").read_bytes() == b"graph"
-    assert list(exports(folder.parent)) == ["mnist_cnn"]
     told = read_export(folder / "failed.json")
     assert (told.status, told.reason) == ("failed", "ValueError: unknown layer; the earlier export stays")
     exported()
@@ -135,26 +132,6 @@ def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
     monkeypatch.setattr(export, "version", version)
     found = export.export_versions()
     assert found["tensorflow"].startswith("of tensorflow-") and found["keras"] == "of keras"
-
-
-def test_serving_takes_whole_exports_alone(exported, working_folder):
-    models = working_folder / "results" / "small" / "models"
-    with pytest.raises(StudyError, match=r"no exported model in .*: true, then snakemake --cores 1 models"):
-        exports(models)
-    exported(finish="failed", reason="ValueError: unknown layer")
-    with pytest.raises(StudyError, match=r"no exported model mnist_cnn in .*: ValueError: unknown layer"):
-        exports(models, "mnist_cnn")
-    exported(saved_model=0.5)
-    record = exports(models)["mnist_cnn"]
-    with pytest.raises(StudyError, match="there are mnist_cnn"):
-        exports(models, "another")
-    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"grapH")
-    with pytest.raises(StudyError, match="differs from its checksum"):
-        load_exported(models / "mnist_cnn", record)
-    record.files["saved_model/1/../../../x"] = record.files["saved_model/1/saved_model.pb"]
-    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"graph")
-    with pytest.raises(StudyError, match="outside of its folder"):
-        load_exported(models / "mnist_cnn", record)
 
 
 def test_an_export_names_no_folder_of_this_machine(exported, working_folder):

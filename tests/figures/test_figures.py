@@ -70,7 +70,7 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
         assert "data: original files" in text
 
 
-TAKE_MORE = ["crossover", "scaling", "serving", "speedup_over_cpu", "tpu_generations"]  # than one device measured
+TAKE_MORE = ["crossover", "inference", "scaling", "speedup_over_cpu", "tpu_generations"]  # than one device measured
 SAYS = {
     "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
@@ -92,7 +92,7 @@ SAYS = {
     "published_against_measured": ["mnist_official b1024", "published, tpu", "impossible"],
     "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
     "scaling": ["several replica counts"],
-    "serving": ["run: snakemake"],
+    "inference": ["No inference was measured", "mode: predict"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
     "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
     "tpu_generations": ["No step was compiled for a TPU"],

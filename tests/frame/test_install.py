@@ -150,5 +150,5 @@ def test_an_extra_needs_an_environment_and_a_name_that_exists(tmp_path: Path, pr
     prepare(tmp_path / "p", project_root)
     assert install(tmp_path / "p", "slurm", script="extra.sh").stderr == "no .venv yet: make environment first\n"
     assert install(tmp_path / "p", "slum", script="extra.sh").stderr == (
-        "no extra 'slum'; there are cloud, kubernetes, serve, sky and slurm\n"
+        "no extra 'slum'; there are cloud, kubernetes, sky and slurm\n"
     )

@@ -10,7 +10,7 @@ import yaml
 from packaging.requirements import Requirement
 
 LOCKS = ["cpu", "gpu", "torch", "tpu", "test", "google-batch", "sky"]
-EXTRAS = ["cloud", "kubernetes", "serve", "slurm"]
+EXTRAS = ["cloud", "kubernetes", "slurm"]
 
 
 @pytest.fixture(scope="module")

@@ -36,12 +36,11 @@ from whichdevice.figures import figure_names
 from whichdevice.figures.artefacts import read_artefact
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.compiled import read_compiled
-from whichdevice.records.exported import TensorSpecification, read_export
+from whichdevice.records.exported import read_export
 from whichdevice.records.foreign import foreign_record
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
 from whichdevice.report.contents import contents
-from whichdevice.serving.request_body import MalformedRequestError, parse_body
 from whichdevice.storage.place import safe_name
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import read_table, table, write_table
@@ -119,12 +118,6 @@ def _dataset_folder(path: Path) -> None:
         (path.parent / "tiny" / path.name).write_bytes(whole)
 
 
-def _body(path: Path) -> None:
-    wanted = TensorSpecification(name="images", dtype="uint8", shape=[None, 2, 3])
-    try:
-        parse_body(path.read_bytes(), wanted, 100)
-    except MalformedRequestError as error:
-        raise StudyError(str(error)) from error
 
 
 def _program(path: Path) -> None:
@@ -177,7 +170,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("forecast.npz", valid_inputs.packed(forecast(np.random.default_rng(1), steps=20)), _artefact),
         Reader("dataset.json", valid_inputs.prepared("dataset.json"), _dataset_folder),
         Reader("images.npy", valid_inputs.prepared("images.npy"), _dataset_folder),
-        Reader("body.json", b'{"instances": [{"images": [[1, 2, 3], [4, 5, 6]]}]}', _body),
         Reader("published.csv", (ROOT / "config/published.csv").read_bytes(), _published),
         Reader("hardware.csv", HARDWARE.read_bytes(), hardware_rows),
         Reader("prices.csv", PRICES.read_bytes(), lambda path: hardware_rows(prices=path)),

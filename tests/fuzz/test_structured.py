@@ -57,7 +57,7 @@ def test_a_record_never_stops_the_tables_and_the_page(content: bytes) -> None:
 @settings(max_examples=EXAMPLES, **calm)
 @given(st.data())
 def test_other_documents(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["compiled.json", "export.json", "samples.json", "dataset.json", "body.json"]))
+    name = data.draw(st.sampled_from(["compiled.json", "export.json", "samples.json", "dataset.json"]))
     read(name, data.draw(strategies.mutated_json(READERS[name].valid)))
 
 

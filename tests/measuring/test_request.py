@@ -1,15 +1,11 @@
 """A request holds what can change a run's numbers, and nothing else."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import build_request
-from whichdevice.records.schema import Record
-from whichdevice.records.store import read_record, write_record
 from whichdevice.study_runs import study_runs
 
 
@@ -50,36 +46,24 @@ def test_recipes_fill_what_the_config_leaves_open():
     assert (request.epochs, request.steps_per_epoch, request.dataset) == (20, 100, "weather_denmark")
 
 
-def test_a_service_gets_the_options_of_the_model_that_it_serves():
+def test_predicting_learns_nothing_and_a_single_operation_has_no_mode():
     workloads = {
-        "decoder": Workload(batch_size=[1], options={"layers": 2, "width": 64}),
-        "served": Workload(module="serve", model="decoder", batch_size=[1], options={"width": 32}),
+        "trained": Workload(module="mnist_cnn", batch_size=[1]),
+        "predicted": Workload(module="mnist_cnn", batch_size=[1], mode="predict"),
+        "matmul": Workload(batch_size=[1]),
     }
-    request = build_request(Study(workloads=workloads), Run(Cell("cpu", "served", "tensorflow", "float32", 1), 1))
-    assert (request.model, request.options) == ("decoder", {"layers": 2, "width": 32})
-
-
-def served(asked: list[int] | None, models: list[int]) -> tuple[Study, Run]:
-    workloads = {
-        "shakespeare_lstm": Workload(sequence_length=models),
-        "served": Workload(module="serve", model="shakespeare_lstm", batch_size=[1], sequence_length=asked),
+    asked = {
+        name: build_request(Study(workloads=workloads), Run(Cell("cpu", name, "tensorflow", "float32", 1), 1))
+        for name in workloads
     }
-    cell = Cell("cpu", "served", "tensorflow", "float32", 1, sequence_length=asked[0] if asked else None)
-    return Study(workloads=workloads), Run(cell, 1)
-
-
-def test_a_service_gets_the_sequence_length_of_the_model_that_it_serves():
-    requests = [build_request(*served(*lengths)) for lengths in [(None, [50]), ([20], [50]), (None, [50, 200])]]
-    assert [request.sequence_length for request in requests] == [None, 20, None]
-    assert [request.served_length for request in requests] == [50, None, None]  # the last has the recipe's
-
-
-def test_the_record_of_a_service_is_of_the_run_that_its_path_names(tmp_path):
-    study, run = served(None, [50])
-    path = tmp_path / run.path / "record.json"
-    asked, moment = build_request(study, run), datetime(2026, 1, 1, tzinfo=UTC)
-    write_record(Record(study="s", run=run.path, status="ok", asked=asked, started=moment, ended=moment), path)
-    assert read_record(path).asked == asked
+    assert {name: request.mode for name, request in asked.items()} == {
+        "trained": "train",
+        "predicted": "predict",
+        "matmul": None,
+    }
+    assert (asked["trained"].learn, asked["trained"].breakdown) == (True, True)
+    assert (asked["predicted"].learn, asked["predicted"].epochs, asked["predicted"].breakdown) == (False, 0, False)
+    assert asked["predicted"].dataset == "mnist"
 
 
 def test_a_run_of_another_study_is_an_error():

@@ -14,6 +14,7 @@ LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
 def model(options):
     return None
 """
+PREDICT = {"module": "mnist_cnn", "mode": "predict"}
 
 
 @pytest.mark.parametrize(
@@ -25,8 +26,13 @@ def model(options):
         ("matmul", {"sequence_length": 50}, "sequence_length: matmul has no sequences"),
         ("mnist_cnn", {"sequence_length": [50, 100]}, "sequence_length: mnist_cnn has no sequences"),
         ("mnist_cnn", {"options": {"width": 8}}, "options: mnist_cnn reads none"),
-        ("mnist_cnn", {"clients": [1, 8]}, "clients: only module serve has clients"),
-        ("serving", {"module": "serve", "model": "mnist_cnn", "fraction": 0.1}, "fraction: serving reads no training"),
+        ("matmul", {"mode": "predict"}, "mode: matmul is a single operation and predicts nothing"),
+        ("again", {**PREDICT, "fraction": 0.1}, "fraction: mode predict reads no training data"),
+        ("again", {**PREDICT, "export": True}, "export: mode predict learns nothing"),
+        ("again", {**PREDICT, "target": 0.99}, "target: mode predict learns nothing"),
+        ("again", {**PREDICT, "epochs": 3}, "epochs: mode predict learns nothing"),
+        ("again", {**PREDICT, "steps_per_epoch": 3}, "steps_per_epoch: mode predict learns nothing"),
+        ("again", {**PREDICT, "validation": False}, "validation: mode predict learns nothing"),
         ("mine", {"module": "mine.py", "sequence_length": 5}, "sequence_length: mine.py has no sequences"),
     ],
 )
@@ -49,7 +55,7 @@ def test_axes_that_mean_something_pass(plan):
             "decoder": sequences,
             "mine": {"module": "mine.py", **sequences},
             "follows": {"module": "follows.py", **sequences},
-            "served": {"module": "serve", "model": "shakespeare_lstm", "sequence_length": [8, 16], "clients": [1, 8]},
+            "predicted": {"module": "shakespeare_lstm", "mode": "predict", **sequences, "loop": ["epoch", "fit"]},
             "matmul": {"batch_size": [64], "epochs": 3, "target": 0.5},
         }
     )

@@ -1,11 +1,4 @@
-"""From a study to exported models, to a service that answers, and to records of services."""
-
-import json
-import os
-import signal
-import subprocess
-import sys
-import urllib.request
+"""From a study to exported models, and to records of predictions."""
 
 import pytest
 
@@ -13,7 +6,6 @@ from whichdevice.records.exported import read_export
 from whichdevice.records.store import read_record
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("uvicorn", reason="sh envs/extra.sh serve installs it")
 pytest.importorskip("jax")
 
 STUDY = {
@@ -33,10 +25,10 @@ STUDY = {
             "options": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 50},
             "export": True,
         },
-        "serve_mnist_cnn": {"module": "serve", "model": "mnist_cnn", "batch_size": 2, "clients": [1, 3]},
+        "mnist_cnn_predict": {"module": "mnist_cnn", "mode": "predict", "batch_size": 2},
     },
 }
-SERVE = "cpu/serve_mnist_cnn/tensorflow-float32-b2/r1"
+PREDICT = "cpu/mnist_cnn_predict/tensorflow-float32-b2/r1"
 
 
 @pytest.fixture(scope="module")
@@ -67,43 +59,16 @@ def test_a_model_with_layers_of_its_own_file_is_read_back_and_predicts_the_same(
     assert record.check.weights_equal and record.check.saved_model <= record.check.tolerance
 
 
-def test_a_service_was_measured_with_what_its_latency_is_made_of(study):
-    record = read_record(study / "runs" / SERVE / "record.json")
-    assert (record.status, record.reason) == ("ok", None)
-    serving = record.serving
-    assert [load.clients for load in serving.loads] == [1, 3]
-    assert all(load.requests >= 100 and not load.failed for load in serving.loads)
-    assert min(serving.bare_call.p50, serving.bare_http.p50) > 0
-    assert record.steady.throughput == pytest.approx(2 * record.steady.steps / record.steady.seconds)
+def test_predictions_were_measured_call_by_call(study):
+    record = read_record(study / "runs" / PREDICT / "record.json")
+    assert (record.status, record.reason, record.asked.mode) == ("ok", None, "predict")
+    latency, steady = record.latency, record.steady
+    assert latency.calls >= steady.steps and latency.p50 <= latency.p90 <= latency.longest
+    assert steady.throughput == pytest.approx(2 * steady.steps / steady.seconds)
     assert record.workload.unit == "prediction"
+    assert not record.epochs and not record.artefacts and record.breakdown is None
 
 
 def test_nothing_is_exported_or_measured_twice(study, project):
     done = project.snakemake("-n", "runs", "models")
     assert not {"measure", "export"} & set(done.jobs), done.out
-
-
-def test_the_command_serves_what_was_exported_until_ctrl_c(study, project):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "whichdevice", "serve", "--study", "models", "--model", "mnist_cnn", "--port", "0"],
-        cwd=project.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(project.folder / "scripts")},
-    )
-    try:
-        line = process.stdout.readline()
-        address = line.split("POST ")[1].split(" ")[0]
-        body = json.dumps({"instances": [[[0] * 28] * 28] * 3}).encode()
-        with urllib.request.urlopen(urllib.request.Request(address, body), timeout=60) as answer:
-            predictions = json.load(answer)["predictions"]
-        assert len(predictions) == 3
-        assert sum(predictions[0]) == pytest.approx(1, abs=1e-5)
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 0, rest
-    assert rest.splitlines()[-1] == "Stopped."
-    assert "Traceback" not in rest

@@ -11,7 +11,7 @@ from whichdevice.records.schema import Record
 
 TABLES = {
     "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "compiled", "limits",
-    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "serving", "audit",
+    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
 }  # fmt: skip
 STUDY = {
     "study": "tiny",

@@ -33,6 +33,9 @@ def says_no_memory(error: BaseException) -> bool:
     return any(words in said for words in NO_MEMORY)
 
 
+Forward = Callable[[np.ndarray], np.ndarray]  # inputs in host memory to predictions in host memory
+
+
 class Means(NamedTuple):
     """Means over examples; the metric is None where the workload has none."""
 
@@ -85,7 +88,7 @@ class Backend(ABC):
     package: ClassVar[str]  # what must be installed
     precisions: ClassVar[tuple[str, ...]]  # the number formats that it trains in
     loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")
-    activation_copies: ClassVar[float] = 1.0  # host memory of a step, in units of the activations in costs.py
+    activation_copies: ClassVar[float] = 0.7  # host memory of a step, in units of the activations in costs.py
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request
@@ -115,6 +118,14 @@ class Backend(ABC):
     @abstractmethod
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """Place the data and build the loop that the request names; nothing is traced or compiled yet."""
+
+    @abstractmethod
+    def forward_pass(self, model: Any) -> Forward:
+        """What predicts a batch of the model's inputs, as the request's loop says; nothing is traced or compiled yet.
+
+        It takes and gives NumPy arrays, and so has waited for the device when it returns. Replicas share the batch;
+        raises StudyError where the backend's replicas cannot.
+        """
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
         """Share of a run in which the host prepared the next operation and none ran; None where that is unknown."""

@@ -1,12 +1,10 @@
 """Training by JAX: state, data and batch numbers on the device, the state given away at each step and used again."""
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Means, TrainingLoop
-from whichdevice.backends.jax_cpu_kernels import quick_kernels
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
 from whichdevice.backends.jax_step import State, state_of, training_step, write_back
 from whichdevice.backends.model_losses import total_loss
@@ -25,7 +23,6 @@ class JaxTraining(TrainingLoop):
         self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
         spec = jax.sharding.PartitionSpec
         self._replicas = mesh.size
-        self._quick_kernels = mesh.size == 1 and mesh.devices.flat[0].platform == "cpu"
         self._whole = jax.sharding.NamedSharding(mesh, spec())
         self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
         self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
@@ -47,8 +44,7 @@ class JaxTraining(TrainingLoop):
         def counted(carry: Any, constants: Any) -> Any:
             state, sums, done = carry
             arrays, block = constants
-            with quick_kernels(self._jax) if self._quick_kernels else nullcontext():
-                state, means = step(state, arrays, block[done % LOOP_STEPS])
+            state, means = step(state, arrays, block[done % LOOP_STEPS])
             return state, sums + means, done + 1
 
         return counted
@@ -120,3 +116,28 @@ class JaxTraining(TrainingLoop):
     def _held(self) -> State:
         held = state_of(self._model, self._model.optimizer)
         return self._copy(self._jax.device_put(held, self._whole))
+
+
+def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
+    """The model's forward pass as one program with its weights on every replica; replicas share each batch."""
+    spec = jax.sharding.PartitionSpec
+    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    trainable, non_trainable = jax.device_put(
+        (
+            [variable.value for variable in model.trainable_variables],
+            [variable.value for variable in model.non_trainable_variables],
+        ),
+        whole,
+    )
+
+    def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
+        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, training=False)
+        return jax.numpy.asarray(prediction, "float32")
+
+    program = jax.jit(predicted)
+
+    def forward(inputs: np.ndarray) -> np.ndarray:
+        placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
+        return np.asarray(program(trainable, non_trainable, placed))
+
+    return forward

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop, says_no_memory
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
@@ -19,7 +19,7 @@ from whichdevice.backends.profile_files import without_host_name
 from whichdevice.backends.tensorflow_devices import deal, take_devices
 from whichdevice.backends.tensorflow_loss_scale import scaling_loss
 from whichdevice.backends.tensorflow_operation import TensorFlowOperation
-from whichdevice.backends.tensorflow_training import TensorFlowTraining
+from whichdevice.backends.tensorflow_training import TensorFlowTraining, traced_forward
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import Types
@@ -94,6 +94,15 @@ class TensorFlow(Backend):
             model.jit_compile = self._jit_compile(model)
             return loop
 
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: one traced program; `fit`: Keras' own, which it traces the same way."""
+        jit = self._jit_compile(model)
+        self._xla = jit or self.request.kind == "tpu"
+        if self.request.loop == "epoch":
+            return traced_forward(self._tf, self._strategy, model, jit)
+        model.jit_compile = jit
+        return model.predict_on_batch
+
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
         optimizer = workload.optimizer()
@@ -105,8 +114,8 @@ class TensorFlow(Backend):
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
         jit, kind = self._jit_compile(model), self.request.kind
         self._xla = jit or kind == "tpu"
-        placed = {"xla": jit, "gather_uint8": jit or kind != "gpu", "quick_kernels": kind == "cpu"}
-        return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, **placed)
+        gather_uint8 = jit or kind != "gpu"
+        return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, jit, gather_uint8)
 
     def _jit_compile(self, model: Any) -> bool:
         """Steps by XLA: on GPUs where Keras' "auto" has it; CPUs are slower so, and TPUStrategy compiles by itself."""
@@ -133,14 +142,11 @@ class TensorFlow(Backend):
 
     def flags(self) -> Mapping[str, str]:
         """Threads, compiler and types: what TensorFlow says where it says it, else what was set."""
-        from tensorflow.python.util import _pywrap_util_port
-
-        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "GLIBC_TUNABLES")
+        variables = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_NUM_INTRAOP_THREADS", "GLIBC_TUNABLES")
         return {
             "jit_compile": str(self._xla or bool(self._tf.config.optimizer.get_jit())).lower(),
-            "onednn": str(bool(_pywrap_util_port.IsMklEnabled())).lower(),
+            "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "not set"),
             "tf32": str(self._tf32()).lower(),
-            "quick_kernels": str(self.request.kind == "cpu" and self.request.loop == "epoch").lower(),
             "strategy": type(self._strategy).__name__.strip("_"),
             **{name: os.environ[name] for name in variables if name in os.environ},
         }

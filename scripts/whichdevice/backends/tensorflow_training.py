@@ -5,14 +5,12 @@ a loop inside a program that XLA compiles would be compiled anew for each number
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import total_loss
-from whichdevice.backends.tensorflow_cpu_kernels import quick_kernels
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
 
@@ -30,10 +28,8 @@ class TensorFlowTraining(TrainingLoop):
         validation: Split,
         xla: bool,
         gather_uint8: bool,
-        quick_kernels: bool,
     ) -> None:
         self._tf, self._strategy, self._workload, self._model = tf, strategy, workload, model
-        self._quick_kernels = quick_kernels
         self._replicas = strategy.num_replicas_in_sync
         self._validation = validation
         self._initial = self._values()
@@ -69,9 +65,7 @@ class TensorFlowTraining(TrainingLoop):
         return sums / tf.cast(count, tf.float32)
 
     def _averaged_step(self, index: Any) -> Any:
-        # Around all replicas: their threads take turns, and each would put back what another one replaced.
-        with quick_kernels(self._tf) if self._quick_kernels else nullcontext():
-            return self._averaged(self._step, index)
+        return self._averaged(self._step, index)
 
     def _averaged(self, means: Any, index: Any) -> Any:
         """Run on every replica with its row of the index, int32 [replicas, share]; the mean of what they return."""
@@ -148,3 +142,26 @@ def shared_out(examples: int, size: int, replicas: int) -> Iterator[tuple[np.nda
         index = np.arange(start, start + count, dtype=np.int32)
         yield (index.reshape(replicas, each) if each else np.tile(index, (replicas, 1))), count
         start += count
+
+
+def traced_forward(tf: Any, strategy: Any, model: Any, xla: bool) -> Forward:
+    """The model's forward pass as one program; each replica takes its share of a batch; `xla` compiles it."""
+    replicas = strategy.num_replicas_in_sync
+
+    def own(shares: Any) -> Any:
+        """Of inputs [replicas, share, ...] those of this replica."""
+        if replicas == 1:
+            return shares
+        return tf.gather(shares, tf.distribute.get_replica_context().replica_id_in_sync_group)
+
+    def predicted(shares: Any) -> Any:
+        return tf.cast(model(own(shares), training=False), "float32")
+
+    program = tf.function(lambda shares: strategy.run(predicted, (shares,)), jit_compile=xla or None, autograph=False)
+
+    def forward(inputs: np.ndarray) -> np.ndarray:
+        shares = inputs if replicas == 1 else inputs.reshape(replicas, -1, *inputs.shape[1:])
+        parts = strategy.experimental_local_results(program(tf.constant(shares)))
+        return parts[0].numpy() if replicas == 1 else np.concatenate([part.numpy() for part in parts])
+
+    return forward

@@ -1,26 +1,28 @@
-"""PyTorch with Keras on CPU and NVIDIA GPUs: steps over data on the device, as a CUDA graph where there is CUDA."""
+"""PyTorch with Keras on CPU and NVIDIA GPUs: steps over data on the device, compiled by PyTorch where there is CUDA."""
 
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, OperationLoop, TrainingLoop
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.backends.torch_replicas import ReplicatedOperation, ReplicatedTraining, Team
+from whichdevice.errors import StudyError
 from whichdevice.host.nvml import cuda_variables
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import Types
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+
+if TYPE_CHECKING:
+    from whichdevice.backends.torch_replicas import Team
 
 # glibc otherwise gives large arrays back to the system after each step and takes them anew, page by page.
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**60)}
@@ -40,7 +42,9 @@ class Torch(Backend):
     name = "torch"
     package = "torch"
     precisions = ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
-    activation_copies = 3.0  # between measured peaks: 2 to 5 for convolutions, 1 to 2 for recurrent layers
+    activation_copies = (
+        2.0  # between earlier peaks in today's unit: 1 to 3 for convolutions, 1 to 2 for recurrent layers
+    )
 
     @staticmethod
     def environment(request: Request, threads: int) -> dict[str, str]:
@@ -80,17 +84,14 @@ class Torch(Backend):
 
     def initialise(self) -> None:
         """Take the devices: the CUDA context is made here, or ranks are started and connected."""
-        from whichdevice.backends.torch_devices import join_ranks, require_devices, take_device
-        from whichdevice.backends.torch_rank import Rank
+        from whichdevice.backends.torch_devices import require_devices, take_device
+        from whichdevice.backends.torch_replicas import Team
 
         require_devices(self.request)
         if self.request.replicas == 1:
             take_device(self.request, 0, self.threads)
-            return
-        self._team = Team(self.request.replicas, partial(Rank, self.request, self.threads))
-        self._team.together("take", lambda: take_device(self.request, 0, self.threads))
-        with tempfile.TemporaryDirectory() as folder:
-            self._team.together("join", lambda: join_ranks(self.request, 0, folder), folder)
+        else:
+            self._team = Team(self.request, self.threads)
 
     def _tell(self, steps: str) -> None:
         self._steps = steps
@@ -106,10 +107,10 @@ class Torch(Backend):
         device = "cuda" if self.request.kind == "gpu" else "cpu"
         if self._team is None:
             return TorchOperation(workload, random, dtype, device, self._tell)
-        self._team.tell("operation", workload, random, dtype)  # before this process draws from `random`
-        loop = TorchOperation(workload, random, dtype, device, self._tell)
-        self._team.hear()
-        return ReplicatedOperation(self._team, loop)
+        from whichdevice.backends.torch_replicas import ReplicatedOperation
+
+        build = partial(TorchOperation, workload, random, dtype, device, self._tell)
+        return ReplicatedOperation(self._team, self._team.together("operation", build, workload, random, dtype)[0])
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: data on the device, gathered by each step; `fit`: gathered on the host and moved by Keras."""
@@ -118,9 +119,23 @@ class Torch(Backend):
         build = partial(build_loop, self.request, workload, model, train, validation, self._tell)
         if self._team is None:
             return build()
+        from whichdevice.backends.torch_replicas import ReplicatedTraining
+
         nothing = Split({}, validation.examples)  # rank 0 alone evaluates
         loop = self._team.together("training", build, workload, model, train, nothing)[0]
         return ReplicatedTraining(self._team, loop, model, self.request.replicas)
+
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: without gradients, compiled on a GPU as in training; `fit`: Keras' own."""
+        from whichdevice.backends.torch_training import torch_forward
+
+        if self._team is not None:
+            raise StudyError(f"{self.request.device}: mode predict of PyTorch runs on one replica, not on several")
+        if self.request.loop == "fit":
+            self._tell("torch.compile" if model.jit_compile else "eager")
+            return model.predict_on_batch
+        on_gpu = self.request.kind == "gpu"
+        return torch_forward(model, "cuda" if on_gpu else "cpu", on_gpu, self._tell)
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
         """Where Python launches operations one by one and each ends before the next: eager steps on a CPU."""
@@ -131,12 +146,9 @@ class Torch(Backend):
     def flags(self) -> Mapping[str, str]:
         """How steps run, compiler, threads and precision, as PyTorch is really set."""
         backends, ranks = self._torch.backends, {"cpu": "gloo", "gpu": "nccl"}
-        fused = self.request.kind == "cpu" and self.request.loop == "epoch"
         return {
             "steps": self._steps,
-            "jit_compile": "false",
-            "quick_kernels": str(fused).lower(),
-            "recurrent": "torch.lstm, torch.gru" if fused else "as Keras has it",
+            "jit_compile": str(self._steps == "torch.compile").lower(),
             "threads": str(self._torch.get_num_threads()),
             "float32_matmul_precision": self._torch.get_float32_matmul_precision(),
             "cudnn_tf32": str(backends.cudnn.allow_tf32).lower(),

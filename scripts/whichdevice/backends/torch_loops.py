@@ -7,11 +7,10 @@ from typing import Any
 import keras
 import numpy as np
 import torch
-from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from whichdevice.backends.base import TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.torch_graph import scale_without_branch
 from whichdevice.backends.torch_training import TorchTraining, place
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
@@ -19,18 +18,44 @@ from whichdevice.workloads.base import Split, TrainingWorkload
 Tell = Callable[[str], None]
 
 
+class Parallel(keras.Model):
+    """A model whose training goes through PyTorch's DistributedDataParallel, for `fit`: weights are the model's own."""
+
+    def __init__(self, model: Any, parallel: Any) -> None:
+        super().__init__()
+        self.model = model
+        self._parallel = lambda *inputs, **named: parallel(*inputs, **named)  # Keras would track a module as a layer
+        self.optimizer = model.optimizer
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """The model's predictions; `meta` tensors, with which Keras finds shapes, have no gradients to average."""
+        if inputs.device.type == "meta":
+            return self.model(inputs, training=training)
+        return self._parallel(inputs, training=training)
+
+
 def build_loop(
     request: Request, workload: TrainingWorkload, model: Any, train: Split, validation: Split, tell: Tell
 ) -> TrainingLoop:
-    """The epoch loop or `fit`; sets `model.optimizer`, built, with gradients averaged over the ranks."""
+    """The epoch loop or `fit`; sets `model.optimizer`, built. On several ranks all must build it at the same time."""
     device = "cuda" if request.kind == "gpu" else "cpu"
     model.optimizer = _optimizer(request, workload, model)
-    if request.loop == "epoch":
-        return TorchTraining(workload, model, train, validation, device, tell)
-    inner = TorchTraining(workload, model, replace(train, arrays={}), validation, device, tell)
-    loop = FitLoop(workload, model, inner, _host_feed(workload, train))
-    tell("torch.compile" if model.jit_compile else "eager")
+    several, fit = request.replicas > 1, request.loop == "fit"
+    parallel = _parallel(model, device) if several else model
+    data = replace(train, arrays={}) if fit else train
+    compiles = device == "cuda" and not several and not fit
+    inner = TorchTraining(workload, model, parallel, data, validation, device, compiles, tell)
+    if not fit:
+        return inner
+    trained = Parallel(model, parallel) if several else model
+    loop = FitLoop(workload, trained, inner, _host_feed(workload, train))
+    tell("torch.compile" if trained.jit_compile else "eager")
     return loop
+
+
+def _parallel(model: Any, device: str) -> Any:
+    """The model with gradients averaged over the ranks, as in Keras' guide; it begins with rank 0's weights."""
+    return DistributedDataParallel(model, device_ids=[torch.cuda.current_device()] if device == "cuda" else None)
 
 
 def _optimizer(request: Request, workload: TrainingWorkload, model: Any) -> Any:
@@ -39,29 +64,7 @@ def _optimizer(request: Request, workload: TrainingWorkload, model: Any) -> Any:
     if request.precision == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     optimizer.build(model.trainable_variables)
-    if request.precision == "mixed_float16" and request.kind == "gpu" and request.loop == "epoch":
-        scale_without_branch(optimizer)
-    if request.replicas > 1:
-        average_gradients(optimizer, request.replicas)
     return optimizer
-
-
-def average_gradients(optimizer: Any, replicas: int) -> None:
-    """Let `apply` take the mean of all ranks' gradients, sent as one array.
-
-    DistributedDataParallel sends pieces of 25 MB while it still computes; that is more than these models have.
-    """
-    apply = optimizer.apply
-
-    def averaged(gradients: list[Any], variables: list[Any]) -> None:
-        present = [gradient for gradient in gradients if gradient is not None]
-        flat = torch.cat([gradient.reshape(-1) for gradient in present])
-        distributed.all_reduce(flat)
-        parts = iter((flat / replicas).split([gradient.numel() for gradient in present]))
-        means = [None if gradient is None else next(parts).view(gradient.shape) for gradient in gradients]
-        apply(means, variables)
-
-    optimizer.apply = averaged
 
 
 def _host_feed(workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from whichdevice.backends.torch_devices import is_out_of_memory
-from whichdevice.backends.torch_graph import CapturedStep
 from whichdevice.backends.torch_training import place
 from whichdevice.workloads.base import OperationWorkload
 
 STEPS_A_GRAPH = 20
 PASSES_A_GRAPH = 200  # over memory: the copy of the state that ends a graph is two thirds of one, and not counted
+WARM_UPS = 3  # before a capture, as PyTorch's documentation has it: libraries take their workspace
 SHORT = 1e11  # operations; more keep a device busy for longer than a launch takes
 
 
@@ -36,7 +36,7 @@ class TorchOperation:
         self._initial = place({"state": state}, device)["state"].to(getattr(torch, dtype))
         self._held = self._initial
         self._captures = device == "cuda" and workload.flops_per_step < SHORT
-        self._many: CapturedStep | None = None
+        self._many: Any = None  # a torch.cuda.CUDAGraph
         self._short_calls = 0
         self._state = self._initial
         tell("eager")  # until a graph is replayed
@@ -72,7 +72,7 @@ class TorchOperation:
         if not self._bounded:  # a pass over memory that would not be counted
             self._held.copy_(self._initial)
         for _ in range(steps // self._length):
-            self._many(self._nothing)
+            self._many.replay()
         self._state = self._held
         return steps % self._length
 
@@ -80,8 +80,16 @@ class TorchOperation:
         """Make the graph; False where that fails, or where the memory for it is missing beside large operands."""
         try:
             self._held = self._initial.clone()
-            self._nothing = torch.zeros(1, device=self._initial.device)  # the chain has no batch
-            self._many = CapturedStep(self._several, self._nothing)
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UPS):
+                    self._several()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._several()
+            self._many = graph
         except Exception as error:
             if is_out_of_memory(error) and not self._bounded:
                 raise
@@ -89,7 +97,7 @@ class TorchOperation:
             self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
         return self._many is not None
 
-    def _several(self, _: Any) -> None:
+    def _several(self) -> None:
         state = self._held
         for _step in range(self._length):
             state = self._step(state, self._operands)

@@ -1,142 +1,160 @@
-"""Data parallel over processes: the measured process is rank 0, the other ranks are forked from it and do as it says.
+"""Data parallel over processes, as in Keras' guide to PyTorch on several devices: one rank each, and DDP between them.
 
-They are forked before any device, context or pool of threads is taken, so that nothing is imported twice; what they
-need later (model, data) is sent to them. Each ends as soon as the measured process is gone, however it went.
+The measured process is rank 0. The others are started from it before any device is taken, and then do what it does:
+each thing is broadcast as the name of a method and its arguments, and every rank's answer is gathered.
 """
 
-import contextlib
-import multiprocessing
 import os
-import pickle  # nosec B403  # only between this run's own processes
-import signal
-import sys
-import threading
-import time
-import traceback
+import tempfile
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import torch
+from torch import distributed, multiprocessing
 
-from whichdevice.backends.base import Means, OperationLoop, TrainingLoop
+from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.torch_devices import join_ranks, take_device
+from whichdevice.backends.torch_loops import build_loop
+from whichdevice.backends.torch_operation import TorchOperation
+from whichdevice.host.memory import peak_memory
+from whichdevice.records.request import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
-Member = Callable[[str, tuple], Any]  # does what a rank is told: (verb, arguments) → answer
-GRACE_SECONDS = 10.0  # for rank 0 to say itself why it cannot go on without a rank
+PATIENCE = timedelta(days=7)  # for the next thing to do: rank 0 evaluates and saves alone
+GRACE_SECONDS = 10.0  # for a rank that failed to end
 
 
 class ReplicaError(RuntimeError):
     """A rank failed; the message is its own."""
 
 
+class Rank:
+    """What a rank other than 0 does; each method is called on all of them at the same time as rank 0's own part."""
+
+    def __init__(self, request: Request, rank: int) -> None:
+        self._request, self._rank = request, rank
+        self._loop: Any = None
+        self._model: Any = None
+
+    def training(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> None:
+        """Build the loop; each rank drops out other units."""
+        torch.manual_seed(self._request.seed + 1_000_003 * self._rank)
+        self._model, self._loop = model, build_loop(self._request, workload, model, train, validation, lambda _: None)
+
+    def run(self, batches: np.ndarray, rate: float | None) -> Means:
+        """Train on the rank's share of each batch; `rate` is None where a schedule sets it."""
+        if rate is not None:
+            self._model.optimizer.learning_rate = rate
+        return self._loop.run(share(batches, self._request.replicas, self._rank))
+
+    def reset(self) -> None:
+        """Go back to the initial values."""
+        self._loop.reset()
+
+    def adopt(self) -> None:
+        """Take the values that rank 0's model holds."""
+        share_values(self._model)
+        self._loop.adopt()
+
+    def operation(self, workload: OperationWorkload, random: np.random.Generator, dtype: str) -> None:
+        """Place operands, equal to rank 0's."""
+        device = "cuda" if self._request.kind == "gpu" else "cpu"
+        self._loop = TorchOperation(workload, random, dtype, device, lambda _: None)
+
+    def operate(self, steps: int) -> None:
+        """Run steps of the operation."""
+        self._loop.run(steps)
+
+    def peak_host_memory(self) -> int:
+        """The most bytes that the rank has held at once so far."""
+        return peak_memory()
+
+
 class Team:
-    """The ranks from 1 on; `member(rank)` makes, in its process, what follows commands."""
+    """Rank 0's view of the ranks; raises ReplicaError, or MemoryError, in the words of a rank that failed."""
 
-    def __init__(self, size: int, member: Callable[[int], Member]) -> None:
-        context = multiprocessing.get_context("fork")
-        self._open = True
-        held, lifeline = os.pipe()
-        self._ends: list[Connection] = []
-        self._processes = []
-        for rank in range(1, size):
-            ours, theirs = context.Pipe()
-            self._ends.append(ours)
-            inherited = [lifeline, *(end.fileno() for end in self._ends)]
-            arguments = (rank, member, theirs, held, inherited)
-            process = context.Process(target=_follow, args=arguments, daemon=True, name=f"rank {rank}")
-            process.start()  # type: ignore[attr-defined]  # the stubs lose the type of a context's process
-            theirs.close()
-            self._processes.append(process)
-        threading.Thread(target=self._end_with_any, daemon=True).start()
+    def __init__(self, request: Request, threads: int) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        arguments = (request, threads, self._folder.name)
+        self._others = multiprocessing.start_processes(
+            follow, arguments, request.replicas - 1, join=False, daemon=True, start_method="fork"
+        )
+        take_device(request, 0, threads)
+        self._control = self._watched(lambda: connect(request, 0, self._folder.name))
 
-    def tell(self, verb: str, *shared: Any, own: list[tuple] | None = None) -> None:
-        """Send every rank a command; `own` holds further arguments for each."""
-        for place, end in enumerate(self._ends):
-            if own is not None or place == 0:
-                message = pickle.dumps((verb, (*shared, *(own[place] if own else ()))))
-            with contextlib.suppress(OSError):  # gone: `hear` says so
-                end.send_bytes(message)
+    def pids(self) -> list[int]:
+        """Process numbers of ranks 1 and up."""
+        return [int(number) for number in self._others.pids()]
 
-    def hear(self) -> list[Any]:
-        """What every rank answers, once all have done as told; raises ReplicaError in the words of one that failed."""
-        return [self._answer(rank) for rank in range(1, len(self._ends) + 1)]
+    def together(self, verb: str, own_part: Callable[[], Any], *arguments: Any) -> list[Any]:
+        """Have every rank do its part, do rank 0's, and wait for all: the answers by rank."""
 
-    def _answer(self, rank: int) -> Any:
+        def work() -> list[Any]:
+            distributed.broadcast_object_list([(verb, arguments)], 0, self._control)
+            own, answers = own_part(), [None] * distributed.get_world_size()
+            distributed.gather_object(None, answers, 0, self._control)
+            return [own, *answers[1:]]
+
+        return self._watched(work)
+
+    def _watched(self, work: Callable[[], Any]) -> Any:
         try:
-            worked, answer = pickle.loads(self._ends[rank - 1].recv_bytes())  # nosec B301  # a pipe to a child of this run
-        except (EOFError, OSError) as error:
-            process = self._processes[rank - 1]
-            process.join(1.0)
-            if process.exitcode == -signal.SIGKILL:
-                raise MemoryError(f"replica {rank} was killed, most likely for lack of memory") from error
-            raise ReplicaError(f"replica {rank} is gone (exit code {process.exitcode})") from error
-        if not worked:
-            raise ReplicaError(f"replica {rank}: {answer}")
-        return answer
-
-    def together(self, verb: str, own_part: Callable[[], Any], *shared: Any, own: list[tuple] | None = None) -> list:
-        """Tell the ranks, do rank 0's part, and wait for all: the answers by rank."""
-        self.tell(verb, *shared, own=own)
-        try:
-            mine = own_part()
-        except Exception:
-            for rank, end in enumerate(self._ends, 1):
-                if end.poll(1.0):  # a broken connection is only what rank 0 sees of another rank's failure
-                    self._answer(rank)
+            return work()
+        except Exception as error:  # perhaps no more than what rank 0 sees of another rank's end
+            try:
+                self._others.join(GRACE_SECONDS)
+            except multiprocessing.ProcessRaisedException as raised:
+                last = str(raised).strip().splitlines()[-1]
+                raise ReplicaError(f"replica {raised.error_index + 1}: {last}") from error
+            except multiprocessing.ProcessExitedException as exited:
+                if exited.signal_name == "SIGKILL":
+                    why = f"replica {exited.error_index + 1} was killed, most likely for lack of memory"
+                    raise MemoryError(why) from error
+                raise ReplicaError(f"replica {exited.error_index + 1} is gone: {exited}") from error
             raise
-        return [mine, *self.hear()]
-
-    def close(self) -> None:
-        """End the ranks."""
-        self._open = False
-        for process in self._processes:
-            process.terminate()
-            process.join()
-
-    def _end_with_any(self) -> None:
-        """A device waits for a lost rank for ever: after a while this process ends the way that rank did."""
-        wait([process.sentinel for process in self._processes])
-        if self._open:
-            time.sleep(GRACE_SECONDS)
-        if not self._open:
-            return
-        code = next((process.exitcode for process in self._processes if process.exitcode), 1)
-        print(f"a replica ended with exit code {code}; the run cannot go on", file=sys.stderr, flush=True)
-        os.kill(os.getpid(), -code if code < 0 else signal.SIGABRT)
 
 
-def _follow(rank: int, member: Callable[[int], Member], end: Connection, held: int, inherited: list[int]) -> None:
-    """The life of a rank: answer commands until rank 0 is gone."""
-    for descriptor in inherited:
-        os.close(descriptor)  # else the ranks would keep each other alive
-    threading.Thread(target=_end_with_rank_0, args=(held,), daemon=True).start()
-    do = member(rank)
+def follow(place: int, request: Request, threads: int, folder: str) -> None:
+    """The life of a rank: do what rank 0 does until that one is gone."""
+    rank = place + 1
+    take_device(request, rank, threads)
+    workload_class(request.module)  # a workload in a file is known by its name from now on
+    control, own = connect(request, rank, folder), Rank(request, rank)
     while True:
+        message: list[Any] = [None]
         try:
-            verb, arguments = pickle.loads(end.recv_bytes())  # nosec B301  # a pipe to this run's rank 0
-        except (EOFError, OSError):
+            distributed.broadcast_object_list(message, 0, control)
+        except RuntimeError:  # rank 0 is gone
             os._exit(0)
-        try:
-            answer = True, do(verb, arguments)
-        except Exception as error:
-            traceback.print_exc()
-            answer = False, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        end.send_bytes(pickle.dumps(answer))
-        if not answer[0]:
-            end.close()
-            os._exit(1)  # closes the connections that the other ranks may be waiting on
+        verb, arguments = message[0]
+        distributed.gather_object(getattr(own, verb)(*arguments), None, 0, control)
 
 
-def _end_with_rank_0(held: int) -> None:
-    os.read(held, 1)
-    os._exit(1)
+def connect(request: Request, rank: int, folder: str) -> Any:
+    """Join the ranks; returns the group of which messages go, apart from the devices."""
+    join_ranks(request, rank, folder)
+    return distributed.new_group(backend="gloo", timeout=PATIENCE)
+
+
+def share(batches: np.ndarray, replicas: int, rank: int) -> np.ndarray:
+    """A rank's part of batches, int32 [steps, batch]."""
+    return np.split(batches, replicas, axis=1)[rank]
+
+
+def share_values(model: Any) -> None:
+    """Give every rank the values of rank 0's model."""
+    for variable in model.variables:
+        distributed.broadcast(variable.value.detach(), 0)
 
 
 class ReplicatedTraining(TrainingLoop):
-    """Rank 0's loop and, through the team, everybody else's, each on its slice of every batch.
+    """Rank 0's loop and, through the team, everybody else's, each on its share of every batch.
 
-    Losses and metrics are means over ranks, whose slices are equal; batch statistics of a layer are each rank's own,
-    and rank 0's are kept, as in PyTorch's DistributedDataParallel.
+    Losses and metrics are means over ranks, whose shares are equal; batch statistics of a layer are each rank's own,
+    and rank 0's are kept, as PyTorch's DistributedDataParallel has it.
     """
 
     window_seconds = 1.0  # a call wakes every rank
@@ -144,22 +162,16 @@ class ReplicatedTraining(TrainingLoop):
     def __init__(self, team: Team, loop: TrainingLoop, model: Any, replicas: int) -> None:
         self._team, self._loop, self._model, self._replicas = team, loop, model, replicas
         self.whole_epochs = loop.whole_epochs
+        self._optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        self._scheduled = isinstance(self._optimizer.get_config()["learning_rate"], dict)
 
     def run(self, batches: np.ndarray) -> Means:
         """Train on all ranks and wait for all of them."""
-        slices = np.split(batches, self._replicas, axis=1)
-        own = [(part, self._rate()) for part in slices[1:]]
-        means = self._team.together("run", lambda: self._loop.run(slices[0]), own=own)
+        rate = None if self._scheduled else float(self._optimizer.learning_rate)  # callbacks change it between calls
+        own = share(batches, self._replicas, 0)
+        means = self._team.together("run", lambda: self._loop.run(own), batches, rate)
         metrics = [mean.metric for mean in means if mean.metric is not None]
         return Means(float(np.mean([mean.loss for mean in means])), float(np.mean(metrics)) if metrics else None)
-
-    def _rate(self) -> float | None:
-        """Callbacks change rank 0's learning rate between two calls; a schedule (None) goes by itself."""
-        import keras
-
-        schedule = keras.optimizers.schedules.LearningRateSchedule
-        optimizer = getattr(self._model.optimizer, "inner_optimizer", self._model.optimizer)
-        return None if isinstance(optimizer._learning_rate, schedule) else float(optimizer.learning_rate)
 
     def reset(self) -> None:
         """Every rank goes back to the values that all began with."""
@@ -179,13 +191,18 @@ class ReplicatedTraining(TrainingLoop):
 
     def adopt(self) -> None:
         """Every rank goes on from what rank 0's Keras model holds."""
-        self._team.together("adopt", self._loop.adopt, self._model.get_weights())
+
+        def own_part() -> None:
+            share_values(self._model)
+            self._loop.adopt()
+
+        self._team.together("adopt", own_part)
 
 
 class ReplicatedOperation:
     """The same operation on every rank, each on operands of its own; done when the last rank is."""
 
-    def __init__(self, team: Team, loop: OperationLoop) -> None:
+    def __init__(self, team: Team, loop: TorchOperation) -> None:
         self._team, self._loop = team, loop
 
     def run(self, steps: int) -> None:

@@ -1,19 +1,17 @@
-"""Training in PyTorch: each step gathers its batch on the device; a CUDA graph replays the step on a GPU."""
+"""Training in PyTorch: each step gathers its batch on the device; on a GPU `torch.compile` makes programs of a step."""
 
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
-from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import total_loss
-from whichdevice.backends.torch_cpu_kernels import quick_kernels
 from whichdevice.backends.torch_devices import is_out_of_memory
-from whichdevice.backends.torch_graph import CapturedStep
-from whichdevice.backends.torch_recurrent import native_recurrence
 from whichdevice.workloads.base import Split, TrainingWorkload
+
+COMPILER = {"mode": "reduce-overhead"}  # CUDA graphs, where PyTorch finds that they can hold the programs
 
 
 def place(arrays: dict[str, np.ndarray], device: str) -> dict[str, Any]:
@@ -31,7 +29,7 @@ class State:
         self._random = torch.get_rng_state(), torch.cuda.get_rng_state() if device == "cuda" else None
 
     def restore(self) -> None:
-        """Write everything back in place, where a captured graph finds it."""
+        """Write everything back in place, where a compiled step finds it."""
         for value, held in zip(self._values, self._held, strict=True):
             value.copy_(held)
         torch.set_rng_state(self._random[0])
@@ -42,22 +40,25 @@ class State:
 class TorchTraining(TrainingLoop):
     """Gather, forward, backward and update for each batch; sums stay on the device until `run` ends.
 
-    `tell` hears how steps run (a captured graph or one by one) as soon as the first has shown it.
+    `forward` is called for predictions in training: the model itself, or what averages its gradients over ranks.
+    `tell` hears how steps run (compiled or one by one) as soon as the first has shown it.
     """
 
     def __init__(
         self,
         workload: TrainingWorkload,
         model: Any,
+        forward: Callable[..., Any],
         train: Split,
         validation: Split,
         device: str,
+        compiles: bool,
         tell: Callable[[str], None],
     ) -> None:
         self._workload, self._model, self._optimizer = workload, model, model.optimizer
-        self._validation, self._device, self._tell = validation, device, tell
+        self._forward, self._validation, self._device, self._tell = forward, validation, device, tell
         self._train, self._held_out = place(train.arrays, device), place(validation.arrays, device)
-        self._captures = device == "cuda"
+        self._compiles = compiles
         self._sums = torch.zeros(2, device=device)
         self._initial = self._state()
         self._advance: Callable[[Any], None] | None = None
@@ -68,43 +69,46 @@ class TorchTraining(TrainingLoop):
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""
         placed = torch.tensor(batches, device=self._device)
-        with ExitStack() as kernels:
-            for quicker in (native_recurrence, quick_kernels) if self._device == "cpu" else ():
-                kernels.enter_context(quicker())
-            if self._advance is None:
-                self._advance = self._best_way(placed[0])
-            self._sums.zero_()
-            for index in placed:
-                self._advance(index)
+        if self._advance is None:
+            self._advance = self._best_way(placed[0])
+        self._sums.zero_()
+        for index in placed:
+            self._advance(index)
         return self._read(self._sums / len(batches))
 
     def _best_way(self, example: Any) -> Callable[[Any], None]:
-        """A graph on CUDA, step by step elsewhere and where there is no graph to be had."""
-        if not self._captures:
+        """Compiled where that is asked for and PyTorch can do it, else step by step."""
+        if not self._compiles:
             self._tell("eager")
             return self._step
         before = self._state()
+        compiled = torch.compile(self._step, **COMPILER)
+
+        def advance(index: Any) -> None:
+            torch.compiler.cudagraph_mark_step_begin()
+            compiled(index)
+
         try:
-            captured = CapturedStep(self._step, example)
+            advance(example)
         except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
             if is_out_of_memory(error):
                 raise
-            self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
+            self._tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
             return self._step
         finally:
             before.restore()
-        self._tell("cuda_graph")
-        return captured
+        self._tell("torch.compile")
+        return advance
 
     def _step(self, index: Any) -> None:
         inputs, target = self._workload.batch(self._train, index)
-        prediction = self._model(inputs, training=True)
+        self._model.zero_grad()
+        prediction = self._forward(inputs, training=True)
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
+        self._optimizer.scale_loss(loss).backward()
         variables = self._model.trainable_variables
-        values = [variable.value for variable in variables]
-        gradients = torch.autograd.grad(self._optimizer.scale_loss(loss), values, allow_unused=True)
         with torch.no_grad():
-            self._optimizer.apply(list(gradients), variables)
+            self._optimizer.apply([variable.value.grad for variable in variables], variables)
             self._sums += self._means(loss, target, prediction)
 
     def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
@@ -140,12 +144,49 @@ class TorchTraining(TrainingLoop):
         return self._predicted(torch.tensor(index, device=self._device))[0].float().cpu().numpy()
 
     def _predicted(self, index: Any) -> tuple[Any, Any]:
-        with native_recurrence() if self._device == "cpu" else nullcontext():
-            inputs, target = self._workload.batch(self._held_out, index)
-            return self._model(inputs, training=False), target
+        inputs, target = self._workload.batch(self._held_out, index)
+        return self._model(inputs, training=False), target
 
     def publish(self) -> None:
         """Steps change the Keras model's own variables: nothing to do."""
 
     def adopt(self) -> None:
         """Steps change the Keras model's own variables: nothing to do."""
+
+
+def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str], None]) -> Forward:
+    """The model's forward pass without gradients: compiled if it `compiles` and PyTorch can do it, else eager."""
+
+    def predicted(inputs: Any) -> Any:
+        return model(inputs, training=False).float()
+
+    def compiled(inputs: Any) -> Any:
+        torch.compiler.cudagraph_mark_step_begin()
+        return program(inputs)
+
+    program = torch.compile(predicted, **COMPILER) if compiles else predicted
+    way: Callable[[Any], Any] | None = None
+
+    def best_way(example: Any) -> Callable[[Any], Any]:
+        if not compiles:
+            tell("eager")
+            return predicted
+        try:
+            compiled(example)
+        except Exception as error:  # the eager one raises again what is wrong in the model
+            if is_out_of_memory(error):
+                raise
+            tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+            return predicted
+        tell("torch.compile")
+        return compiled
+
+    @torch.no_grad()
+    def forward(inputs: np.ndarray) -> np.ndarray:
+        nonlocal way
+        placed = torch.from_numpy(inputs).to(device)
+        if way is None:
+            way = best_way(placed)
+        return way(placed).cpu().numpy()
+
+    return forward

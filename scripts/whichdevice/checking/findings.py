@@ -30,7 +30,10 @@ def _facts(parts: Mapping[str, Any]) -> list[str]:
     facts, model = parts["workload"], parts.get("model", {})
     batch_size, *inputs = facts["input_shape"]
     targets = facts["target_shape"][1:]
-    forward, training = (model.get(name, 0.0) / 1e9 for name in ("forward_flops", "training_flops"))
+    forward, training = (model.get(name) for name in ("forward_flops", "training_flops"))
+    work = facts["flops_counted"]
+    if forward is not None and training is not None:
+        work = f"{forward / 1e9:.4g} GFLOP an example forward, {training / 1e9:.4g} to train on it ({work})"
     return [
         _line(
             "model",
@@ -40,9 +43,7 @@ def _facts(parts: Mapping[str, Any]) -> list[str]:
         _line(
             "data", f"{facts['training_examples']:,} training and {facts['validation_examples']:,} validation examples"
         ),
-        _line(
-            "work", f"{forward:.4g} GFLOP an example forward, {training:.4g} to train on it ({facts['flops_counted']})"
-        ),
+        _line("work", work),
         _line(
             "memory",
             f"about {facts['estimated_memory'] / 1e9:.1f} GB on a CPU at batch {batch_size} (estimate); "

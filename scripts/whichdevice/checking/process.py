@@ -22,8 +22,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import with_finite_loss
-from whichdevice.measuring.refusal import refuse_what_cannot_fit
-from whichdevice.measuring.weights_guard import weights_within
+from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.request import Request
@@ -80,8 +79,8 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     train, validation = workload.splits(arrays)
     studied.steps_per_epoch(train.examples)
     emit.progress("building the model")
-    with backend.scope(), weights_within(memory_limit):
-        model = workload.model()
+    with backend.scope():
+        model = built_within(memory_limit, workload.model)
     facts, costs = workload_facts(
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )

@@ -26,8 +26,8 @@ def _requests(study: Study) -> Iterator[CompileRequest]:
         if name not in study.workloads:
             raise StudyError(f"config: compile.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
-        if workload.model is not None:
-            continue  # it serves another workload's model
+        if workload.mode != "train":
+            continue  # what is compiled is a training step
         module = workload.module or name
         chosen = workload_class(module)
         sizes = settings.batch_size or workload.batch_size or [chosen.recipe.batch_size]

@@ -12,7 +12,7 @@ from whichdevice.compiling.topology import topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.memory import available_memory
-from whichdevice.measuring.weights_guard import weights_within
+from whichdevice.measuring.refusal import built_within
 from whichdevice.records.compiled import CompileRequest
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
@@ -30,7 +30,7 @@ class Step:
     batch: tuple[int, ...]
     donate: tuple[int, ...]
     outputs: Any
-    analytic_flops: float
+    analytic_flops: float | None
 
 
 def set_precision(precision: str) -> None:
@@ -66,13 +66,12 @@ def _operation(workload: OperationWorkload, precision: str, devices: int) -> Ste
 def _training(workload: TrainingWorkload, dataset: Path | None) -> Step:
     """Weights and data on every device, example numbers divided over them, the state overwritten."""
     train, _ = workload.splits(load_dataset(dataset).arrays if dataset is not None else {})
-    with weights_within(available_memory()):
-        model = workload.model()
+    model = built_within(available_memory(), workload.model)
     optimizer = workload.optimizer()
     optimizer.build(model.trainable_variables)
     workload.check_options()
     index = np.empty(workload.options.batch_size, np.int32)
-    flops = model_costs(model, example=workload.example_shape(model)).training_flops * workload.options.batch_size
+    flops = model_costs(model, example=workload.example_shape(model)).step_flops(workload.options.batch_size)
     arguments = _described((state_of(model, optimizer), dict(train.arrays), index))
     return Step(training_step(workload, model, optimizer), arguments, (2,), (0,), ("whole", "whole"), flops)
 

@@ -25,6 +25,7 @@ Source = Literal["tfds", "files", "standin"]
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
+Mode = Literal["train", "predict"]
 Topology = Annotated[str, BeforeValidator(text)]  # checked against the slices that the compiler knows
 
 
@@ -90,12 +91,18 @@ class Workload(Section):
     module: str | None = Field(
         None, description="workload file: a built-in name or a path to a .py file; empty takes the key's name"
     )
+    mode: Mode = Field(
+        "train", description="train: training steps, and learning; predict: forward passes, each one timed"
+    )
     batch_size: Values[PositiveInt] | None = Field(
         None, description="examples per step (matmul: N; memory_stream: MiB an array); empty takes the recipe's"
     )
     backend: Values[Backend] = Field(["tensorflow"], description="Keras backends")
     precision: Values[Precision] = Field(["float32"], description="number formats")
-    loop: Values[Loop] = Field(["epoch"], description="epoch: many steps in one compiled program; fit: plain model.fit")
+    loop: Values[Loop] = Field(
+        ["epoch"],
+        description="epoch: one compiled program, in training of many steps; fit: plain model.fit or predict_on_batch",
+    )
     fraction: Values[Fraction] = Field(
         [1.0], description="shares of the training data, for training time against data-set size"
     )
@@ -114,12 +121,6 @@ class Workload(Section):
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
     export: Bool = Field(
         False, description="keep the best learned model, as weights, .keras file and SavedModel: docs/serving.md"
-    )
-    model: str | None = Field(
-        None, description="module serve: whose model, a workload of this study or a workload file"
-    )
-    clients: Values[PositiveInt] = Field(
-        [1], description="module serve: how many clients ask at the same time, one load after the other"
     )
     slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
 

@@ -22,7 +22,7 @@ NOTES = {
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
     "workloads.weather_gru_tpu": "neomatrix369, 2018: no validation data, so none of its callbacks ever acts",
     "workloads.weather_gru_tutorial": "Hvass-Labs tutorial 23: with validation data, callbacks act",
-    "workloads.serve_mnist_cnn": "no publication's: latency of a prediction service; needs sh envs/extra.sh serve",
+    "workloads.mnist_cnn_predict": "no publication's: latency and throughput of predictions",
 }
 
 
@@ -63,8 +63,6 @@ def published() -> Study:
             "weather_gru_tutorial": Workload(
                 module="weather_gru", batch_size=[256], sequence_length=[1344], epochs=20, steps_per_epoch=100
             ),
-            "serve_mnist_cnn": Workload(
-                module="serve", model="mnist_cnn", batch_size=[1, 8, 64, 512], clients=[1, 4, 16, 32]
-            ),
+            "mnist_cnn_predict": Workload(module="mnist_cnn", mode="predict", batch_size=[1, 8, 64, 1024]),
         },
     )

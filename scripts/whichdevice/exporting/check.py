@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.exporting.process import run_process
+from whichdevice.exporting.saved_model import ServedModel
 from whichdevice.exporting.trained import (
     Examples,
     Job,
@@ -21,7 +22,6 @@ from whichdevice.exporting.trained import (
 )
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.exported import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck
-from whichdevice.serving.saved_model import ServedModel
 
 TOLERANCE = 1e-4  # of the largest prediction, in float32: backends sum in another order
 SHORT_TOLERANCE = 5e-2  # where products are shorter than float32

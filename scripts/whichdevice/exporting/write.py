@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 from whichdevice.exporting.process import run_process
+from whichdevice.exporting.saved_model import write_saved_model
 from whichdevice.exporting.trained import Job, set_precision, trained_workload
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.exported import KERAS, SAVED_MODEL, WEIGHTS
-from whichdevice.serving.saved_model import write_saved_model
 
 
 def write(job: Job, emit: Emitter) -> None:

@@ -8,7 +8,7 @@ from matplotlib.patches import Patch
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import OPERATIONS, enough_repeats, without_rehearsals
+from whichdevice.tables.measured_values import UNTRAINED, enough_repeats, without_rehearsals
 from whichdevice.tables.row_words import length_words
 
 TITLE = "Training throughput by model"
@@ -22,7 +22,7 @@ CATEGORY = "Speed"
 
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
-    trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(OPERATIONS)
+    trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(UNTRAINED)
     cells = series.whole_data(without_rehearsals(study.measured[trained]))
     if cells.empty:
         only = ", but on virtual replicas on a CPU" if trained.any() else ""

@@ -77,9 +77,9 @@ class StudyResults:
         return self._table("scaling")
 
     @cached_property
-    def serving(self) -> pd.DataFrame:
-        """Table `serving`."""
-        return self._table("serving")
+    def inference(self) -> pd.DataFrame:
+        """Table `inference`."""
+        return self._table("inference")
 
     @cached_property
     def published(self) -> pd.DataFrame:

@@ -28,16 +28,12 @@ from whichdevice.records.schema import Record
 from whichdevice.workloads import is_file_module
 
 
-def run_code_hash(module: str, backend: str, model: str | None = None) -> str:
-    """Hash of the code that a run of this workload on this backend really executes; `model` is what it serves."""
+def run_code_hash(module: str, backend: str) -> str:
+    """Hash of the code that a run of this workload on this backend really executes."""
     entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
-    if model is not None:
-        entries += ["whichdevice.measuring.serving_run", "whichdevice.serving.clients"]
-    modules = [module] if model is None else [module, model]
-    files = [Path(name) for name in modules if is_file_module(name)]
-    return code_hash(
-        *entries, *(f"whichdevice.workloads.{name}" for name in modules if not is_file_module(name)), files=files
-    )
+    if is_file_module(module):
+        return code_hash(*entries, files=[Path(module)])
+    return code_hash(*entries, f"whichdevice.workloads.{module}", files=[])
 
 
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
@@ -67,7 +63,7 @@ def _supervised(
     threads = usable_cores()
     draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
     software = describe_software(request.backend).model_dump(mode="json")
-    draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend, request.model)})
+    draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.dataset is not None:
         data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]

@@ -51,7 +51,7 @@ def is_outdated(study: Study, request: Request, path: Path) -> bool:
 
 def _same_request_and_code(record: Record, request: Request) -> bool:
     asked = record.asked.model_copy(update={"timeout": request.timeout})  # changes no number
-    code = run_code_hash(request.module, request.backend, request.model)
+    code = run_code_hash(request.module, request.backend)
     return (asked, record.software.code_hash) == (request, code)
 
 

@@ -29,6 +29,15 @@ def operation_memory(bytes_per_step: float, request: Request, copies: float = 3.
     return FRAMEWORK_BYTES + copies * bytes_per_step * request.replicas
 
 
+def inference_memory(costs: Costs, request: Request, data_bytes: float) -> float:
+    """Host bytes of a forward pass: framework, data and the batches drawn from them, weights, every layer's output."""
+    if request.kind != "cpu":
+        return FRAMEWORK_BYTES + SLACK * 2 * data_bytes
+    weights = costs.parameters * weight_bytes(request.precision)
+    activations = costs.activations * request.batch_size * activation_bytes(request.precision)
+    return FRAMEWORK_BYTES + SLACK * (2 * data_bytes + request.replicas * weights + activations)
+
+
 def estimated_memory(costs: Costs, request: Request, data_bytes: float, activation_copies: float) -> float:
     """Host bytes: framework, data (mapped file and placed copy), weights with optimiser, activations with gradients.
 

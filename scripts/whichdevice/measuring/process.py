@@ -3,7 +3,6 @@
 It imports neither Snakemake nor pandas, and says everything it finds through file descriptor EVENTS.
 """
 
-import importlib
 import json
 import os
 import sys
@@ -15,12 +14,13 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.operation_run import run_operation
 from whichdevice.measuring.training_run import run_training
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
 
 def main() -> int:
@@ -53,8 +53,7 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
             request.batch_size,
             request.precision,
             request.fraction,
-            request.sequence_length or request.served_length,
-            request.model,
+            request.sequence_length,
             request.options,
         )
     )
@@ -63,12 +62,10 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
     explain: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
+    elif isinstance(workload, TrainingWorkload) and request.mode == "predict":
+        run_inference(backend, workload, request, dataset, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
         explain = run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
-    elif isinstance(workload, ServedWorkload):
-        # By a computed name: so that no other run's code hash covers the code of serving.
-        serving = importlib.import_module("whichdevice.measuring.serving_run")
-        serving.run_serving(backend, workload, request, job["memory_limit"], emit)
     _tell_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
     if explain is not None:

@@ -1,10 +1,9 @@
 """From a study and one of its runs to everything that was asked of that run."""
 
 from pathlib import Path
-from typing import Any
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Study, Workload
+from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
@@ -32,7 +31,8 @@ def build_request(study: Study, run: Run) -> Request:
     device, workload = study.devices[cell.device], study.workloads[cell.workload]
     chosen = workload_class(workload.module or cell.workload)
     epochs = next(value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None)
-    trains = issubclass(chosen, TrainingWorkload)
+    has_model = issubclass(chosen, TrainingWorkload)
+    trains = has_model and workload.mode == "train"
     learn = trains and run.repeat <= study.train.repeats and epochs > 0
     return Request(
         device=cell.device,
@@ -40,6 +40,7 @@ def build_request(study: Study, run: Run) -> Request:
         replicas=device.replicas,
         workload=cell.workload,
         module=workload.module or cell.workload,
+        mode=workload.mode if has_model else None,
         backend=cell.backend,
         precision=cell.precision,
         batch_size=cell.batch_size,
@@ -59,26 +60,6 @@ def build_request(study: Study, run: Run) -> Request:
         breakdown=trains and study.measure.breakdown and run.repeat == 1,
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
-        options={**served_options(study, workload), **workload.options},
+        options=workload.options,
         slowdown=workload.slowdown,
-        model=model_of(study, cell.workload) if workload.model else None,
-        served_length=served_length(study, workload) if cell.sequence_length is None else None,
-        clients=workload.clients if workload.model else [],
     )
-
-
-def served_options(study: Study, workload: Workload) -> dict[str, Any]:
-    """The `options` of the workload whose model one of the study's workloads serves; empty where it serves none."""
-    return study.workloads[workload.model].options if workload.model in study.workloads else {}
-
-
-def served_length(study: Study, workload: Workload) -> int | None:
-    """The one sequence length of the workload whose model one of the study's workloads serves, if it has just one."""
-    found = study.workloads[workload.model].sequence_length if workload.model in study.workloads else None
-    return found[0] if found is not None and len(found) == 1 else None
-
-
-def model_of(study: Study, workload: str) -> str:
-    """The workload file whose model one of the study's workloads serves; empty where it serves none."""
-    name = study.workloads[workload].model or ""
-    return (study.workloads[name].module or name) if name in study.workloads else name

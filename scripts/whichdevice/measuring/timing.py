@@ -23,12 +23,12 @@ def time_steps(
     prepare: PrepareSteps,
     request: Request,
     units_per_step: float,
-    flops_per_step: float,
+    flops_per_step: float | None,
     steps_per_epoch: int,
     emit: Emitter,
     window: float = WINDOW_SECONDS,
-) -> float:
-    """Cold and steady times of any repeated step; the steady step time in seconds is returned."""
+) -> Steady:
+    """Cold and steady times of any repeated step; sends both and returns the steady state."""
     emit.progress("compiling")
     emit.part("cold", {"first_step": timed(prepare, 1)})
 
@@ -52,7 +52,7 @@ def time_steps(
     emit.part("cold", _warm_up(found, steps_per_epoch))
     steady = _steady(found, units_per_step, flops_per_step, steps_per_epoch)
     emit.part("steady", steady)
-    return steady.seconds / steady.steps
+    return steady
 
 
 def _tell_energy(warm_up: int, steady: int, emit: Emitter) -> None:
@@ -94,7 +94,7 @@ def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
     }
 
 
-def _steady(found: SteadyState, units_per_step: float, flops_per_step: float, steps_per_epoch: int) -> Steady:
+def _steady(found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
     steps, seconds = sum(steps for steps, _ in found.windows), sum(took for _, took in found.windows)
     return Steady(
         windows=found.windows,
@@ -102,7 +102,7 @@ def _steady(found: SteadyState, units_per_step: float, flops_per_step: float, st
         seconds=seconds,
         step_time=seconds / steps,
         throughput=units_per_step * steps / seconds,
-        flops_per_second=flops_per_step * steps / seconds,
+        flops_per_second=None if flops_per_step is None else flops_per_step * steps / seconds,
         epoch_time=steps_per_epoch * seconds / steps if steps_per_epoch else None,
         trend=found.trend.direction,
         trend_p=found.trend.p,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from whichdevice.measuring.first_step import FirstStepWatched
 from whichdevice.measuring.learning import learn
 from whichdevice.measuring.made_data import made_data
 from whichdevice.measuring.recorded_predictions import RecordedPredictions
-from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.weights_guard import weights_within
 from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
@@ -41,31 +40,25 @@ def run_training(
 
     Returns what sends the breakdown, if any is asked for: it builds programs of its own, with settings of their own.
     """
-    emit.progress("loading data")
-    splits, load = _timed(lambda: workload.splits(load_dataset(dataset).arrays if dataset is not None else {}))
-    train, validation = splits
-    if dataset is None:
-        emit.part("data", made_data(workload, request.workload, train, validation))
-    emit.progress("building the model")
-    with backend.scope(), weights_within(memory_limit if request.kind == "cpu" else None):
-        model, build = _timed(workload.model)
+    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
     facts, costs = workload_facts(backend, workload, request, model, train, validation)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
-    loop, place = _timed(lambda: backend.training_loop(workload, model, train, validation))
+    loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
     workload.check_options()
     emit.part("cold", {"load": load + place, "build": build})
 
     order = workload.order(train.examples, request.seed)
-    step_time = time_steps(
+    steady = time_steps(
         FirstStepWatched(loop, order),
         request,
         request.batch_size,
-        costs.training_flops * request.batch_size,
+        costs.step_flops(request.batch_size),
         facts.steps_per_epoch,
         emit,
         loop.window_seconds,
     )
+    step_time = steady.seconds / steady.steps
     if request.profile:
         with backend.trace(folder / "profile"):
             loop.run(order.take(PROFILED_STEPS))
@@ -82,7 +75,38 @@ def run_training(
     return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
 
 
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+class Built(NamedTuple):
+    """Data and model of a run, and the seconds that each took."""
+
+    train: Split
+    validation: Split
+    model: Any
+    load: float
+    build: float
+
+
+def load_and_build(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    dataset: Path | None,
+    memory_limit: float,
+    emit: Emitter,
+) -> Built:
+    """Data and model; sends what the data are where they come with the workload."""
+    emit.progress("loading data")
+    splits, load = timed_call(lambda: workload.splits(load_dataset(dataset).arrays if dataset is not None else {}))
+    if dataset is None:
+        emit.part("data", made_data(workload, request.workload, *splits))
+    emit.progress("building the model")
+    limit = memory_limit if request.kind == "cpu" else None
+    with backend.scope():
+        model, build = timed_call(lambda: built_within(limit, workload.model))
+    return Built(splits[0], splits[1], model, load, build)
+
+
+def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What the call returns, and its seconds."""
     began = time.perf_counter()
     value = call()
     return value, time.perf_counter() - began

@@ -16,7 +16,7 @@ def workload_facts(
 ) -> tuple[WorkloadFacts, Costs]:
     """For the record, at the request's batch size; and what one example costs."""
     example = workload.example_shape(model)
-    costs = model_costs(model, example=example)
+    costs = model_costs(model, example=example, workload=workload)
     summary = io.StringIO()
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
@@ -31,7 +31,7 @@ def workload_facts(
         training_examples=train.examples,
         validation_examples=validation.examples,
         steps_per_epoch=workload.steps_per_epoch(train.examples, request.steps_per_epoch),
-        flops_per_step=costs.training_flops * request.batch_size,
+        flops_per_step=costs.step_flops(request.batch_size),
         flops_counted=costs.counted,
         bytes_per_step=costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
         + costs.activations * request.batch_size * 2 * width,

@@ -20,24 +20,31 @@ def check_axes(study: Study) -> None:
 
 def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
-    trains, serves = issubclass(chosen, TrainingWorkload), workload.model is not None
-    what = "serving" if serves else f"{module} is a single operation and"
+    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
+    what = f"{module} is a single operation and"
+    learns_not = "mode predict learns nothing"
     return [
         (axis, reason)
         for axis, asked, reason in (
-            ("fraction", not trains and workload.fraction != [1.0], f"{what} reads no training data"),
-            ("loop", not trains and not serves and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            ("mode", predicts and not has_model, f"{what} predicts nothing"),
+            ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
+            ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
                 "sequence_length",
-                workload.sequence_length is not None and not serves and not _has_sequences(module, chosen),
+                workload.sequence_length is not None and not _has_sequences(module, chosen),
                 f"{module} has no sequences",
             ),
             (
                 "options",
-                bool(workload.options) and not serves and not _may_read_options(module, chosen),
+                bool(workload.options) and not _may_read_options(module, chosen),
                 f"{module} reads none",
             ),
-            ("clients", not serves and workload.clients != [1], "only module serve has clients"),
+            ("fraction", predicts and workload.fraction != [1.0], "mode predict reads no training data"),
+            ("export", predicts and workload.export, learns_not),
+            ("target", predicts and workload.target is not None, learns_not),
+            ("epochs", predicts and workload.epochs is not None, learns_not),
+            ("steps_per_epoch", predicts and workload.steps_per_epoch is not None, learns_not),
+            ("validation", predicts and not workload.validation, learns_not),
         )
         if asked
     ]

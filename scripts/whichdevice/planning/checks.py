@@ -16,14 +16,12 @@ from whichdevice.datasets.sources import check_names
 from whichdevice.errors import StudyError
 from whichdevice.planning.axis_checks import check_axes
 from whichdevice.planning.export_plan import check_export
-from whichdevice.planning.serving_checks import check_serving, missing_serving
 from whichdevice.study_runs import uneven_cells
 
 
 def check_study(study: Study) -> None:
     """Raise StudyError where the config names what is not there or asks for what this version cannot run."""
     check_backends(study)
-    check_serving(study)
     check_axes(study)
     check_export(study)
     check_hardware(study)
@@ -92,7 +90,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
     made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
     kinds = {device.kind for device in study.devices.values()}
     backends = {backend for workload in study.workloads.values() for backend in workload.backend}
-    missing = missing_serving(study)
+    missing: dict[tuple[str, str], str] = {}
     for kind, backend in product(sorted(kinds), sorted(backends)):
         needed = environment_of(kind, backend)
         how = f"make study ENV={needed} (docs/devices.md, Environments)"

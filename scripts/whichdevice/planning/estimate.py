@@ -21,7 +21,7 @@ from whichdevice.config.model import Study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
-from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
+from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.planning.device_speed import step_flops
@@ -31,13 +31,12 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.time_limit import time_limit
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, ServedWorkload, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
 RUN_BYTES = 600_000  # record, log and predictions
-SERVING_WARM_UP = 0.25  # of each load's time
 REDRAW_SECONDS = 40.0  # tables, figures and report
 MODEL_SECONDS = 60.0  # that a model file may take to give data and model
 
@@ -56,7 +55,7 @@ class Need:
 class _Shape:
     """What a run's time follows from."""
 
-    flops_per_step: float
+    flops_per_step: float | None
     forward_flops: float  # of one validation example
     steps_per_epoch: int
     validation_examples: int
@@ -70,14 +69,12 @@ def estimate_run(study: Study, run: Run) -> Need:
     request = build_request(study, run)
     shape = _shape(request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0}).model_dump_json())
     speed = step_flops(study, run.cell.device, run.cell.precision)
-    step = _measured_step(study, run.cell) or shape.flops_per_step / (speed or math.inf)
+    step = _measured_step(study, run.cell) or (shape.flops_per_step or 0.0) / (speed or math.inf)
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown:  # two more programs, and two variants of the loop
         seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
-    if request.model is not None:  # after the throughput: both bare parts and each number of clients
-        seconds += (2 + len(request.clients)) * (1 + SERVING_WARM_UP) * request.seconds
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (speed or math.inf)
         seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
@@ -120,31 +117,38 @@ def _shape(request_json: str) -> _Shape:
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
-    if isinstance(workload, ServedWorkload):
-        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{request.workload}: neither an operation nor a training workload")
-    installed = next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), "tensorflow")
+    installed = next((name for name in ("jax", "torch", "tensorflow") if find_spec(name)), "jax")
     os.environ.setdefault("KERAS_BACKEND", installed)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     described = get_dataset(request.dataset).arrays if request.dataset is not None else {}
     try:
         with quick_imports(), without_native_messages():
-            import keras  # noqa: F401
+            import keras
+
+            if keras.backend.backend() == "jax":
+                import jax
+
+                jax.config.update("jax_platforms", "cpu")  # a plan takes no accelerator
         with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
-        steps = workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
-        costs = model_costs(model, example=workload.example_shape(model))
+        predicts = request.mode == "predict"
+        steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
+        costs = model_costs(model, example=workload.example_shape(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies
     return _Shape(
-        flops_per_step=costs.training_flops * request.batch_size,
-        forward_flops=costs.forward_flops,
+        flops_per_step=costs.call_flops(request.batch_size) if predicts else costs.step_flops(request.batch_size),
+        forward_flops=costs.forward_flops or 0.0,
         steps_per_epoch=steps,
         validation_examples=splits[1].examples,
-        memory=estimated_memory(costs, request, data_bytes, copies),
+        memory=inference_memory(costs, request, data_bytes)
+        if predicts
+        else estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,
+        unknown=None if costs.training_flops is not None else f"operations of the model {costs.counted}",
     )

@@ -31,7 +31,6 @@ from whichdevice.planning.claim import Claim
 from whichdevice.planning.elsewhere import Elsewhere, with_elsewhere
 from whichdevice.planning.failed_runs import is_to_be_repeated
 from whichdevice.planning.kept_sources import data_sources
-from whichdevice.planning.serving_checks import SERVING
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -117,13 +116,12 @@ class StudyPlan:
 
     def platform(self, run: Run) -> tuple[str, str]:
         """Kind of device and backend, as `missing` has them."""
-        serves = self.study.workloads[run.cell.workload].model is not None
-        return self.study.devices[run.cell.device].kind, SERVING if serves else run.cell.backend
+        return self.study.devices[run.cell.device].kind, run.cell.backend
 
     def code(self, run: str) -> str:
         """Hash of the code that the run executes: its workload, its backend and the measuring itself."""
         request = self.request(run)
-        return run_code_hash(request["module"], request["backend"], request["model"])
+        return run_code_hash(request["module"], request["backend"])
 
     def is_outdated(self, run: str) -> bool:
         """Whether the run of that path has a record, but of another request, other code or other data than now."""

@@ -5,7 +5,8 @@ from pydantic import Field
 from whichdevice.records.part import Integer, Part
 from whichdevice.records.redaction import Told
 
-BY_LAYERS = "layer by layer"  # in `flops_counted`: every product of every layer is known
+PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
+WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
 
 
 class WorkloadFacts(Part):
@@ -19,7 +20,7 @@ class WorkloadFacts(Part):
     training_examples: Integer = 0
     validation_examples: Integer = 0
     steps_per_epoch: Integer = 0
-    flops_per_step: float = 0.0  # analytic, forward and backward, all replicas
+    flops_per_step: float | None = None  # analytic, forward and backward, all replicas; None is unknown
     flops_counted: str | None = None  # how, and what was not counted
     bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
     estimated_memory: float = 0.0  # host bytes that the run was expected to need

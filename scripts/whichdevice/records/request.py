@@ -1,6 +1,6 @@
 """What was asked of a run."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ class Request(Part):
     replicas: Integer
     workload: str
     module: str
+    mode: Literal["train", "predict"] | None = "train"  # what is done with the model; None: a single operation has none
     backend: str
     precision: str
     batch_size: Integer
@@ -36,6 +37,3 @@ class Request(Part):
     source: str | None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
-    model: str | None = None  # workload file whose model is served; None for everything but serving
-    served_length: Integer | None = None  # sequence length of the served model, where the cell names none
-    clients: list[Integer] = Field(default_factory=list)  # how many ask at the same time, one load after the other

@@ -13,7 +13,7 @@ from whichdevice.records.facts import DataFacts, Machine, Software, WorkloadFact
 from whichdevice.records.part import Evidence, Integer, Part, Status, no_newer_than
 from whichdevice.records.redaction import Told
 from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown, Cold, Epoch, Serving, Steady
+from whichdevice.records.timings import Breakdown, Cold, Epoch, Latency, Steady
 
 SCHEMA_VERSION = 1
 
@@ -58,7 +58,7 @@ class Record(Part):
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
     breakdown: Breakdown | None = None
-    serving: Serving | None = None
+    latency: Latency | None = None  # of mode predict
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
     memory: Memory = Field(default_factory=Memory)
     energy: Energy = Field(default_factory=Energy)

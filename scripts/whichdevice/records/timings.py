@@ -1,4 +1,4 @@
-"""What a run timed and learned: cold start, steady state, its breakdown, epochs, requests."""
+"""What a run timed and learned: cold start, steady state, its breakdown, epochs, latency of predictions."""
 
 from typing import Literal
 
@@ -63,29 +63,13 @@ class Epoch(Part):
     learning_rate: float | None = None
 
 
-class Latencies(Part):
-    """How long single requests or calls took, one after the other on each of `clients` connections."""
+class Latency(Part):
+    """How long single calls took in steady state, from inputs in host memory to predictions in host memory."""
 
-    clients: Integer
-    requests: Integer  # answered
-    failed: Integer = 0
-    reason: Told | None = None  # of the first failure
-    seconds: float  # from the first request to the last answer
+    calls: Integer
+    seconds: float  # of all of them
     mean: float
     p50: float
     p90: float
-    p99: float
+    p99: float | None = None  # None: fewer than 100 calls, of which none need be above it
     longest: float
-
-
-class Serving(Part):
-    """A prediction service on loopback and its clients in another process of the same host."""
-
-    model: str
-    weights: str  # what the served weights are; latency does not depend on them
-    request_bytes: Integer
-    response_bytes: Integer
-    workers: Integer  # predictions at the same time
-    bare_call: Latencies | None = None  # of the loaded model, without HTTP and JSON
-    bare_http: Latencies | None = None  # of the same body to the same server, at an address that does nothing
-    loads: list[Latencies] = Field(default_factory=list)  # by number of clients

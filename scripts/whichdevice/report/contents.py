@@ -18,6 +18,7 @@ from whichdevice.report.compared_with import compared_with
 from whichdevice.report.compiled import compiled_section
 from whichdevice.report.costs import cost_section
 from whichdevice.report.headline import BROKEN, answers, statements
+from whichdevice.report.inference import inference_rows
 from whichdevice.report.lead import verdict_section
 from whichdevice.report.limits import limit_rows
 from whichdevice.report.machines import machine_cards
@@ -25,7 +26,6 @@ from whichdevice.report.numbers import number, share
 from whichdevice.report.reproduce import reproductions
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
-from whichdevice.report.serving import serving_rows
 from whichdevice.report.verdicts import RULE
 from whichdevice.tables.write import TABLES
 from whichdevice.workflow_command import repeat_failed, workflow_command
@@ -53,7 +53,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "rules_of_thumb": rules_of_thumb(study),
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
-        "serving": serving_rows(study),
+        "inference": inference_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "verdict": verdict_section(study),

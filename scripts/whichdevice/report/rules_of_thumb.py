@@ -10,7 +10,7 @@ from whichdevice.figures.style import number
 from whichdevice.report.advice import about, fastest, judged_words, several_models, telling
 from whichdevice.report.numbers import interval
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured_values import UNTRAINED
 from whichdevice.tables.row_words import length_words
 
 GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
@@ -83,7 +83,7 @@ def _models(study: StudyResults) -> Iterator[str]:
 
     Several models of one name have no one number of operations.
     """
-    good = study.runs[study.runs["flops_per_step"].notna() & ~study.runs["unit"].isin(OPERATIONS)]
+    good = study.runs[study.runs["flops_per_step"].notna() & ~study.runs["unit"].isin(UNTRAINED)]
     own = ["workload", "sequence_length"]
     good = good.assign(work=good["flops_per_step"] / good["batch_size"].astype(float))
     per_example = good.groupby(own, dropna=False, as_index=False)["work"].max()
@@ -108,7 +108,7 @@ def _models(study: StudyResults) -> Iterator[str]:
 
 
 def _largest(study: StudyResults) -> Iterator[str]:
-    trained = study.saturation[~study.saturation["unit"].isin(OPERATIONS)]
+    trained = study.saturation[~study.saturation["unit"].isin(UNTRAINED)]
     parts = [fastest(part) for _, part in trained.groupby("workload", sort=False)]
     if not parts:
         return

@@ -193,7 +193,8 @@ def _device_time(claim: Claim, modelled: Mapping[str, float]) -> Iterator[str]:
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
-    own = summary.loc[summary["module"] == claim["workload"], ["n_timed", "batch_size"]]
+    of_claim = (summary["module"] == claim["workload"]) & summary["mode"].ne("predict").fillna(True)
+    own = summary.loc[of_claim, ["n_timed", "batch_size"]]
     size = claims.number(claim["batch_size"])
     if not claim["value"]:
         return "not measured here: no number was published"

@@ -39,7 +39,9 @@ CELL_COLUMNS: dict[str, Column] = {
     "precision": Column("text", "number format"),
     "batch_size": Column("int", "examples per step over all replicas; for matmul, N"),
     "fraction": Column("float", "share of the training data"),
-    "loop": Column("text", "epoch: many steps in one compiled program; fit: plain model.fit"),
+    "loop": Column(
+        "text", "epoch: one compiled program, in training of many steps; fit: plain model.fit or predict_on_batch"
+    ),
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
 }
 TYPE_COLUMNS: dict[str, Column] = {

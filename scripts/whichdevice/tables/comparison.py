@@ -21,6 +21,7 @@ from whichdevice.tables.sittings import SETTING, settings
 BOTH, HERE, THERE = "both", "only here", "only there"
 WORK = {
     "module": "workload file",
+    "mode": "mode",
     "replicas": "replicas",
     "parameters": "number of weights",
     "flops_per_step": "operations of a step",

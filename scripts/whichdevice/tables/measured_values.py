@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
-from whichdevice.records.facts import BY_LAYERS
+from whichdevice.records.facts import PREDICTION, WHOLE_COUNT
 from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
-OPERATIONS = ("product", "gigabyte")  # units of workloads that train nothing
+OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
+UNTRAINED = (*OPERATIONS, PREDICTION)  # units of workloads that train nothing
+PREDICTING = ", predicting"  # in `model`
 
 
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
@@ -35,16 +37,18 @@ def timed(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _model(runs: pd.DataFrame) -> pd.Series:
-    """The workload file's name, its weights and the operations of an example: the same on every device and backend.
+    """The workload file's name, whether it predicts, its weights and the operations of an example.
 
-    Operations that layers hide are counted on one backend and not on another, and then name no model.
+    They are the same on every device and backend. Operations that layers hide are counted on one backend and not on
+    another, and then name no model.
     """
     name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
     each = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
-    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == BY_LAYERS))
-    alike = [runs[column] for column in ("workload", "module", "parameters", "sequence_length")]
+    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == WHOLE_COUNT))
+    alike = [runs[column] for column in ("workload", "module", "mode", "parameters", "sequence_length")]
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
+    name = name + runs["mode"].eq("predict").fillna(False).map({True: PREDICTING, False: ""}).astype("object")
     return name + _told(runs["parameters"], ", {:,.0f} weights") + _told(each, ", {:.4g} MFLOP an example")
 
 

@@ -20,12 +20,14 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "kind": asked.kind,
         "replicas": asked.replicas,
         "module": asked.module,
+        "mode": asked.mode,
         "status": record.status,
         "reason": record.reason,
         "evidence": record.evidence,
         "seed": asked.seed,
         "planted": asked.slowdown or None,
         **_speed(record),
+        **_latency(record),
         **breakdown_row(record),
         **_quality(record),
         **_circumstances(record),
@@ -58,7 +60,7 @@ def _speed(record: Record) -> dict[str, Any]:
     facts, cold, steady = record.workload, record.cold, record.steady
     step_time = steady.seconds / steady.steps if steady.steps else steady.step_time
     steps = facts.steps_per_epoch if facts else 0
-    flops = facts.flops_per_step if facts else 0.0
+    flops = facts.flops_per_step if facts else None
     first = cold.first_step
     return {
         "unit": facts.unit if facts else None,
@@ -91,9 +93,17 @@ def _speed(record: Record) -> dict[str, Any]:
     }
 
 
+def _latency(record: Record) -> dict[str, Any]:
+    found = record.latency
+    if found is None:
+        return {}
+    p99 = None if found.p99 is None else 1e3 * found.p99
+    return {"calls": found.calls, "latency_p50": 1e3 * found.p50, "latency_p99": p99}
+
+
 def _sequence(record: Record) -> int | None:
     """Length of the sequences: the second axis of the input, after the batch, where sequences are what is counted."""
-    if asked := record.asked.sequence_length or record.asked.served_length:
+    if asked := record.asked.sequence_length:
         return asked
     facts = record.workload
     return facts.input_shape[1] if facts and facts.unit == "sequence" and len(facts.input_shape) > 1 else None

@@ -18,7 +18,11 @@ TIMES = {
     "epoch_time": "s, computed: steps per epoch x step time, geometric mean",
     "first_epoch_time": "s, computed: first step and the rest at steady speed, geometric mean",
 }
-INTERVALS = ["step_time", "throughput", *TIMES, *COLD]
+LATENCY = {
+    "latency_p50": "ms, mode predict: median time of a call, geometric mean over processes",
+    "latency_p99": "ms, mode predict: 99th percentile, geometric mean over processes; empty: fewer than 100 calls",
+}
+INTERVALS = ["step_time", "throughput", *LATENCY, *TIMES, *COLD]
 GEOMETRIC = ["tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
@@ -39,6 +43,7 @@ FIRST = [
     "kind",
     "replicas",
     "module",
+    "mode",
     "parameters",
     "training_examples",
     "steps_per_epoch",
@@ -66,6 +71,7 @@ COLUMNS: dict[str, Column] = {
     "kind": Column("text", "cpu, gpu or tpu"),
     "replicas": Column("int", "chips or cores that share a batch"),
     "module": Column("text", "workload file"),
+    "mode": Column("text", "train or predict; empty: a single operation, or no record"),
     "status": Column("text", "what became of the cell's runs"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
@@ -84,6 +90,7 @@ COLUMNS: dict[str, Column] = {
     "throughput": Column("float", "units per second, geometric mean over processes"),
     "throughput_low": Column("float", "units per second, lower end of the 95 % interval"),
     "throughput_high": Column("float", "units per second, upper end of the 95 % interval"),
+    **_bounded(LATENCY),
     **NOISE_COLUMNS,
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
     **UTILISATION,

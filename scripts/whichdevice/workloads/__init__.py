@@ -29,15 +29,10 @@ INFRASTRUCTURE = {
     "generated_data",
     "given_data",
     "image_classifier",
-    "jax_products",
-    "layer_products",
     "losses",
-    "model_calls",
     "model_file",
     "model_shapes",
     "named_losses",
-    "operation_products",
-    "traced_products",
 }
 
 

@@ -51,7 +51,6 @@ class Options:
     precision: str = "float32"
     fraction: float = 1.0
     sequence_length: int | None = None
-    model: str | None = None  # workload file whose model is served
     given: Mapping[str, Any] = field(default_factory=dict)  # the config's `options` of the workload
     read: set[str] = field(default_factory=set, compare=False, repr=False)  # names that were asked for
 
@@ -68,7 +67,6 @@ class RawInput:
     name: str
     dtype: str
     shape: tuple[int | None, ...]
-    below: int | None = None  # bound of whole numbers, where there is one
 
 
 @dataclass(frozen=True)
@@ -146,15 +144,6 @@ class OperationWorkload(Workload):
     def input_shape(self) -> list[int]:
         """Shape of the state."""
         return [self.options.batch_size] * 2
-
-
-class ServedWorkload(Workload):
-    """Predictions of another workload's model, asked for over HTTP."""
-
-    @property
-    @abstractmethod
-    def served(self) -> "TrainingWorkload":
-        """The workload whose model is served."""
 
 
 class TrainingWorkload(Workload):

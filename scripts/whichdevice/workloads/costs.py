@@ -1,72 +1,288 @@
-"""What a step of a Keras model costs, counted call by call from shapes: operations, bytes, saved activations.
+"""What a step of a Keras model costs, counted in a trace of it: operations, bytes, numbers kept for gradients.
 
-A product of n × k by k × m counts 2·n·k·m operations. Training costs the forward products three times
-(forward, gradient of the input, gradient of the weights), twice where nothing below the layer learns,
-as its input's gradient is not needed. Elementwise work is left out, as is usual for FLOP utilisation; attention
-counts every place with every other, as is usual too, whether a mask leaves half of them out or not.
+A product of n × k by k × m counts 2·n·k·m operations, a convolution two for each place of its result (of its input,
+where it is transposed) and each weight that meets it, padding included. Elementwise work is left out, as is usual for
+FLOP utilisation; attention counts every place with every other, whether a mask leaves half of them out or not.
+
+Where JAX is installed its trace (a jaxpr) is read, which runs nothing: in this process if Keras runs on JAX, else in a
+child process that builds the workload's model anew on JAX. Elsewhere PyTorch's FlopCounterMode counts one example.
 """
 
-from dataclasses import dataclass
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from math import prod
 from typing import Any
 
-from whichdevice.records.facts import BY_LAYERS
-from whichdevice.workloads.model_calls import Call, OpenShape, examples_of, input_shapes, model_calls, real_output
+from whichdevice.package_path import package_first
+from whichdevice.quick_import import quick_imports
+from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.workloads.base import Options, TrainingWorkload
+
+OpenShape = Sequence[int | None]
+CHILD_SECONDS = 300.0
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}  # of the child process
+OPAQUE = ("custom_call", "ffi_call", "pallas_call", "pure_callback", "io_callback")  # a jaxpr does not show their work
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of one example (not of a batch)."""
+    """Costs of one example (not of a batch); None is unknown."""
 
-    forward_flops: float
-    training_flops: float
-    activations: float  # numbers that the backward pass needs again
+    forward_flops: float | None
+    training_flops: float | None  # forward and the gradients of all trained weights
+    activations: float  # numbers that the backward pass needs again; 0 where nobody could count
     parameters: int
     trainable_parameters: int
-    counted: str = BY_LAYERS  # how the operations were counted, and what was not
+    counted: str = WHOLE_COUNT  # else what is missing, or why there is no count
+
+    def step_flops(self, batch_size: int) -> float | None:
+        """Operations of one training step; None is unknown."""
+        return None if self.training_flops is None else self.training_flops * batch_size
+
+    def call_flops(self, batch_size: int) -> float | None:
+        """Operations of one forward pass of a batch; None is unknown."""
+        return None if self.forward_flops is None else self.forward_flops * batch_size
 
 
-def model_costs(model: Any, sequence_length: int | None = None, example: OpenShape | None = None) -> Costs:
-    """Count a built Keras model for inputs of the shape `example`, that of one without the batch.
+def model_costs(
+    model: Any,
+    sequence_length: int | None = None,
+    example: OpenShape | None = None,
+    workload: TrainingWorkload | None = None,
+) -> Costs:
+    """Count a built Keras model for an input of the shape `example`, that of one example without the batch.
 
-    Without it `sequence_length` stands in for axes that the model leaves open. Where somebody's own layer hides its
-    products, they are counted in JAX's trace if that is the backend; else they are missing, and `counted` says of
-    which layers.
+    Without it `sequence_length` stands in for axes that the model leaves open. `workload` is whose model it is, so that
+    a child process can build it on JAX where Keras runs on another backend here.
     """
-    shapes = input_shapes(model, sequence_length, example)
-    inputs = examples_of(model, shapes)
-    calls = list(model_calls(model, inputs))
-    forward = sum(call.products.fed + call.products.inner for call in calls)
-    training = sum(_training(call) for call in calls)
-    activations = sum(call.output + call.products.saved for call in calls)
+    import keras
+
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
-    counted = BY_LAYERS
-    unknown = sorted({name for call in calls for name in call.unknown})
-    if any(None in shape for shape in shapes):
-        counted = f"{BY_LAYERS}, a lower bound: open axes of the input count 1"
-    elif unknown:
-        counted = f"{BY_LAYERS}, without what {', '.join(unknown)} may do: a lower bound"
-        if (by_jax := _by_jax(model, inputs)) is not None:
-            forward, training = by_jax
-            counted = f"by JAX's trace of the step, as the products in {', '.join(unknown)} are not Keras' own"
-    return Costs(float(forward), float(training), float(activations), model.count_params(), trainable, counted)
+    known = Costs(None, None, 0.0, model.count_params(), trainable)
+    shapes = _input_shapes(model, sequence_length, example)
+    backend = keras.backend.backend()
+    try:
+        if backend == "jax":
+            found = _by_jax(model, shapes)
+        elif find_spec("jax") is not None and workload is not None:
+            found = Costs(**json.loads(_by_child(*_asked(workload), json.dumps(shapes[0]))))
+        elif backend == "torch":
+            found = _by_torch(model, shapes)
+        else:
+            return replace(known, counted="unknown: counting needs JAX or PyTorch, and neither is installed")
+    except Exception as error:  # a model that is at fault fails in training, in its own words
+        return replace(known, counted=f"unknown: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+    if found.parameters not in (0, known.parameters):
+        return replace(known, counted="unknown: on JAX the model has another number of weights")
+    if any(None in shape for shape in shapes) and found.counted == WHOLE_COUNT:
+        found = replace(found, counted="a lower bound: open axes of the input count 1")
+    return replace(found, parameters=known.parameters, trainable_parameters=trainable)
 
 
 def output_shape(model: Any, example: OpenShape) -> list[int]:
-    """Of what the model gives for one input of the shape `example`; an axis that nobody knows counts 1."""
-    return real_output(model, examples_of(model, input_shapes(model, None, example)))
+    """Shape of what the model gives for one input of the shape `example`; an axis that nobody knows counts 1."""
+    from keras import KerasTensor
+
+    tensor = model.outputs[0]
+    if None in tensor.shape[1:]:
+        given = [
+            KerasTensor((1, *(size or 1 for size in shape)), own.dtype)
+            for own, shape in zip(model.inputs, _input_shapes(model, None, example), strict=True)
+        ]
+        try:
+            tensor = model.compute_output_spec(given[0] if len(given) == 1 else given)
+        except Exception:  # training fails too, in its own words
+            tensor = model.outputs[0]
+    return [size or 1 for size in tensor.shape[1:]]
 
 
-def _training(call: Call) -> float:
-    fed = 1 + call.learns_below + (call.learns if call.products.fed else 0)
-    return call.products.fed * fed + call.products.inner * (3 if call.learns or call.learns_below else 1)
+def _input_shapes(model: Any, sequence_length: int | None, example: OpenShape | None) -> list[OpenShape]:
+    """Of one example of each input: the first's as given, else the model's own with the sequence along open axes."""
+    own: list[OpenShape] = [
+        [sequence_length if size is None else size for size in tensor.shape[1:]] for tensor in model.inputs
+    ]
+    return own if example is None else [list(example), *own[1:]]
 
 
-def _by_jax(model: Any, inputs: list[Any]) -> tuple[float, float] | None:
-    import keras
+def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
+    """Count in the jaxprs of a step's gradients and of its forward half, which returns what the other half needs."""
+    import jax
+    from jax import numpy as jnp
 
-    if keras.backend.backend() != "jax":
-        return None
-    from whichdevice.workloads.jax_products import jax_products
+    def total(trainable: Any, held: Any, inputs: Any) -> Any:
+        out = model.stateless_call(trainable, held, inputs, training=True)[0]
+        return sum(jnp.sum(leaf.astype("float32")) for leaf in jax.tree.leaves(out))
 
-    return jax_products(model, inputs)
+    def forward_half(trainable: Any, held: Any, inputs: Any) -> Any:
+        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, held, inputs), trainable)[1])
+
+    trainable, held = (
+        [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
+        for variables in (model.trainable_variables, model.non_trainable_variables)
+    )
+    examples = [
+        jax.ShapeDtypeStruct((1, *(size or 1 for size in shape)), own.dtype)
+        for own, shape in zip(model.inputs, shapes, strict=True)
+    ]
+    arguments = trainable, held, examples[0] if len(examples) == 1 else examples
+    forward, whole = (jax.make_jaxpr(function)(*arguments).jaxpr for function in (forward_half, jax.grad(total)))
+    kept = {out for out in forward.outvars if not hasattr(out, "val")} - set(forward.invars)  # no constants, no weights
+    activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
+    hidden = ", ".join(sorted(_opaque(whole)))
+    counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
+    return Costs(_operations(forward), _operations(whole), float(activations), 0, 0, counted)
+
+
+def _operations(jaxpr: Any) -> float:
+    """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once."""
+    total = 0.0
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            total += 2.0 * equation.outvars[0].aval.size * prod(left[axis] for axis in contracted)
+        elif name == "conv_general_dilated":
+            total += _convolution(equation)
+        elif name == "cond":
+            total += max(_operations(branch.jaxpr) for branch in equation.params["branches"])
+        else:
+            times = equation.params["length"] if name == "scan" else 1
+            total += times * sum(map(_operations, _inner(equation)))
+    return total
+
+
+def _convolution(equation: Any) -> float:
+    """Each place of the result sums over the kernel's places and the channels of its group.
+
+    In transposed convolutions and in gradients result, input and kernel change their parts: the two with the fewest
+    places are those of which every pair meets.
+    """
+    numbers = equation.params["dimension_numbers"]
+    given, kernel, result = (each.aval for each in (*equation.invars, *equation.outvars))
+    specs = (given, numbers.lhs_spec), (kernel, numbers.rhs_spec), (result, numbers.out_spec)
+    places = [prod(each.shape[axis] for axis in spec[2:]) for each, spec in specs]
+    pairs = prod(sorted(places)[:2])
+    return 2.0 * pairs * result.size / places[2] * kernel.shape[numbers.rhs_spec[1]]
+
+
+def _inner(equation: Any) -> list[Any]:
+    """The jaxprs that an equation holds."""
+    found = []
+    for value in equation.params.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            each = getattr(each, "jaxpr", each)
+            if hasattr(each, "eqns"):
+                found.append(each)
+    return found
+
+
+def _opaque(jaxpr: Any) -> set[str]:
+    """What holds operations that the count cannot know: loops of unknown length with products, foreign kernels."""
+    found: set[str] = set()
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        inner = _inner(equation)
+        if name == "while" and any(_operations(each) for each in inner):
+            found.add("repeats of a loop")
+        elif name in OPAQUE:
+            found.add(name)
+        found.update(*map(_opaque, inner))
+    return found
+
+
+def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
+    """Run one example of zeros there and back, without dropout, and have PyTorch count.
+
+    Attention runs as products, as PyTorch 2.13 does not count its kernels for CPUs.
+    """
+    import torch
+    from keras import ops
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    inputs = [
+        ops.zeros((1, *(size or 1 for size in shape)), dtype=own.dtype)
+        for own, shape in zip(model.inputs, shapes, strict=True)
+    ]
+    weights = [variable.value for variable in model.trainable_variables if variable.value.requires_grad]
+    kept = {weight.data_ptr(): 0 for weight in weights}
+
+    def keep(tensor: Any) -> Any:
+        if tensor.is_floating_point():
+            kept.setdefault(tensor.data_ptr(), tensor.numel())
+        return tensor
+
+    mapping = {torch.ops.aten.convolution_backward: _convolution_backward}
+    forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
+    with sdpa_kernel(SDPBackend.MATH):
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
+            out = model(inputs[0] if len(inputs) == 1 else inputs, training=False)
+        with backward:
+            if weights:
+                torch.autograd.grad(out.float().sum(), weights, allow_unused=True)
+    flops = float(forward.get_total_flops())
+    return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
+
+
+def _convolution_backward(
+    upstream: Any, given: Any, weights: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, wanted: Sequence[bool], **_: Any,
+) -> float:  # fmt: skip
+    """Each gradient, of input or weights, counts what the convolution does; PyTorch's own forgets the groups."""
+    places = given if transposed else upstream
+    return 2.0 * sum(wanted[:2]) * given[0] * prod(places[2:]) * prod(weights)
+
+
+def _asked(workload: TrainingWorkload) -> tuple[str, str]:
+    """Name or file of a workload and its options, for another process to make it anew."""
+    kind = type(workload)
+    built_in = kind.__module__.startswith(f"{__package__}.") and not hasattr(workload, "module")
+    module = kind.__module__.rpartition(".")[2] if built_in else getattr(workload, "module", None)
+    options = asdict(replace(workload.options, read=set()))
+    options.pop("read")
+    return module or str(sys.modules[kind.__module__].__file__), json.dumps(options, sort_keys=True)
+
+
+@cache
+def _by_child(module: str, options: str, example: str) -> str:
+    """The costs as JSON, from a process in which Keras runs on JAX. Raises RuntimeError with its last words."""
+    asked = json.dumps({"module": module, "options": json.loads(options), "example": json.loads(example)})
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, asked],
+        env={**os.environ, **ENVIRONMENT, **package_first()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=CHILD_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"on JAX: {lines[-1]}")
+    return done.stdout.splitlines()[-1]
+
+
+def main() -> None:
+    """Print the costs of one workload's model as a line of JSON: `python -m whichdevice.workloads.costs JOB`."""
+    job = json.loads(sys.argv[1])
+    with quick_imports("tensorflow", "torch"):
+        import keras  # noqa: F401
+    from whichdevice.workloads import workload_class
+
+    workload = workload_class(job["module"])(Options(**job["options"]))
+    if not isinstance(workload, TrainingWorkload):
+        raise TypeError(f"{job['module']} trains no model")
+    model = workload.model()
+    costs = model_costs(model, example=job["example"])
+    print(json.dumps(asdict(costs)))
+
+
+if __name__ == "__main__":
+    main()

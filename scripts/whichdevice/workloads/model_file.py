@@ -8,7 +8,6 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.python_source import string_constants
-from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload, defined_in
+from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
 from whichdevice.workloads.generated_data import concrete, generate
@@ -157,11 +156,6 @@ class ModelFile(TrainingWorkload):
     def own_objects(self) -> dict[str, Any]:
         """What the file defines."""
         return defined_in(self._source())
-
-    def raw_input(self, model: Any) -> RawInput:
-        """What the model takes, its whole numbers below the file's `below`."""
-        declared = self.declared.input
-        return replace(super().raw_input(model), below=declared.below if declared is not None else None)
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """The mean of what the file's loss gives for float32 predictions."""

@@ -49,12 +49,8 @@ def write_saved_model(workload: TrainingWorkload, model: Any, folder: Path) -> S
     return Signature(TensorSpecification(name=raw.name, dtype=raw.dtype, shape=[None, *raw.shape]), output)
 
 
-class RefusedInputsError(StudyError):
-    """Inputs of the right type and shape that a model cannot take."""
-
-
 class ServedModel:
-    """A loaded SavedModel; `predict` may be called from several threads."""
+    """A loaded SavedModel."""
 
     def __init__(self, folder: Path) -> None:
         import tensorflow as tf
@@ -76,19 +72,8 @@ class ServedModel:
         self.output = _specification(self._output, output)
 
     def predict(self, inputs: np.ndarray) -> np.ndarray:
-        """Predictions [batch, ...] of raw inputs [batch, ...] of the signature's type; waits for the device.
-
-        Raises RefusedInputsError where the model's own operations refuse the numbers, as one beyond a vocabulary.
-        """
-        try:
-            return self._call(**{self.input.name: self._tf.constant(inputs)})[self._output].numpy()
-        except self._tf.errors.InvalidArgumentError as error:
-            raise RefusedInputsError(f"the model refuses these inputs: {_cause(error)}") from error
-
-
-def _cause(error: Exception) -> str:
-    """What an operation of a graph said: the line before the one that names it."""
-    return str(error).partition("\n\t [[")[0].splitlines()[-1]
+        """Predictions [batch, ...] of raw inputs [batch, ...] of the signature's type; waits for the device."""
+        return self._call(**{self.input.name: self._tf.constant(inputs)})[self._output].numpy()
 
 
 def _specification(name: str, tensor: Any) -> TensorSpecification:

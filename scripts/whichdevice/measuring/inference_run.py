@@ -1,0 +1,147 @@
+"""One run of mode predict: load, build, cold start, throughput in steady state, and the latency of every call in it.
+
+A step is one call: a batch of the model's inputs goes in as NumPy arrays in host memory, and the next call begins when
+the predictions are back there. Weights are the initial ones: how long a prediction takes does not depend on them.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, Forward
+from whichdevice.errors import StudyError
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.memory_need import activation_bytes, inference_memory, weight_bytes
+from whichdevice.measuring.refusal import refuse_what_cannot_fit
+from whichdevice.measuring.timing import time_steps
+from whichdevice.measuring.training_run import load_and_build, timed_call
+from whichdevice.records.facts import PREDICTION, WorkloadFacts
+from whichdevice.records.request import Request
+from whichdevice.records.timings import Latency
+from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.costs import model_costs, output_shape
+
+LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
+LEAST_FOR_P99 = 100  # calls, so that at least one is above it
+MOST_BATCHES, MOST_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and used in turn
+
+
+def run_inference(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    dataset: Path | None,
+    memory_limit: float,
+    emit: Emitter,
+) -> None:
+    """Measure and send everything but the end."""
+    if request.loop == "fit" and request.replicas > 1:
+        raise StudyError(f"{request.device}: mode predict with loop fit runs on one replica, not on {request.replicas}")
+    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
+    facts = inference_facts(workload, request, model, train, validation)
+    emit.part("workload", facts)
+    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    batches, made = timed_call(lambda: input_batches(workload, train, request))
+    workload.check_options()
+    with backend.scope():
+        forward, place = timed_call(lambda: backend.forward_pass(model))
+    emit.part("cold", {"load": load + made, "build": build + place})
+    calls = Calls(forward, batches)
+    steady = time_steps(calls.prepare, request, request.batch_size, facts.flops_per_step, 0, emit)
+    emit.progress("latency")
+    emit.part("latency", latency_of(calls.latencies(steady.steps, request.seconds)))
+
+
+def inference_facts(
+    workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
+) -> WorkloadFacts:
+    """For the record, at the request's batch size: operations of the forward pass alone."""
+    example = workload.example_shape(model)
+    costs = model_costs(model, example=example, workload=workload)
+    data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
+    width = activation_bytes(request.precision)
+    return WorkloadFacts(
+        unit=PREDICTION,
+        input_shape=[request.batch_size, *(size or 1 for size in example)],
+        target_shape=[request.batch_size, *output_shape(model, example)],
+        parameters=costs.parameters,
+        trainable_parameters=costs.trainable_parameters,
+        flops_per_step=costs.call_flops(request.batch_size),
+        flops_counted=costs.counted,
+        bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
+        + costs.activations * request.batch_size * width,
+        estimated_memory=inference_memory(costs, request, data_bytes),
+    )
+
+
+def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[np.ndarray]:
+    """Batches of the model's inputs from random training examples, in host memory; the same on every backend."""
+    import keras
+
+    if train.examples < 1:
+        raise StudyError(f"{request.workload}: there are no examples to predict")
+    random = np.random.default_rng(request.seed)
+    with keras.device("cpu"):
+        arrays = {name: keras.ops.convert_to_tensor(np.asarray(values)) for name, values in train.arrays.items()}
+
+        def drawn() -> np.ndarray:
+            index = random.integers(0, train.examples, request.batch_size, dtype=np.int32)
+            inputs = workload.batch(arrays, keras.ops.convert_to_tensor(index))[0]
+            return np.ascontiguousarray(keras.ops.convert_to_numpy(inputs))
+
+        first = drawn()
+        others = min(MOST_BATCHES, MOST_BYTES // max(1, first.nbytes)) - 1
+        return [first, *(drawn() for _ in range(others))]
+
+
+class Calls:
+    """Calls of a forward pass, one after the other, each timed."""
+
+    def __init__(self, forward: Forward, batches: Sequence[np.ndarray]) -> None:
+        self._forward, self._batches = forward, cycle(batches)
+        self._seconds = array("d")
+
+    def prepare(self, steps: int) -> Callable[[], None]:
+        """What runs the next `steps` calls. Raises StudyError where the first one predicts what is no number."""
+
+        def run() -> None:
+            for _ in range(steps):
+                is_first = not self._seconds
+                predictions = self._call()
+                if is_first and not np.isfinite(predictions).all():
+                    raise StudyError("the first predictions are not finite: look at the data and the initial weights")
+
+        return run
+
+    def _call(self) -> np.ndarray:
+        inputs = next(self._batches)
+        began = time.perf_counter()
+        predictions = self._forward(inputs)
+        self._seconds.append(time.perf_counter() - began)
+        return predictions
+
+    def latencies(self, steady_steps: int, seconds: float) -> np.ndarray:
+        """Of each call of steady state, the last so many; for `seconds` at most, more are added up to LEAST_CALLS."""
+        first, end = len(self._seconds) - steady_steps, time.perf_counter() + seconds
+        while len(self._seconds) - first < LEAST_CALLS and time.perf_counter() < end:
+            self._call()
+        return np.array(self._seconds[first:])
+
+
+def latency_of(seconds: np.ndarray) -> Latency:
+    """Mean and percentiles of single calls, float [calls]; there must be one at least."""
+    p50, p90, p99 = (float(value) for value in np.percentile(seconds, [50, 90, 99]))
+    return Latency(
+        calls=len(seconds),
+        seconds=float(seconds.sum()),
+        mean=float(seconds.mean()),
+        p50=p50,
+        p90=p90,
+        p99=p99 if len(seconds) >= LEAST_FOR_P99 else None,
+        longest=float(seconds.max()),
+    )

@@ -1,0 +1,56 @@
+"""A model too large for the host ends as `out_of_memory` or `refused` on every framework, and the process goes on."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from backends.scenario import REQUEST, ROOT
+
+from whichdevice.backends import backend_class
+from whichdevice.records.request import Request
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts private memory for RLIMIT_DATA"),
+]
+
+SCRIPT = """
+import json, sys
+from whichdevice.backends import backend_class
+from whichdevice.measuring.ending import run_to_end
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.refusal import built_within
+from whichdevice.records.request import Request
+
+backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)
+backend.start()
+backend.initialise()
+import keras
+
+def build(layers, units):
+    stack = [keras.layers.Dense(units) for _ in range(layers)]
+    return keras.Sequential([keras.Input((units,)), *stack])
+
+emit = Emitter(sys.stdout)
+for layers, units in ((1, 20_000), (30, 5_000), (1, 100)):  # 1.6 GB at once, 3 GB little by little, and a small one
+    run_to_end(lambda: built_within(1e9, lambda: build(layers, units)), backend, "mine.py", emit)
+"""
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "jax", "torch"])
+def test_a_model_that_is_too_large_ends_for_lack_of_memory_and_a_small_one_after_it_is_built(name: str) -> None:
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    request = {**REQUEST, "backend": name}
+    variables = {**backend_class(name).environment(Request(**request), 2), "PYTHONPATH": str(ROOT / "scripts")}
+    command = [sys.executable, "-c", SCRIPT, name, json.dumps(request)]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]
+    at_once, little_by_little, small = ends
+    assert at_once["status"] in ("out_of_memory", "refused"), at_once
+    assert little_by_little["status"] in ("out_of_memory", "refused"), little_by_little
+    assert small["status"] == "ok"
