@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from whichdevice.bundle import unpack
-from whichdevice.compiling.compile import compile_cell
-from whichdevice.compiling.request import request_of
+from whichdevice.forecast.compile import compile_cell
+from whichdevice.forecast.request import request_of
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import dataset_folder

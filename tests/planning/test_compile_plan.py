@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.compiling.request import compile_requests, compiled_path
+from whichdevice.forecast.request import compile_requests, compiled_path
 from whichdevice.planning import compile_plan
 from whichdevice.planning.compile_plan import may_compile_now
 from whichdevice.records.compiled import CompiledRecord, write_compiled

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from whichdevice.compiling.compile import KEPT, NEEDED, compile_code_hash, compiler_versions
-from whichdevice.compiling.request import compile_requests, compiled_path, request_of
+from whichdevice.forecast.compile import KEPT, NEEDED, compile_code_hash, compiler_versions
+from whichdevice.forecast.request import compile_requests, compiled_path, request_of
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.compiled import read_compiled

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.jax_step import state_of, training_step
-from whichdevice.compiling.topology import topology_named
+from whichdevice.forecast.topology import topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.memory import available_memory

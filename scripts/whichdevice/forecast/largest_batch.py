@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from whichdevice.compiling.memory import OutOfDeviceMemoryError
+from whichdevice.forecast.memory import OutOfDeviceMemoryError
 from whichdevice.errors import StudyError
 
 MOST_COMPILES = 8

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from whichdevice.compiling.topology import Topology, describe
+from whichdevice.forecast.topology import Topology, describe
 
 
 @contextmanager

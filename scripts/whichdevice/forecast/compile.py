@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import code_hash
-from whichdevice.compiling.memory import OutOfDeviceMemoryError
-from whichdevice.compiling.topology import HARDWARE, environment, topology_named
+from whichdevice.forecast.memory import OutOfDeviceMemoryError
+from whichdevice.forecast.topology import HARDWARE, environment, topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
@@ -27,7 +27,7 @@ LENGTH = 24
 
 def compile_code_hash(module: str) -> str:
     """Hash of the code, and of the hardware sheet, that a compiled record of this workload depends on."""
-    entry = "whichdevice.compiling.process"
+    entry = "whichdevice.forecast.process"
     if is_file_module(module):
         return code_hash(entry, files=[Path(module), HARDWARE])
     return code_hash(entry, f"whichdevice.workloads.{module}", files=[HARDWARE])
@@ -131,4 +131,4 @@ def supervised(request: CompileRequest, dataset: Path | None, log: Path, on_mess
     """Compile in a process of its own; facts and progress go to `on_message`."""
     variables = {**thread_environment(usable_cores()), **environment(topology_named(request.topology))}
     job = json.dumps({"request": request.model_dump(mode="json"), "dataset": str(dataset) if dataset else None})
-    return supervise_module("whichdevice.compiling.process", job, variables, log, request.timeout, on_message)
+    return supervise_module("whichdevice.forecast.process", job, variables, log, request.timeout, on_message)

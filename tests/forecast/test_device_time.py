@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from compiling.small_programs import MEBI, device, modelled, program, text
+from forecast.small_programs import MEBI, device, modelled, program, text
 
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.topology import TOPOLOGIES, device_of
+from whichdevice.forecast.device_time import device_time
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.topology import TOPOLOGIES, device_of
 
 PRODUCT = 2 * 4096**3
 

@@ -1,6 +1,6 @@
 """Small programs with known answers, and how their scheduled text was recorded.
 
-`PYTHONPATH=scripts python tests/compiling/small_programs.py` compiles them anew into tests/compiling/programs/.
+`PYTHONPATH=scripts python tests/forecast/small_programs.py` compiles them anew into tests/forecast/programs/.
 """
 
 import os
@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.compiling.device_time import DeviceTime, device_time
-from whichdevice.compiling.hlo import Program, parse_program
-from whichdevice.compiling.program import CompiledStep, compile_step
-from whichdevice.compiling.topology import TOPOLOGIES, Device, device_of, environment
+from whichdevice.forecast.device_time import DeviceTime, device_time
+from whichdevice.forecast.hlo import Program, parse_program
+from whichdevice.forecast.program import CompiledStep, compile_step
+from whichdevice.forecast.topology import TOPOLOGIES, Device, device_of, environment
 
 FOLDER = Path(__file__).parent / "programs"
 MEBI = 2**20

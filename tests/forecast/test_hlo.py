@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from compiling.small_programs import RECORDED, device, program, text
+from forecast.small_programs import RECORDED, device, program, text
 
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.shapes import shapes_in
+from whichdevice.forecast.device_time import device_time
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.shapes import shapes_in
 from whichdevice.errors import StudyError
 
 

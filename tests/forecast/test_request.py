@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.compiling.request import compile_requests, compiled_path, request_of
+from whichdevice.forecast.request import compile_requests, compiled_path, request_of
 from whichdevice.config.model import Compile, Study, Workload
 from whichdevice.errors import StudyError
 

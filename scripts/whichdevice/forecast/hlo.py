@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from whichdevice.compiling.shapes import LEAF, Shape, shapes_in
+from whichdevice.forecast.shapes import LEAF, Shape, shapes_in
 from whichdevice.errors import StudyError
 
 HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from whichdevice.compiling.collectives import collective_kind
-from whichdevice.compiling.hlo import Computation, Instruction
-from whichdevice.compiling.shapes import HBM
+from whichdevice.forecast.collectives import collective_kind
+from whichdevice.forecast.hlo import Computation, Instruction
+from whichdevice.forecast.shapes import HBM
 
 STARTS = ("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling.small_programs import modelled
+from forecast.small_programs import modelled
 
-from whichdevice.compiling.compile import compile_cell
+from whichdevice.forecast.compile import compile_cell
 from whichdevice.datasets.info import DatasetFacts
 from whichdevice.datasets.store import write_dataset
 from whichdevice.records.compiled import CompileRequest
@@ -23,7 +23,7 @@ pytestmark = [
 
 ANEW = """
 import json, sys
-from compiling import small_programs
+from forecast import small_programs
 step = small_programs.compiled(getattr(small_programs, sys.argv[1]), sys.argv[2])
 print(json.dumps([step.time.low, step.time.high, step.memory.total, step.flops]))
 """

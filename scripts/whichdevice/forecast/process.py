@@ -1,4 +1,4 @@
-"""The compiling process: one request in a process of its own. `python -m whichdevice.compiling.process JOB.json`.
+"""The compiling process: one request in a process of its own. `python -m whichdevice.forecast.process JOB.json`.
 
 Its environment was set before its start; it tells its parent what it finds through the pipe WHICHDEVICE_EVENTS.
 """
@@ -9,11 +9,11 @@ import sys
 import traceback
 from pathlib import Path
 
-from whichdevice.compiling.largest_batch import largest_batch
-from whichdevice.compiling.memory import OutOfDeviceMemoryError
-from whichdevice.compiling.program import CompiledStep, available_memory, compile_step
-from whichdevice.compiling.steps import Step, set_precision, step_of
-from whichdevice.compiling.topology import CompilerMissingError, describe, device_of, topology_named
+from whichdevice.forecast.largest_batch import largest_batch
+from whichdevice.forecast.memory import OutOfDeviceMemoryError
+from whichdevice.forecast.program import CompiledStep, available_memory, compile_step
+from whichdevice.forecast.steps import Step, set_precision, step_of
+from whichdevice.forecast.topology import CompilerMissingError, describe, device_of, topology_named
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter
 from whichdevice.parent import end_with_supervisor

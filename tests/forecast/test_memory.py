@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from whichdevice.compiling.largest_batch import MOST_COMPILES, largest_batch
-from whichdevice.compiling.memory import OutOfDeviceMemoryError, out_of_memory
+from whichdevice.forecast.largest_batch import MOST_COMPILES, largest_batch
+from whichdevice.forecast.memory import OutOfDeviceMemoryError, out_of_memory
 
 GIBI = 2**30
 

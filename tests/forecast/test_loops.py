@@ -2,8 +2,8 @@
 
 import pytest
 
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.loops import constants_of, trip_count
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.loops import constants_of, trip_count
 
 LOOP = """HloModule loop, is_scheduled=true, num_partitions=1
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from whichdevice.compiling.products import Window, _places
+from whichdevice.forecast.products import Window, _places
 
 
 def counted(size: int, out: int, window: Window) -> int:

@@ -7,9 +7,9 @@ instructions that only rename (tuples, bitcasts, buffers) move nothing.
 
 from dataclasses import dataclass
 
-from whichdevice.compiling.collectives import made_by
-from whichdevice.compiling.hlo import Computation, Instruction, Program
-from whichdevice.compiling.shapes import HBM, Shape
+from whichdevice.forecast.collectives import made_by
+from whichdevice.forecast.hlo import Computation, Instruction, Program
+from whichdevice.forecast.shapes import HBM, Shape
 from whichdevice.errors import StudyError
 
 FREE = {

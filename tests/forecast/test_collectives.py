@@ -1,10 +1,10 @@
 """Bytes of a collective are those of its larger side, be it written as one instruction or as start and done."""
 
 import pytest
-from compiling.small_programs import device
+from forecast.small_programs import device
 
-from whichdevice.compiling.device_time import Elapsed, device_time
-from whichdevice.compiling.hlo import parse_program
+from whichdevice.forecast.device_time import Elapsed, device_time
+from whichdevice.forecast.hlo import parse_program
 
 PART, WHOLE = "f32[1024,1024]{1,0:T(8,128)}", "f32[8192,1024]{1,0:T(8,128)}"
 PART_BYTES, WHOLE_BYTES = 1024 * 1024 * 4, 8192 * 1024 * 4

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.compiling import compile as parent
-from whichdevice.compiling.compile import compile_cell, compile_code_hash
+from whichdevice.forecast import compile as parent
+from whichdevice.forecast.compile import compile_cell, compile_code_hash
 from whichdevice.errors import StudyError
 from whichdevice.locks import SCHEDULED, measurement_lock
 from whichdevice.measuring.supervisor import Finish

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from whichdevice.compiling.hlo import Computation, Instruction, Program
+from whichdevice.forecast.hlo import Computation, Instruction, Program
 
 MOST_TRIPS = 200_000
 DEPTH = 200

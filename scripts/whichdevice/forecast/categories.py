@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from whichdevice.compiling.collectives import collective_kind
-from whichdevice.compiling.hlo import Instruction, Program
+from whichdevice.forecast.collectives import collective_kind
+from whichdevice.forecast.hlo import Instruction, Program
 
 # The first that an instruction, or a fusion's inside, holds.
 CATEGORIES = {

@@ -3,7 +3,7 @@
 import json
 import os
 
-from whichdevice.compiling.topology import environment, topology_named
+from whichdevice.forecast.topology import environment, topology_named
 
 TOPOLOGY = "v5e-1x1"
 SMALL = {"layers": 1, "width": 128, "heads": 2, "vocabulary": 256}
@@ -14,9 +14,9 @@ def main() -> None:
     os.environ.update(environment(topology_named(TOPOLOGY)))
     import jax
 
-    from whichdevice.compiling.program import compile_step
-    from whichdevice.compiling.seen_as import seen_as
-    from whichdevice.compiling.steps import set_precision, step_of
+    from whichdevice.forecast.program import compile_step
+    from whichdevice.forecast.seen_as import seen_as
+    from whichdevice.forecast.steps import set_precision, step_of
     from whichdevice.records.compiled import CompileRequest
 
     found: dict[str, object] = {"before": jax.devices()[0].platform}

@@ -3,8 +3,8 @@
 import re
 from math import prod
 
-from whichdevice.compiling.hlo import Computation, Instruction
-from whichdevice.compiling.shapes import Shape
+from whichdevice.forecast.hlo import Computation, Instruction
+from whichdevice.forecast.shapes import Shape
 
 # Each byte of the larger side crosses the slowest link this often, for n devices in a ring.
 RING = {

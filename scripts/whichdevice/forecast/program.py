@@ -1,7 +1,7 @@
 """Compile any function for a TPU slice without a TPU, and model its device time.
 
     from jax import ShapeDtypeStruct
-    from whichdevice.compiling.program import compile_step
+    from whichdevice.forecast.program import compile_step
 
     step = compile_step(
         lambda state, x: (x @ state).sum(),
@@ -24,11 +24,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whichdevice.compiling.device_time import DeviceTime, device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
-from whichdevice.compiling.seen_as import seen_as
-from whichdevice.compiling.topology import Topology, describe, device_of, topology_named
+from whichdevice.forecast.device_time import DeviceTime, device_time
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.forecast.seen_as import seen_as
+from whichdevice.forecast.topology import Topology, describe, device_of, topology_named
 from whichdevice.errors import StudyError
 
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM

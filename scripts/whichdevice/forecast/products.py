@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whichdevice.compiling.hlo import Computation, Instruction, Program
+from whichdevice.forecast.hlo import Computation, Instruction, Program
 from whichdevice.errors import StudyError
 
 # Passes of a bfloat16 matrix unit per product, by XLA's operand precision; cycles of a 4096³ product agree within 7 %.
