@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from whichdevice.forecast.shapes import LEAF, Shape, shapes_in
 from whichdevice.errors import StudyError
+from whichdevice.forecast.shapes import LEAF, Shape, shapes_in
 
 HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 ASSIGNMENT = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
