@@ -179,9 +179,9 @@ def test_the_parts_of_a_step_add_up_and_come_from_the_runs_broken_down(tables) -
         ("NVIDIA H200", "H200 SXM"),
         ("Tesla T4", "T4"),
         ("NVIDIA L4", "L4"),
-        ("NVIDIA L40S", None),
+        ("NVIDIA L40S", "L40S"),
         ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
-        ("NVIDIA A100-SXM4-40GB", None),
+        ("NVIDIA A100-SXM4-40GB", "A100 SXM 40GB"),
         ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", None),  # a slice has not the peaks of the whole
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
