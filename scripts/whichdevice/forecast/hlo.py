@@ -1,11 +1,14 @@
-"""Reads the scheduled program that the TPU compiler prints (XLA's HLO text): computations, instructions, shapes.
+"""Reads the scheduled program that XLA prints (HLO text) for a GPU or TPU: computations, instructions, shapes.
 
-Whatever the text holds, the outcome is a Program or a StudyError.
+An array is written as `bf16[128,512]{1,0:T(8,128)(2,1)S(1)}`: type, sizes, order of the dimensions from minor to major,
+tile T and memory space S. No S is off-chip memory (HBM); on a TPU 1 is vector memory, 2 semaphores, 3 the common memory
+of TPU v4, 5 the host, 6 scalar memory. Whatever the text holds, the outcome is a Program or a StudyError.
 """
 
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil, prod
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.shapes import LEAF, Shape, shapes_in
@@ -19,6 +22,70 @@ CALLED = re.compile(r"\b(calls|body|condition|to_apply|select|scatter|true_compu
 MALFORMED = (KeyError, IndexError, ValueError, ArithmeticError, AttributeError, RecursionError)
 BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 WRAPPED = re.compile(r'\n(?="|\}\})')  # the attributes of a Pallas kernel go over several lines
+# Bits of one element. A type that is missing here is an error: its bytes would be counted wrongly.
+BITS = {
+    **dict.fromkeys(("token", "opaque"), 0),
+    **dict.fromkeys(("s2", "u2"), 2),
+    **dict.fromkeys(("s4", "u4", "f4e2m1fn"), 4),
+    **dict.fromkeys(("pred", "s8", "u8", "f8e4m3fn", "f8e5m2", "f8e4m3b11fnuz", "f8e8m0fnu"), 8),
+    **dict.fromkeys(("bf16", "f16", "s16", "u16"), 16),
+    **dict.fromkeys(("f32", "s32", "u32"), 32),
+    **dict.fromkeys(("f64", "s64", "u64", "c64"), 64),
+    "c128": 128,
+}
+HBM = 0  # memory space of everything that is marked with no other
+LEAF = re.compile(r"([a-z][a-z0-9]*)\[([\d,<= ]*)\](?:\{([^{}]*)\})?")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One array: element type, sizes, and where and how it lies in memory."""
+
+    dtype: str
+    dims: tuple[int, ...]
+    minor_to_major: tuple[int, ...] = ()
+    tile: tuple[int, ...] = ()
+    space: int = HBM
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of the numbers themselves."""
+        return prod(self.dims) * BITS[self.dtype] / 8
+
+    @property
+    def padded_nbytes(self) -> float:
+        """Bytes that it takes in memory: the most minor dimensions are rounded up to whole tiles."""
+        physical = [self.dims[axis] for axis in reversed(self.minor_to_major)]
+        if not self.tile or len(physical) != len(self.dims):
+            return self.nbytes
+        physical = [1] * (len(self.tile) - len(physical)) + physical
+        kept = len(physical) - len(self.tile)
+        rounded = [ceil(size / tile) * tile for size, tile in zip(physical[kept:], self.tile, strict=True)]
+        return prod(physical[:kept]) * prod(rounded) * BITS[self.dtype] / 8
+
+
+def shapes_in(text: str) -> tuple[Shape, ...]:
+    """Every array that a type names, those of a tuple in order; raises StudyError on an unknown element type."""
+    return tuple(_shape(*found.groups()) for found in LEAF.finditer(text))
+
+
+def _shape(dtype: str, dims: str, layout: str | None) -> Shape:
+    if dtype not in BITS:
+        raise StudyError(f"compiled program: unknown element type {dtype}")
+    order, _, rest = (layout or "").partition(":")
+    tile = re.search(r"T\(([\d,]+)\)", rest)
+    space = re.search(r"S\((\d+)\)", rest)
+    return Shape(
+        dtype,
+        _numbers(dims),
+        _numbers(order),
+        _numbers(tile[1]) if tile else (),
+        int(space[1]) if space else HBM,
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
 
 
 @dataclass(frozen=True)
@@ -72,7 +139,7 @@ class Computation:
         for instruction in self.instructions.values():
             if instruction.root:
                 return instruction
-        raise StudyError(f"TPU program: computation {self.name} returns nothing")
+        raise StudyError(f"compiled program: computation {self.name} returns nothing")
 
     @cached_property
     def parameters(self) -> dict[int, Instruction]:
@@ -85,7 +152,7 @@ class Computation:
         try:
             return self.instructions[instruction.operands[number]]
         except (KeyError, IndexError):
-            raise StudyError(f"TPU program: {instruction.name} lacks operand {number}") from None
+            raise StudyError(f"compiled program: {instruction.name} lacks operand {number}") from None
 
 
 @dataclass(frozen=True)
@@ -101,13 +168,13 @@ class Program:
         try:
             return self.computations[name]
         except KeyError:
-            raise StudyError(f"TPU program: no computation {name}") from None
+            raise StudyError(f"compiled program: no computation {name}") from None
 
 
 def parse_program(text: str) -> Program:
     """Read a scheduled program; raises StudyError on anything that is none."""
     if not text.startswith("HloModule") or "is_scheduled=true" not in text.partition("\n")[0]:
-        raise StudyError("TPU program: not the text of a scheduled HLO module")
+        raise StudyError("compiled program: not the text of a scheduled HLO module")
     partitions = re.search(r"num_partitions=(\d+)", text.partition("\n")[0])
     computations: dict[str, Computation] = {}
     entry = current = None
@@ -121,9 +188,9 @@ def parse_program(text: str) -> Program:
         elif assignment := ASSIGNMENT.match(line):
             _add(current, _instruction(assignment, line))
         elif line.strip():
-            raise StudyError(f"TPU program: cannot read the line {line.strip()[:60]!r}")
+            raise StudyError(f"compiled program: cannot read the line {line.strip()[:60]!r}")
     if entry is None or current is not None:
-        raise StudyError("TPU program: cut off, it has no complete entry computation")
+        raise StudyError("compiled program: cut off, it has no complete entry computation")
     return Program(computations, entry, int(partitions[1]) if partitions else 1)
 
 
@@ -139,7 +206,7 @@ def _instruction(assignment: re.Match[str], line: str) -> Instruction:
     end = _closing(rest, 0) if rest.startswith("(") else (leaf.end() if leaf else 0)
     opcode = OPCODE.match(rest, end)
     if end == 0 or opcode is None:
-        raise StudyError(f"TPU program: cannot read the line of {assignment[2]}")
+        raise StudyError(f"compiled program: cannot read the line of {assignment[2]}")
     close = _closing(rest, opcode.end() - 1)
     literal = rest[opcode.end() : close - 1]
     attributes, _, config = rest[close:].partition(", backend_config=")
@@ -168,4 +235,4 @@ def _closing(text: str, start: int) -> int:
         depth += 1 if found[0] == "(" else -1
         if depth == 0:
             return found.end()
-    raise StudyError(f"TPU program: unbalanced brackets in {text[:60]!r}")
+    raise StudyError(f"compiled program: unbalanced brackets in {text[:60]!r}")
