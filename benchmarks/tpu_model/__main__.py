@@ -10,7 +10,7 @@ from benchmarks.tpu_model.published import Row, published_rows
 
 from whichdevice.forecast.device_time import device_time
 from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.topology import device_of, topology_named
+from whichdevice.forecast.targets import device_of, topology_named
 from whichdevice.errors import StudyError
 
 Range = tuple[float, float | None, float]  # milliseconds a step; per cent of the bytes

@@ -3,7 +3,7 @@
 import json
 import os
 
-from whichdevice.forecast.topology import environment, topology_named
+from whichdevice.forecast.targets import environment, topology_named
 
 TOPOLOGY = "v5e-1x1"
 SMALL = {"layers": 1, "width": 128, "heads": 2, "vocabulary": 256}

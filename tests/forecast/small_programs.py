@@ -14,7 +14,7 @@ from typing import Any
 from whichdevice.forecast.device_time import DeviceTime, device_time
 from whichdevice.forecast.hlo import Program, parse_program
 from whichdevice.forecast.program import CompiledStep, compile_step
-from whichdevice.forecast.topology import TOPOLOGIES, Device, device_of, environment
+from whichdevice.forecast.targets import TOPOLOGIES, Device, device_of, environment
 
 FOLDER = Path(__file__).parent / "programs"
 MEBI = 2**20

@@ -7,7 +7,7 @@ from forecast.small_programs import MEBI, device, modelled, program, text
 
 from whichdevice.forecast.device_time import device_time
 from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.topology import TOPOLOGIES, device_of
+from whichdevice.forecast.targets import TOPOLOGIES, device_of
 
 PRODUCT = 2 * 4096**3
 

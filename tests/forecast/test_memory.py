@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.forecast.largest_batch import MOST_COMPILES, largest_batch
+from whichdevice.forecast.memory import MOST_COMPILES, largest_batch
 from whichdevice.forecast.memory import OutOfDeviceMemoryError, out_of_memory
 
 GIBI = 2**30

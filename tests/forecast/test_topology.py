@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from whichdevice.forecast.topology import CORES_AS_DEVICES, TOPOLOGIES, device_of, topology_named
+from whichdevice.forecast.targets import CORES_AS_DEVICES, TOPOLOGIES, device_of, topology_named
 from whichdevice.errors import StudyError
 
 # Matrix units in a chip and their width, from the generations' system architecture pages.
@@ -37,7 +37,7 @@ def test_an_unknown_slice_is_named_with_the_known_ones():
 
 
 def test_names_are_known_without_jax():
-    code = "import sys, whichdevice.forecast.topology; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    code = "import sys, whichdevice.forecast.targets; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
 
 

@@ -24,7 +24,7 @@ from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
 from whichdevice.forecast.device_time import device_time
 from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.topology import device_of
+from whichdevice.forecast.targets import device_of
 from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import code_hash
-from whichdevice.forecast.memory import OutOfDeviceMemoryError
-from whichdevice.forecast.topology import HARDWARE, environment, topology_named
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
+from whichdevice.forecast.memory import OutOfDeviceMemoryError
+from whichdevice.forecast.targets import HARDWARE, environment, topology_named
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.software import installed_versions
 from whichdevice.locks import beside_no_measurement

@@ -9,15 +9,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
+from whichdevice.errors import StudyError
 from whichdevice.forecast.categories import category_of
 from whichdevice.forecast.collectives import collective_bytes, collective_kind, group_size, ring_seconds
 from whichdevice.forecast.hlo import MALFORMED, Computation, Instruction, Program
 from whichdevice.forecast.loops import Known, constants_of, trip_count
 from whichdevice.forecast.products import products_of
-from whichdevice.forecast.topology import Device
+from whichdevice.forecast.targets import Device
 from whichdevice.forecast.traffic import is_free, traffic_of
 from whichdevice.forecast.transfers import Queue, ends_transfer, starts_transfer, transferred
-from whichdevice.errors import StudyError
 
 ENOUGH_CYCLES = 0.95  # share of bytes below which the high end is not given
 End = Literal["low", "high"]

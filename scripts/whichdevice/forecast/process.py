@@ -9,12 +9,11 @@ import sys
 import traceback
 from pathlib import Path
 
-from whichdevice.forecast.largest_batch import largest_batch
-from whichdevice.forecast.memory import OutOfDeviceMemoryError
+from whichdevice.errors import StudyError
+from whichdevice.forecast.memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.program import CompiledStep, available_memory, compile_step
 from whichdevice.forecast.steps import Step, set_precision, step_of
-from whichdevice.forecast.topology import CompilerMissingError, describe, device_of, topology_named
-from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import CompilerMissingError, describe, device_of, topology_named
 from whichdevice.measuring.events import Emitter
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.compiled import Collective, CompileFacts, CompileRequest, ModelledTime

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whichdevice.forecast.hlo import Computation, Instruction, Program
 from whichdevice.errors import StudyError
+from whichdevice.forecast.hlo import Computation, Instruction, Program
 
 # Passes of a bfloat16 matrix unit per product, by XLA's operand precision; cycles of a 4096³ product agree within 7 %.
 PASSES = {"default": 1, "high": 3, "highest": 6}

@@ -7,10 +7,10 @@ instructions that only rename (tuples, bitcasts, buffers) move nothing.
 
 from dataclasses import dataclass
 
+from whichdevice.errors import StudyError
 from whichdevice.forecast.collectives import made_by
 from whichdevice.forecast.hlo import Computation, Instruction, Program
 from whichdevice.forecast.shapes import HBM, Shape
-from whichdevice.errors import StudyError
 
 FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "domain"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import KIND_PRECISIONS, Cell, Run
-from whichdevice.forecast.topology import TOPOLOGIES
+from whichdevice.forecast.targets import TOPOLOGIES
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.datasets.sources import check_names
