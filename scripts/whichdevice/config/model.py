@@ -26,7 +26,7 @@ Source = Literal["tfds", "files", "standin"]
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
-Topology = Annotated[str, BeforeValidator(text)]  # checked against the slices that the compiler knows
+TargetName = Annotated[str, BeforeValidator(text)]  # checked against the sheet
 
 
 class Device(Section):
@@ -136,18 +136,27 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
-class Compile(Section):
-    """The real TPU compiler on the study's workloads; it needs Linux on x86-64 and no TPU."""
+FORECAST_DEVICES = (
+    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "TPU v2", "TPU v6e",
+)  # fmt: skip
 
-    topologies: Annotated[list[Topology], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
-        ["v2-2x2"],
-        description="TPU slices: v2-2x2, v3-2x2, v4-2x2x1, v5e-2x2, v5p-2x2x1, v6e-2x2 ...; [] compiles nothing",
+
+class Forecast(Section):
+    """Forecasts for devices that nobody here has, by their own compilers; they need Linux on x86-64 and no device."""
+
+    devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
+        list(FORECAST_DEVICES),
+        description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
+    gpus: Values[PositiveInt] = Field([1], description="how many GPUs of one machine share a batch: 1, 2, 4 or 8")
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
-    precision: Values[Precision] = Field(
-        ["mixed_bfloat16"], description="number formats; a TPU multiplies bfloat16, and float32 in several passes"
+    precision: Values[Precision | Literal["mixed"]] = Field(
+        ["mixed"], description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16"
     )
-    batch_size: Values[PositiveInt] | None = Field(None, description="global batch sizes; empty takes each workload's")
+    batch_size: Values[PositiveInt] | None = Field(
+        None, description="batch sizes over all devices; empty takes each workload's"
+    )
+    mode: Values[Literal["train", "predict"]] = Field(["train"], description="a training step, or the forward pass")
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
@@ -211,8 +220,8 @@ class Study(Section):
     self_check: SelfCheck = Field(
         default_factory=SelfCheck, description="one cell twice and once planted slower, for the study's noise floor"
     )
-    compile: Compile = Field(
-        default_factory=Compile, description="what the TPU compiler says of the workloads, without a TPU"
+    forecast: Forecast = Field(
+        default_factory=Forecast, description="what the workloads would take on devices that nobody here has"
     )
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)] = Field(
         default_factory=_default_workloads, description="what is run, by any name"

@@ -14,7 +14,6 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -86,12 +85,16 @@ class Target:
             return float(self.row["mem_bytes"])
         return float(self.row["mem_gb"]) * 2**30 / CORES_AS_DEVICES.get(self.device, 1)  # the sheets' GB of HBM are GiB
 
+    @property
+    def mixed(self) -> str:
+        """The mixed precision of its half format: mixed_bfloat16 where it has that, else mixed_float16."""
+        return "mixed_float16" if self.refusal("mixed_bfloat16") else "mixed_bfloat16"
+
     def refusal(self, precision: str) -> str | None:
         """Why it has no products in this number format, in one line, or None where it has."""
         if self.compiler == "libtpu":
-            if precision in ("float32", "mixed_bfloat16", "bfloat16"):
-                return None
-            return f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
+            known = precision in ("float32", "mixed_bfloat16", "bfloat16")
+            return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
         if precision == "tf32" and not self.row["tf32_tflops"]:
             return f"{self.device} has no TF32 products; take float32 or mixed_float16"
         if "bfloat16" in precision and float(self.row["compute_capability"]) < 8:
@@ -295,46 +298,3 @@ def cuda_folder() -> Path | None:
     """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
     folder = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cuda_nvcc"
     return folder if (folder / "bin" / "ptxas").is_file() else None
-
-
-# What the model of TPU time needs beside the sheet: clock in Hz and bytes/s of one link in one direction. Clocks: matrix
-# units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e 4 × 256²). Links: v3 and v2
-# 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural Networks", CACM 2020, from
-# memory: unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md, which has 1e11 for
-# v3.
-CLOCK_AND_LINK = {
-    "TPU v2": (0.70e9, 62e9),
-    "TPU v3": (0.94e9, 82e9),
-    "TPU v4": (1.05e9, 45e9),
-    "TPU v5e": (1.50e9, 50e9),
-    "TPU v5p": (1.75e9, 100e9),
-    "TPU v6e": (1.75e9, 100e9),
-}
-
-
-@dataclass(frozen=True)
-class Device:
-    """One device of a slice: operations, bytes and cycles per second, and its memory in bytes."""
-
-    peak: float  # bfloat16 products
-    bandwidth: float  # HBM
-    memory: float  # HBM, by the sheet
-    clock: float
-    link: float  # one inter-chip link, one direction
-
-
-@cache
-def device_of(chip: str) -> Device:
-    """What one device of this TPU does, from config/hardware.csv and the table above."""
-    rows = hardware_rows()
-    if chip not in rows:
-        raise StudyError(f"{chip} is not in config/hardware.csv")
-    row, share = rows[chip], CORES_AS_DEVICES.get(chip, 1)
-    clock, link = CLOCK_AND_LINK[chip]
-    return Device(
-        peak=float(row["half_dense_tflops"]) * 1e12 / share,
-        bandwidth=float(row["mem_bw_gbs"]) * 1e9 / share,
-        memory=float(row["mem_gb"]) * 2**30 / share,
-        clock=clock,
-        link=link,
-    )
