@@ -17,13 +17,10 @@ rule upload_dataset:
         update(f"{DATASETS}/uploaded/{{name}}-{{source}}.json"),
     log:
         f"{DATASETS}/logs/uploaded/{{name}}-{{source}}.log",
-    benchmark:
-        f"{DATASETS}/benchmarks/uploaded/{{name}}-{{source}}.tsv"
     # Before the first run: a bucket that is not there is said before hours of measuring, and no run shares the machine.
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=60,
@@ -55,7 +52,6 @@ rule publish:
         f"{ROOT}/logs/publish.log",
     conda:
         CPU_ENVIRONMENT
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=60,

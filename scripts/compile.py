@@ -1,7 +1,7 @@
 """Compile one step by hand or from the rule `compile`: python scripts/compile.py CONFIG RECORD [--log FILE].
 
 For example: python scripts/compile.py results/quick/config.yaml \\
-    results/quick/compiled/v2-2x2/mnist_cnn-mixed_bfloat16-b1024.json
+    results/quick/compiled/v2-2x2/mnist_cnn-mixed_bfloat16-b1024/KEY.json
 """
 
 import argparse
@@ -9,7 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-from whichdevice.bundle import unpack
 from whichdevice.compiling.compile import compile_cell
 from whichdevice.compiling.request import request_of
 from whichdevice.config.load import read_study
@@ -24,15 +23,12 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="record to write; its path names the step")
     parser.add_argument("--log", type=Path, help="what the compiler says; default: the record's name with .log")
-    parser.add_argument("--arrays", type=Path, help="archive with the dataset's arrays, to unpack beside it first")
-    parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
+    parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if arguments.end_with_parent:
-        stop_with_parent()
+    if arguments.starter is not None:
+        stop_with_parent(arguments.starter)
     try:
-        if arguments.arrays:
-            unpack(arguments.arrays, arguments.arrays.with_suffix(""))
         study = read_study(arguments.config)
         request = request_of(study, arguments.record)
         dataset = dataset_folder(study, request.dataset) if request.dataset is not None else None

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
+from whichdevice.compiling.compile import compile_code_hash
 from whichdevice.config.model import Study
 from whichdevice.config.self_check import SELF_CHECKS
+from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import content_key
 from whichdevice.records.compiled import CompileRequest
 from whichdevice.workloads import workload_class
 
@@ -48,14 +51,23 @@ def _requests(study: Study) -> Iterator[CompileRequest]:
 
 
 def compiled_path(study: Study, request: CompileRequest) -> Path:
-    """Where the record lives, relative to the working directory."""
-    return Path(study.root) / "compiled" / f"{request.path}.json"
+    """Where the record is or will be, relative to the working directory.
+
+    Its name is a hash of the request, the code and the dataset's recipe; the time allowed does not count.
+    """
+    source = study.data.sources.get(request.dataset) if request.dataset is not None else None
+    recipe = recipe_key(request.dataset, source) if request.dataset is not None and source is not None else None
+    asked = request.model_dump(mode="json", exclude={"timeout"})
+    key = content_key(asked, compile_code_hash(request.module), recipe)
+    return Path(study.root) / "compiled" / request.path / f"{key}.json"
 
 
 def request_of(study: Study, record_path: Path) -> CompileRequest:
-    """The request that a record's path names; raises StudyError where the study has none."""
-    asked = "/".join(record_path.with_suffix("").parts[-2:])
+    """The request that a record's path names; raises StudyError where the study has none now."""
     for request in compile_requests(study):
-        if request.path == asked:
+        if compiled_path(study, request) == record_path:
             return request
-    raise StudyError(f"{record_path}: not compiled by this study; see `python -m whichdevice plan`")
+    raise StudyError(
+        f"{record_path}: not compiled by this study; its code or config may have been edited after this call was "
+        "planned: make the same call again"
+    )

@@ -133,7 +133,6 @@ def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str,
     return asked_row(study, run) | {
         "status": NOT_MEASURED,
         "reason": absence(study, run.cell.device, measured_devices),
-        "record": run.record(study),
     }
 
 
