@@ -19,7 +19,6 @@ if not workflow.overwrite_configfiles:
 
 include: "rules/outputs.smk"
 include: "rules/study.smk"
-include: "rules/default_storage.smk"
 include: "rules/datasets.smk"
 include: "rules/runs.smk"
 include: "rules/models.smk"

@@ -6,7 +6,6 @@ COMPILED = PLAN.at_hand(compiled_records(PLAN.study))
 
 rule compile:
     input:
-        **carried(arrays=lambda wildcards: PLAN.dataset_arrays(wildcards.workload, ancient)),
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, ancient),
     output:
         record=update(f"{ROOT}/compiled/{{topology}}/{{workload}}-{{program}}.json"),
@@ -26,9 +25,8 @@ rule compile:
         checksum=lambda wildcards, input: PLAN.checksum(input.dataset),
         script=f"{workflow.basedir}/scripts/compile.py",
         config=CONFIG,
-        bundles=lambda wildcards, input, output: bundle_options(input, output),
     shell:
-        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent {params.bundles:q}"
+        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent"
 
 
 rule compiled:

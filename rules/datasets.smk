@@ -11,7 +11,6 @@ STANDIN_SEED = 1
 
 rule dataset:
     output:
-        **carried(arrays=update(arrays_of(f"{DATASETS}/{{name}}/{{source}}/dataset.json"))),
         info=update(f"{DATASETS}/{{name}}/{{source}}/dataset.json"),
     log:
         f"{DATASETS}/logs/{{name}}-{{source}}.log",

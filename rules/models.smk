@@ -4,7 +4,6 @@ from whichdevice.planning.export_plan import export_inputs, export_parameters, e
 
 rule export:
     input:
-        **carried(unpacked=lambda wildcards: TABLES),  # the rule that unpacks what the runs left
         records=lambda wildcards: export_inputs(PLAN, wildcards.workload),
     output:
         update(f"{ROOT}/models/{{workload}}/export.json"),

@@ -38,7 +38,7 @@ def outdated_records(noted):
     def outdated(persistence, job):
         if job.rule.name == "measure":  # a record from another machine or checkout, of which Snakemake has no note
             return not noted(persistence, job) and PLAN.is_outdated(RUN.format(**job.wildcards_dict))
-        if PLAN.elsewhere.published:  # which is shown as it was fetched
+        if PLAN.merged.fetched:  # which is shown as it was fetched
             return False
         if job.rule.name == "compile":
             return may_compile_now(PLAN.study, job.output.record)

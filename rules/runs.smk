@@ -5,10 +5,8 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 
 rule measure:
     input:
-        **carried(arrays=lambda wildcards: PLAN.dataset_arrays(wildcards.workload, ancient)),
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, ancient),
     output:
-        **carried(artefacts=update(artefacts_of(f"{ROOT}/runs/{RUN}/record.json"))),
         record=update(f"{ROOT}/runs/{RUN}/record.json"),
     log:
         f"{ROOT}/logs/runs/{RUN}.log",
@@ -27,9 +25,8 @@ rule measure:
         checksum=lambda wildcards, input: PLAN.checksum(input.dataset),
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
-        bundles=lambda wildcards, input, output: bundle_options(input, output),
     shell:
-        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent {params.bundles:q}"
+        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} --end-with-parent"
 
 
 rule runs:

@@ -1,6 +1,4 @@
 # Datasets and results in a bucket (docs/bucket.md). Without storage.bucket nothing here is a part of any other target.
-from whichdevice.planning.elsewhere import require_bucket
-
 BUCKET = PLAN.call.storage.bucket
 
 
@@ -36,18 +34,13 @@ rule upload_dataset:
 
 rule uploads:
     input:
-        # Where a bucket carries all files anyhow, the datasets are there.
-        [
-            f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json"
-            for name in PLAN.datasets()
-            if BUCKET and not DEFAULT_STORAGE
-        ],
+        [f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json" for name in PLAN.datasets() if BUCKET],
 
 
 # No output and no benchmark, which would count as one: the bucket is looked at each time, and only what differs is sent.
 rule publish:
     input:
-        bucket=lambda wildcards: or_exit(require_bucket, PLAN.call),
+        bucket=lambda wildcards: or_exit(PLAN.require_bucket),
         uploads=rules.uploads.input,
         models=rules.models.input,
         report=rules.report.input,

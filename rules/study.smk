@@ -1,26 +1,21 @@
 # The study that this call is about: config checked, devices found, data sources decided, folder locked.
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
+from whichdevice.locks import study_lock
 from whichdevice.measuring.cut import tell_cut
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.claim import Claim
 from whichdevice.planning.clock import from_the_future, set_to_now
 from whichdevice.planning.closing import closing_line, lost_line
 from whichdevice.planning.job_errors import show_job_errors
 from whichdevice.planning.outdated import replaced_line
 from whichdevice.planning.study_plan import plan_study
 
-CLAIM = Claim(dry=workflow.output_settings.dryrun or not workflow.is_main_process)
-PLAN = or_exit(plan_study, config, workflow.is_main_process, CLAIM, workflow.overwrite_configfiles)
+PLAN = or_exit(plan_study, config, workflow.is_main_process)
 for note in PLAN.notes() if workflow.is_main_process else []:
     print(note, file=sys.stderr)
 if workflow.is_main_process:
     show_job_errors(logger)
 ROOT = PLAN.study.root
-FUTURE = from_the_future(Path(ROOT), DATASETS) if workflow.is_main_process else []
-if FUTURE and CLAIM.holds(Path(ROOT)):
-    set_to_now(FUTURE)
-    print("Results from the future now have the present as their time: was this clock set back?", file=sys.stderr)
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
@@ -47,7 +42,10 @@ wildcard_constraints:
 # The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
 # the runs below it have to, and every run would hang below it.
 onstart:
-    or_exit(CLAIM.require, Path(ROOT))
+    or_exit(study_lock, Path(ROOT))  # held until this process ends
+    if FUTURE := from_the_future(Path(ROOT), DATASETS):
+        set_to_now(FUTURE)
+        print("Results from the future now have the present as their time: was this clock set back?", file=sys.stderr)
     or_exit(write_study, PLAN.study, Path(CONFIG))
     # Killed between a record's writing and Snakemake's note of it, a job is repeated; unless forced, its record is kept.
     FORCED = workflow.dag_settings.forceall or workflow.dag_settings.forcerun or workflow.dag_settings.forcetargets
@@ -64,7 +62,6 @@ onstart:
 
 
 onsuccess:
-    bring_home(PLAN.records(PLAN.wanted()))
     if closing_line(PLAN):
         print(closing_line(PLAN), file=sys.stderr)
     if Path(f"{ROOT}/report.html").is_file():
@@ -72,7 +69,6 @@ onsuccess:
 
 
 onerror:
-    bring_home(PLAN.records(PLAN.wanted()))
     if lost_line(PLAN):
         print(lost_line(PLAN), file=sys.stderr)
     print(f"The study stopped; finished runs are kept. Logs: {ROOT}/logs", file=sys.stderr)

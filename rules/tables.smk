@@ -12,7 +12,6 @@ TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 
 rule tables:
     input:
-        **carried(artefacts=[artefacts_of(record) for record in PLAN.records(PLAN.wanted())]),
         records=PLAN.records(PLAN.wanted()),
         compiled=COMPILED,
     output:
@@ -39,7 +38,6 @@ rule tables:
         study=STUDY,
         records=PLAN.records(PLAN.wanted()) + PLAN.other_records(),
         other_times=PLAN.other_times(),
-        other_artefacts=other_artefacts(),
         # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
         code=code_hash("whichdevice.tables.write", files=SHEETS),
     script:

@@ -9,7 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-from whichdevice.bundle import unpack
 from whichdevice.compiling.compile import compile_cell
 from whichdevice.compiling.request import request_of
 from whichdevice.config.load import read_study
@@ -24,15 +23,12 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="record to write; its path names the step")
     parser.add_argument("--log", type=Path, help="what the compiler says; default: the record's name with .log")
-    parser.add_argument("--arrays", type=Path, help="archive with the dataset's arrays, to unpack beside it first")
     parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.end_with_parent:
         stop_with_parent()
     try:
-        if arguments.arrays:
-            unpack(arguments.arrays, arguments.arrays.with_suffix(""))
         study = read_study(arguments.config)
         request = request_of(study, arguments.record)
         dataset = dataset_folder(study, request.dataset) if request.dataset is not None else None

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from whichdevice.bundle import pack
 from whichdevice.config.load import load_study
 from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.job import job
-from whichdevice.planning.elsewhere import fetched
+from whichdevice.remote.datasets import fetch_dataset
+from whichdevice.remote.place import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
@@ -16,11 +16,11 @@ if "snakemake" in globals():
         call = load_study(snakemake.config)
         data_dir = None if call.data.folder is None else str(call.data.folder)
         folder = Path(snakemake.output.info).parent
-        info = call.storage.bucket and fetched(call.storage.bucket, asked.name, asked.source, folder, asked.made_of)
-        if info:
+        bucket, info = call.storage.bucket, None
+        if bucket:
+            info = fetch_dataset(open_place(bucket), asked.name, asked.source, folder, asked.made_of)
+        if info is not None:
             log.info("%s from %s fetched from the bucket", asked.name, asked.source)
         else:
             info = prepare_dataset(asked.name, asked.source, data_dir, asked.seed, folder)
-        if snakemake.output.get("arrays"):
-            pack(folder.glob("*.npy"), folder, Path(snakemake.output.arrays))
         log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)

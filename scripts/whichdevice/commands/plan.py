@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.kept_sources import require_archives
     from whichdevice.planning.study_plan import plan_study
 
-    plan = plan_study(merged(check_yaml(args.configfile), args.config), files=[args.configfile])
+    plan = plan_study(merged(check_yaml(args.configfile), args.config))
     require_archives(plan)
     for line in plan_lines(plan, lambda target: workflow_call(args, target)):
         print(line)
@@ -132,7 +132,7 @@ def _left_out(
 def _not_wanted(plan: Any) -> dict[str, int]:
     """How many of the runs that this host could measure are left out, and which these are."""
     here = [run for run in plan.runs if run.cell.device not in plan.absent and plan.platform(run) not in plan.missing]
-    own = [run for run in here if run not in plan.elsewhere.records]
+    own = [run for run in here if run not in plan.merged.records]
     reach = len(plan.in_reach())
     return {
         "that `only` does not select": len(own) - reach,

@@ -11,7 +11,6 @@ from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import check_folder, decide_sources, lies_whole
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder
-from whichdevice.planning.elsewhere import in_bucket
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
@@ -21,7 +20,7 @@ def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Sou
     """The source of each dataset: what the call names, else what was kept, else decided now.
 
     In the main process, archives that have come to lie in `data.dir` since then replace what was taken without them,
-    and a `data.dir` that is no folder raises StudyError unless the bucket has them; jobs may run where it is not.
+    and a `data.dir` that is no folder raises StudyError unless a bucket may have them; jobs may run where it is not.
     """
     known = {
         name: source
@@ -30,22 +29,25 @@ def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Sou
     }
     known |= {name: source for name, source in study.data.sources.items() if name in names}
     missing = [name for name in names if name not in known]
-    there = in_bucket(study) if missing and study.data.source == "auto" else {}
-    if main and any("files" not in there.get(name, ()) for name in missing):
+    if main and missing and not study.storage.bucket:
         check_folder(study.data)
-    return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}
+    return {**known, **(decide_sources(missing, study.data, DATASETS) if missing else {})}
 
 
 def require_archives(plan: "StudyPlan") -> None:
-    """Raise StudyError where a run that is still to be made reads files that are neither here nor prepared."""
+    """Raise StudyError where a run that is still to be made reads files that are neither here nor prepared.
+
+    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    """
     call, study = plan.call, plan.study
+    if call.storage.bucket:
+        return
     asked = [name for name in plan.datasets() if study.data.sources[name] == "files"]
     unprepared = [name for name in asked if not (dataset_folder(study, name) / "dataset.json").is_file()]
     missing = [name for name in unprepared if not lies_whole(name, call.data)]
-    there = in_bucket(call) if missing else {}
     read = _still_read(plan) if missing else set()
     for name in missing:
-        if name in read and "files" not in there.get(name, ()):
+        if name in read:
             raise StudyError(f"config: data.source: {name} is to come from files, and {_what_is_missing(name, call)}")
 
 

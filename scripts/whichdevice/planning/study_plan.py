@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run, selected
-from whichdevice.config.load import load_study, resolved
+from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.prepare import is_stale, made_of
 from whichdevice.datasets.sources import not_taken
@@ -19,7 +19,6 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.attempt import run_code_hash
 from whichdevice.measuring.cut import is_outdated
 from whichdevice.measuring.request import build_request, dataset_folder, dataset_of
-from whichdevice.planning.bucket_files import arrays_of
 from whichdevice.planning.checks import (
     check_cells,
     check_study,
@@ -27,11 +26,10 @@ from whichdevice.planning.checks import (
     missing_packages,
     uneven_notes,
 )
-from whichdevice.planning.claim import Claim
-from whichdevice.planning.elsewhere import Elsewhere, with_elsewhere
 from whichdevice.planning.failed_runs import is_to_be_repeated
 from whichdevice.planning.kept_sources import data_sources
 from whichdevice.planning.serving_checks import SERVING
+from whichdevice.remote.merge import Merged, with_merged
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -46,7 +44,7 @@ class StudyPlan:
     runs: list[Run]  # every configured run, in the order of the config, repeat by repeat
     absent: dict[str, str]  # device: why this host does not measure it
     missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
-    elsewhere: Elsewhere = field(default_factory=Elsewhere)  # records of other machines
+    merged: Merged = field(default_factory=Merged)  # records of other machines
 
     def wanted(self, kind: str | None = None) -> list[Run]:
         """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
@@ -63,7 +61,7 @@ class StudyPlan:
             run
             for run in self.runs
             if run.cell.device not in self.absent
-            and run not in self.elsewhere.records
+            and run not in self.merged.records
             and self.platform(run) not in self.missing
             and selected(run, self.call.only)
         ]
@@ -74,7 +72,7 @@ class StudyPlan:
         if not self.wanted(kind) and not any(
             device.kind == kind and name not in self.absent for name, device in self.study.devices.items()
         ):
-            require_kind(self.study, kind)
+            require_kind(self.study, kind, self.absent)
         return self.wanted(kind)
 
     def need_packages(self, kind: str | None = None) -> None:
@@ -97,12 +95,11 @@ class StudyPlan:
         """Records that are there although this call does not bring them about: other devices, earlier calls, merged."""
         wanted = set(self.wanted())
         own = [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
-        return own + [path.as_posix() for path in self.elsewhere.records.values()]
+        return own + [path.as_posix() for path in self.merged.records.values()]
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
-        written = self.elsewhere.written
-        return [written.get(path) or path.stat().st_mtime_ns for path in map(Path, self.other_records())]
+        return [Path(path).stat().st_mtime_ns for path in self.other_records()]
 
     def request(self, run: str) -> dict[str, Any]:
         """What is asked of the run of that path and can change its numbers; any change in it measures the run again.
@@ -154,11 +151,6 @@ class StudyPlan:
         path = self.dataset_json(name)
         return [path if self.is_stale(name) else ancient(path)]
 
-    def dataset_arrays(self, workload: str, ancient: Callable[[str], Any]) -> list[Any]:
-        """The archive of a workload's arrays as input of a rule: it comes with its description, which decides."""
-        name = self.dataset_of(workload)
-        return [] if name is None else [ancient(arrays_of(self.dataset_json(name)))]
-
     def made_of(self, dataset: str) -> dict[str, str]:
         """What the dataset would be made of now; a change in it makes the dataset anew."""
         return made_of(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
@@ -169,7 +161,7 @@ class StudyPlan:
 
     def at_hand(self, paths: list[str]) -> list[str]:
         """All of them; of a study that was fetched, and is only shown here, those that are there."""
-        return [path for path in paths if Path(path).is_file()] if self.elsewhere.published else paths
+        return [path for path in paths if Path(path).is_file()] if self.merged.fetched else paths
 
     def checksum(self, dataset: Sequence[str]) -> str | None:
         """Checksum of the data that a rule's input describes, if any; FileNotFoundError until it is there whole."""
@@ -203,7 +195,16 @@ class StudyPlan:
 
     def notes(self) -> list[str]:
         """One line each for the person who calls: records, archives and batches that were left aside."""
-        return self.elsewhere.notes + not_taken(self.call.data, self.study.data.sources) + uneven_notes(self.study)
+        return self.merged.notes + not_taken(self.call.data, self.study.data.sources) + uneven_notes(self.study)
+
+    def require_bucket(self) -> list[str]:
+        """No input files; raises StudyError where the call names no bucket to publish to."""
+        if not self.call.storage.bucket:
+            raise StudyError(
+                "publish: the config names no bucket; set storage.bucket, e.g. --config "
+                "'storage={bucket: gs://name/prefix}'"
+            )
+        return []
 
     def datasets(self) -> list[str]:
         """Names of the datasets that the wanted runs read."""
@@ -211,26 +212,22 @@ class StudyPlan:
         return sorted({name for name in names if name is not None})
 
 
-def plan_study(
-    config: dict[str, Any], refresh: bool = True, claim: Claim | None = None, files: Sequence[str | Path] = ()
-) -> StudyPlan:
-    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
+def plan_study(config: dict[str, Any], main: bool = True) -> StudyPlan:
+    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it. Nothing on disk changes.
 
-    With `refresh` false, records of other machines and sources of data are those of an earlier call. Without a `claim`
-    that holds the study's folder nothing on disk changes. `files` are the config files that were named.
+    With `main` false, as in jobs, sources of data are those of the call that started them.
     """
-    call = load_study(config)
-    own = Path(f"{call.root}/config.yaml").resolve() in [Path(file).resolve() for file in files]
-    call, elsewhere = with_elsewhere(call, refresh, claim or Claim(), own)
+    call, merged = with_merged(load_study(config))
+    check_only(call)
     study = resolved(call)
     check_study(study)
     runs = study_runs(study)
-    absent = elsewhere.absent(study) or absent_devices(study)
+    absent = absent_devices(study, merged.absent)
     check_cells(study, runs, absent)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
-    data = study.data.model_copy(update={"sources": data_sources(call, names, refresh)})
+    data = study.data.model_copy(update={"sources": data_sources(call, names, main)})
     study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)
-    plan = StudyPlan(call, study, runs, absent, missing, elsewhere.counted(study, absent))
+    plan = StudyPlan(call, study, runs, absent, missing, merged)
     plan.need_packages()
     return plan
