@@ -29,6 +29,7 @@ include: "rules/datasets.smk"
 include: "rules/runs.smk"
 include: "rules/products.smk"
 include: "rules/report.smk"
+include: "rules/storage.smk"
 
 
 rule all:
@@ -37,3 +38,4 @@ rule all:
         rules.runs.input,  # or a lost record would go unnoticed
         rules.models.input,
         rules.report.input,
+        rules.uploads.input,

@@ -9,6 +9,7 @@ TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
     "limits roofline breakdown noise_floor fastest serving"
 ).split()
+FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
 REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
@@ -21,12 +22,7 @@ rule tables:
         compiled=COMPILED,
     output:
         [
-            report(
-                f"{ROOT}/tables/{table}.csv",
-                caption=f"{CAPTIONS}/table.rst",
-                category="Tables",
-                labels={"table": table, "holds": table_about(table)},
-            )
+            shown(f"tables/{table}.csv", "table", "Tables", table=table, holds=table_about(table))
             for table in TABLE_NAMES
         ],
     log:
@@ -53,15 +49,10 @@ rule figures:
         tables=TABLES,
     output:
         [
-            report(
-                f"{ROOT}/figures/{figure}.svg",
-                caption=f"{CAPTIONS}/figure.rst",
-                category=figure_facts(figure).category,
-                labels={"figure": figure_facts(figure).title, "shows": figure_facts(figure).caption},
-            )
-            for figure in figure_names()
+            shown(f"figures/{name}.svg", "figure", facts.category, figure=facts.title, shows=facts.caption)
+            for name, facts in FIGURES.items()
         ],
-        [f"{ROOT}/figures/{figure}.png" for figure in figure_names()],
+        [f"{ROOT}/figures/{name}.png" for name in FIGURES],
     log:
         f"{ROOT}/logs/figures.log",
     conda:
@@ -71,7 +62,7 @@ rule figures:
     params:
         config=CONFIG,
         study=STUDY,
-        code=[code_hash("whichdevice.figures.registry", f"whichdevice.figures.{figure}") for figure in figure_names()],
+        code=[code_hash("whichdevice.figures.registry", f"whichdevice.figures.{name}") for name in FIGURES],
     script:
         "../scripts/figures.py"
 
@@ -84,19 +75,9 @@ rule compare:
         against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
     output:
         table=f"{ROOT}/tables/compare.csv",
-        svg=report(
-            f"{ROOT}/figures/comparison.svg",
-            caption=f"{CAPTIONS}/comparison.rst",
-            category="Compare",
-            labels={"figure": figure_facts("comparison").title},
-        ),
+        svg=shown("figures/comparison.svg", "comparison", "Compare", figure=figure_facts("comparison").title),
         png=f"{ROOT}/figures/comparison.png",
-        page=report(
-            f"{ROOT}/compare.html",
-            caption=f"{CAPTIONS}/comparison.rst",
-            category="Compare",
-            labels={"figure": "Cell by cell, on one page"},
-        ),
+        page=shown("compare.html", "comparison", "Compare", figure="Cell by cell, on one page"),
     log:
         f"{ROOT}/logs/compare.log",
     conda:
@@ -119,12 +100,7 @@ rule page:
         figures=rules.figures.output,
         compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
-        report(
-            f"{ROOT}/report.html",
-            caption=f"{CAPTIONS}/report.rst",
-            category="Report",
-            labels={"page": "The whole study on one page"},
-        ),
+        shown("report.html", "report", "Report", page="The whole study on one page"),
         f"{ROOT}/report.md",
     log:
         f"{ROOT}/logs/report.log",

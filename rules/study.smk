@@ -22,6 +22,11 @@ def or_exit(function, *arguments):
         sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
 
 
+def shown(file, caption, category, **labels):
+    """A file of the study's results that `snakemake --report` shows."""
+    return report(f"{ROOT}/{file}", caption=f"{CAPTIONS}/{caption}.rst", category=category, labels=labels)
+
+
 prefer_this_environment()
 for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
     or_exit(check_yaml, Path(file))

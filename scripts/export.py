@@ -32,8 +32,8 @@ def main() -> int:
         study = read_study(arguments.config)
         if workload not in study.workloads or arguments.record != export_path(study, workload):
             raise StudyError(
-                f"{arguments.record}: no export of {arguments.config}; its code or config may have been edited after this "
-                "call was planned: make the same call again"
+                f"{arguments.record}: no export of {arguments.config}; its code or config may have been edited "
+                "after this call was planned: make the same call again"
             )
         log = arguments.log or Path(study.root) / "logs" / "models" / workload / "export.log"
         record = export_model(study, workload, learned_records(study, workload), log)

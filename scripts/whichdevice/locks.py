@@ -35,7 +35,9 @@ class StudyLock:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except Timeout:
-            raise StudyError(f"{self.folder} is in use by another call; wait for it, or use another study name") from None
+            raise StudyError(
+                f"{self.folder} is in use by another call; wait for it, or use another study name"
+            ) from None
         except NotImplementedError:
             _warn_no_locks(self.folder)
         except OSError as error:

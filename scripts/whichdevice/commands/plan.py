@@ -126,7 +126,7 @@ def _left_out(
 def _not_wanted(plan: Any) -> dict[str, int]:
     """How many of the runs that this host could measure are left out, and which these are."""
     here = [run for run in plan.runs if run.cell.device not in plan.absent and plan.platform(run) not in plan.missing]
-    own = [run for run in here if run not in plan.merged]
+    own = [run for run in here if run not in plan.merged_records]
     reach = len(plan.in_reach())
     return {
         "that `only` does not select": len(own) - reach,

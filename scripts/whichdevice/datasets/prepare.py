@@ -88,7 +88,11 @@ def recipe_key(name: str, source: Source) -> str:
     The archives on this machine do not count, so the key is the same on every machine.
     """
     published = [(archive.name, archive.sha256, archive.content_md5) for archive in get_dataset(name).archives]
-    parts = [dataset_code(name), published if source == "files" else None, STANDIN_SEED if source == "standin" else None]
+    parts = [
+        dataset_code(name),
+        published if source == "files" else None,
+        STANDIN_SEED if source == "standin" else None,
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:RECIPE_LENGTH]
 
 

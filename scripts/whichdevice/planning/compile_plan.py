@@ -17,6 +17,7 @@ AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, 
 def compiled_records(plan: "StudyPlan") -> list[str]:
     """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`."""
     paths = [str(compiled_path(plan.study, asked)) for asked in compile_requests(plan.study) if _selected(plan, asked)]
+    paths = plan.existing(paths)
     return paths if plan.call.retry is None else [path for path in paths if _failed(Path(path))]
 
 
@@ -39,6 +40,4 @@ def _selected(plan: "StudyPlan", asked: CompileRequest) -> bool:
     only = plan.call.only
     if only.device is not None and not any(plan.study.devices[name].kind == "tpu" for name in only.device):
         return False
-    return all(
-        wanted is None or getattr(asked, axis) in wanted for axis in AXES for wanted in [getattr(only, axis)]
-    )
+    return all(wanted is None or getattr(asked, axis) in wanted for axis in AXES for wanted in [getattr(only, axis)])

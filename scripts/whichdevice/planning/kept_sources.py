@@ -27,13 +27,17 @@ def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
     missing = [name for name in names if name not in known]
     if not missing:
         return known
-    check_folder(call.data)
+    if not call.storage.bucket:
+        check_folder(call.data)
     return {**known, **decide_sources(missing, call.data, DATASETS)}
 
 
 def require_archives(call: Call, name: str) -> None:
-    """Raise StudyError where an archive of the dataset is missing, with what can be done instead."""
-    if lies_whole(name, call.data):
+    """Raise StudyError where an archive of the dataset is missing, with what can be done instead.
+
+    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    """
+    if call.storage.bucket or lies_whole(name, call.data):
         return
     if call.data.source == "files":
         other = "take data.source: auto"

@@ -35,7 +35,7 @@ def run_status(record: str) -> str | None:
 
 
 def is_to_be_repeated(study: Study, record: str) -> bool:
-    """Whether `retry=failed` takes a run: its record says that it failed, or was refused memory that is now available."""
+    """Whether `retry=failed` takes a run: it failed, or was refused memory that is now available."""
     status = run_status(record)
     return _would_fit(study, record) if status == "refused" else status not in (None, "ok")
 

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run, selected
-from whichdevice.config.load import load_study, resolved
+from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.sources import not_taken
 from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
-from whichdevice.measuring.request import build_request, dataset_folder, dataset_of, planned_record
+from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
 from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
-from whichdevice.planning.messages import is_to_be_repeated
 from whichdevice.planning.kept_sources import data_sources, require_archives
+from whichdevice.planning.messages import is_to_be_repeated
 from whichdevice.planning.serving_checks import SERVING
 from whichdevice.records.results_folder import write_keys
+from whichdevice.remote.merge import Merged, with_merged
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -38,7 +39,7 @@ class StudyPlan:
     runs: list[Run]  # every configured run, in the order of the config, repeat by repeat
     absent: dict[str, str]  # device: why this host does not measure it
     missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
-    merged: dict[Run, Path] = field(default_factory=dict)  # records of other machines
+    merged: Merged = field(default_factory=Merged)  # records of other machines
 
     def wanted(self, kind: str | None = None) -> list[Run]:
         """Runs that this call brings about: of a kind of device if named, narrowed by `only` and `retry`."""
@@ -55,7 +56,7 @@ class StudyPlan:
             run
             for run in self.runs
             if run.cell.device not in self.absent
-            and run not in self.merged
+            and run not in self.merged_records
             and self.platform(run) not in self.missing
             and selected(run, self.call.only)
         ]
@@ -66,7 +67,7 @@ class StudyPlan:
         if not self.wanted(kind) and not any(
             device.kind == kind and name not in self.absent for name, device in self.study.devices.items()
         ):
-            require_kind(self.study, kind)
+            require_kind(self.study, kind, self.absent)
         return self.wanted(kind)
 
     def need_packages(self, kind: str | None = None) -> None:
@@ -88,12 +89,21 @@ class StudyPlan:
         return self._paths[run]
 
     @cached_property
+    def merged_records(self) -> dict[Run, Path]:
+        """The merged records that count: of runs that have no record of this machine."""
+        return {run: path for run, path in self.merged.records.items() if not Path(self.record(run)).is_file()}
+
+    @cached_property
     def _paths(self) -> dict[Run, str]:
         return {}
 
     def records(self, runs: Sequence[Run]) -> list[str]:
         """Paths of the records of these runs."""
         return [self.record(run) for run in runs]
+
+    def existing(self, paths: list[str]) -> list[str]:
+        """All of them; of a study that was fetched, and is only shown here, those that exist."""
+        return [path for path in paths if Path(path).is_file()] if self.merged.fetched else paths
 
     def write_keys(self) -> None:
         """Write which record of each configured run counts now, for whoever reads the results folder later."""
@@ -108,7 +118,7 @@ class StudyPlan:
         """Existing records that count though this call does not bring them about: of other devices, and merged."""
         wanted = set(self.wanted())
         own = [path for run in self.runs if run not in wanted and Path(path := self.record(run)).is_file()]
-        return own + [path.as_posix() for path in self.merged.values()]
+        return own + [path.as_posix() for path in self.merged_records.values()]
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
@@ -179,6 +189,21 @@ class StudyPlan:
         names = {name for device in self.study.devices.values() for name in device.resources}
         return {**defaults, **{name: of_device(name) for name in sorted(names)}}
 
+    def require_bucket(self) -> list[str]:
+        """No input files; raises StudyError where the call names no bucket to publish to."""
+        if not self.call.storage.bucket:
+            raise StudyError(
+                "publish: the config names no bucket; set storage.bucket, e.g. --config "
+                "'storage={bucket: gs://name/prefix}'"
+            )
+        return []
+
+    def uploads(self) -> list[str]:
+        """Marks of the datasets that go to the bucket; none without one."""
+        names = self.datasets() if self.call.storage.bucket else []
+        folders = [dataset_folder(self.study, name) for name in names]
+        return [f"{DATASETS}/uploaded/{folder.parent.name}/{folder.name}.json" for folder in folders]
+
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""
         return dataset_of(self.study, workload)
@@ -187,7 +212,12 @@ class StudyPlan:
         """One line each for the person who calls: archives and batches that were left aside, runs that changed."""
         again = len(self.changed())
         changed = f"{again} measured runs changed in settings, code or data and are measured again; old records stay"
-        return not_taken(self.call.data, self.study.data.sources) + uneven_notes(self.study) + [changed] * bool(again)
+        return (
+            self.merged.notes
+            + not_taken(self.call.data, self.study.data.sources)
+            + uneven_notes(self.study)
+            + [changed] * bool(again)
+        )
 
     def datasets(self, runs: Sequence[Run] | None = None) -> list[str]:
         """Names of the datasets that these runs, or all wanted ones, read."""
@@ -198,16 +228,17 @@ class StudyPlan:
 
 def plan_study(config: dict[str, Any]) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
-    call = load_study(config)
+    call, merged = with_merged(load_study(config))
+    check_only(call)
     study = resolved(call)
     check_study(study)
     runs = study_runs(study)
-    absent = absent_devices(study)
+    absent = absent_devices(study, merged.absent)
     check_cells(study, runs, absent)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
     data = study.data.model_copy(update={"sources": data_sources(call, names)})
     study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)
-    plan = StudyPlan(call, study, runs, absent, missing)
+    plan = StudyPlan(call, study, runs, absent, missing, merged)
     plan.need_packages()
     return plan

@@ -91,16 +91,18 @@ def measured_elsewhere(root: Path) -> set[str]:
 def record_paths(folder: Path) -> list[Path]:
     """The records of a results folder, one of each run, or all below any other folder.
 
-    An own one comes before merged ones of its run, and of these the one that ended last, as in the study's tables.
+    An own one comes before merged ones of its run, and of these the one that ended last, as in the study's tables. An
+    own one of an earlier request or code comes last.
     """
     if not ((folder / OWN).is_dir() or (folder / MERGED).is_dir()):
         return sorted(folder.rglob(RECORD))
-    own = own_records(folder)
-    return sorted([*own.values(), *(path for run, path in merged_records(folder).items() if run not in own)])
+    own, keys = own_records(folder), read_keys(folder)
+    current = {run: path for run, path in own.items() if path.parent.name == keys.get(run.path, path.parent.name)}
+    return sorted({**own, **merged_records(folder), **current}.values())
 
 
 def own_records(root: Path) -> dict[Run, Path]:
-    """The own records of results/<study>, one of each run: of its last call's request and code, else the last to end."""
+    """The own records of results/<study>, one of each run: that of the last call's config and code, else the newest."""
     places: dict[Run, list[Path]] = {}
     for path in sorted((root / OWN).rglob(RECORD)):
         if (run := foreign_run(path.as_posix())) is not None:
