@@ -25,7 +25,7 @@ rule compile:
         script=f"{workflow.basedir}/scripts/compile.py",
         config=CONFIG,
     shell:
-        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} " + STARTER
+        RUN_SCRIPT
 
 
 rule compiled:
@@ -52,7 +52,7 @@ rule export:
         script=f"{workflow.basedir}/scripts/export.py",
         config=CONFIG,
     shell:
-        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} " + STARTER
+        RUN_SCRIPT
 
 
 rule models:

@@ -22,7 +22,7 @@ rule measure:
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
     shell:
-        "exec python {params.script:q} {params.config:q} {output.record:q} --log {log:q} " + STARTER
+        RUN_SCRIPT
 
 
 rule runs:

@@ -37,8 +37,10 @@ CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
-# Of scripts that Snakemake may be killed over: they end with it. Not a parameter, since it differs at each call.
-STARTER = f"--starter {os.getpid()}"
+# The script ends with this process, however that ends. Not a parameter of the rule: it differs at each call.
+RUN_SCRIPT = (
+    f"exec python {{params.script:q}} {{params.config:q}} {{output.record:q}} --log {{log:q}} --starter {os.getpid()}"
+)
 logger.addHandler(JobErrors())
 
 

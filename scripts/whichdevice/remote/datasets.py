@@ -29,8 +29,8 @@ def fetch_dataset(
 ) -> DatasetInfo | None:
     """Fetch a dataset to `folder` and verify it; None where the bucket has none made of `made_of`.
 
-    `made_of`: hashes of code and archives, which the copy must have been made of. A fetch that was stopped keeps the
-    files that had arrived. Raises StudyError where the bucket's copy is incomplete or damaged; then `folder` is unchanged.
+    `made_of`: hashes of code and archives, which the copy must have been made of. A fetch that was stopped keeps what
+    had arrived. Raises StudyError where the bucket's copy is incomplete or damaged; then `folder` is unchanged.
     """
     place = bucket.below(f"{DATASETS}/{name}/{folder.name}")
     listing = place.listing()
