@@ -18,7 +18,6 @@ from whichdevice.config.section import (
     Share,
     Values,
 )
-from whichdevice.config.storage import Merge, Storage, each_once, entries
 from whichdevice.config.tpu_vm import TpuVm
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
@@ -41,7 +40,6 @@ class Device(Section):
     resources: dict[Name, Annotated[int | str, BeforeValidator(whole_from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )
-    elsewhere: Bool = Field(False, description="never measured here: its records come by `merge`")
 
 
 class Data(Section):
@@ -233,14 +231,18 @@ class Study(Section):
         return f"results/{self.study}"
 
 
+class Storage(Section):
+    """Where datasets and results go beside this machine. It changes no number, and no result names it."""
+
+    bucket: str | None = Field(
+        None, description="gs://name/prefix, or another address or folder; empty keeps everything on this machine"
+    )
+
+
 class StudyFile(Study):
-    """What a config file may say: the study, and where its results go and come from, which no result names."""
+    """What a config file may say: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(default_factory=Storage, description="a bucket for datasets and results: docs/bucket.md")
-    merge: Annotated[list[Merge], BeforeValidator(entries), AfterValidator(each_once)] = Field(
-        default_factory=list,
-        description="records of other machines, e.g. [{from: results/other, rename: {cpu: laptop}}]",
-    )
     tpu_vm: TpuVm = Field(
         default_factory=TpuVm, description="the machine that `python -m whichdevice tpu run` rents: docs/cloud.md"
     )
@@ -255,8 +257,4 @@ class Call(StudyFile):
     )
     against: str | None = Field(
         None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
-    )
-    results_from: str | None = Field(
-        None,
-        description="for `snakemake report`: a study published elsewhere, gs://name/prefix/<study>; measures nothing",
     )

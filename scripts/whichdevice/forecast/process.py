@@ -99,7 +99,7 @@ class _Compiling:
         start([target.compiler])
         target.describe()
         step = self._traced(request, target.kind)
-        facts = self._known(request, target, step)
+        facts = self._known(request, target)
         status, reason = "ok", None
         try:
             program = compile_step(step, target, request.precision, request.batch_size, request.mode)
@@ -133,7 +133,7 @@ class _Compiling:
         assert self._step is not None
         return self._step
 
-    def _known(self, request: ProgramRequest, target: Target, step: Step) -> CompileFacts:
+    def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
         """What holds before the program is compiled."""
         if target not in self._available:
             self._available[target] = available_on_tpu(target) if target.kind == "tpu" else target.memory - RESERVE
@@ -142,11 +142,9 @@ class _Compiling:
         if issubclass(chosen, OperationWorkload):
             options = Options(request.batch_size, request.precision, given=request.options)
             units = chosen(options).units_per_step * target.devices
-        shared = 1 if step.shared else target.devices
         return CompileFacts(
             memory=target.memory,
             memory_available=self._available[target],
-            analytic_flops=None if step.analytic_flops is None else step.analytic_flops * shared,
             unit=chosen.unit,
             units_per_step=units,
         )
@@ -182,7 +180,7 @@ def _step(request: ProgramRequest, kind: str, batch_size: int) -> Step:
 
 
 def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:
-    memory, analytic = program.memory, program.analytic_flops
+    memory = program.memory
     collectives: dict[str, Collective] = {}
     moved = [item for item in work.items if item.kind == "collective"]
     if moved:
@@ -202,7 +200,6 @@ def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:
         "nbytes": work.bytes,
         "kernels": work.kernels,
         "collectives": collectives,
-        "flops_ratio": work.operations * program.devices / analytic if analytic else None,
     }
 
 

@@ -1,7 +1,7 @@
 """The record of one program: what the target's compiler states of it, and its work.
 
-Times are seconds, memory is bytes on one device; operations, bytes and kernels are those of one device, too. Fields of
-a step that did not compile are None or empty. Nothing in here was measured: a forecast is made of `work` when tables are.
+Times are seconds, memory is bytes on one device; operations, bytes and kernels are those of one device, too. Fields of a
+step that did not compile are None or empty. Nothing in here was measured: tables make a forecast of `work`.
 """
 
 import re
@@ -70,8 +70,6 @@ class CompileFacts(Part):
     nbytes: float | None = None  # to and from off-chip memory
     kernels: float | None = None
     collectives: dict[str, Collective] = Field(default_factory=dict)
-    analytic_flops: float | None = None  # by the workload's own count, all devices
-    flops_ratio: float | None = None  # operations of all devices / analytic
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
