@@ -154,7 +154,6 @@ class Forecast(Section):
     batch_size: Values[PositiveInt] | None = Field(
         None, description="batch sizes over all devices; empty takes each workload's"
     )
-    mode: Values[Literal["train", "predict"]] = Field(["train"], description="a training step, or the forward pass")
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 

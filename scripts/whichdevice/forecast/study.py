@@ -44,6 +44,8 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
+        if getattr(workload, "model", None) is not None:
+            continue  # it serves another workload's model
         module = workload.module or name
         sizes = settings.batch_size or workload.batch_size or [workload_class(module).recipe.batch_size]
         lengths: Sequence[int | None] = workload.sequence_length or [None]
@@ -57,7 +59,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     module=module,
                     precision=chosen,
                     batch_size=size,
-                    mode=workload.mode,
+                    mode=getattr(workload, "mode", "train"),
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,
