@@ -1,10 +1,12 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
+from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.planning.against import against_records, record_times
 from whichdevice.tables.about import table_about
 
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
+SHEETS.append(price_sheet(PLAN.study.prices))
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
     "limits roofline breakdown noise_floor fastest serving"

@@ -33,7 +33,7 @@ class Device(Section):
 
     kind: DeviceKind = Field(description="cpu, gpu or tpu")
     replicas: PositiveInt = Field(1, description="how many chips (GPU) or cores (TPU) share a batch")
-    hardware: str | None = Field(None, description="row of config/hardware.csv with sheet peaks and price")
+    hardware: str | None = Field(None, description="row of config/hardware.csv with sheet peaks and prices")
     usd_per_hour: PositiveFloat | None = Field(
         None, description="price of the whole device per hour; empty takes the sheet's"
     )
@@ -210,6 +210,9 @@ class Study(Section):
     )
     devices: Annotated[dict[Name, Device], Field(min_length=1)] = Field(
         default_factory=_default_devices, description="the devices to compare, by any name"
+    )
+    prices: str | None = Field(
+        None, description="price sheet in place of $WHICHDEVICE_PRICES and config/prices.csv, with its columns"
     )
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")

@@ -76,7 +76,7 @@ def compile_code_hash(module: str) -> str:
 def cache_path(draft: CompiledRecord) -> Path:
     """A name made of everything that the outcome depends on: not of the workload's name or the time allowed."""
     asked = draft.asked.model_dump(mode="json", exclude={"workload", "timeout", "module"})
-    row = dict(find_target(draft.asked.device, draft.asked.devices).row)
+    row = find_target(draft.asked.device, draft.asked.devices).facts
     key = [asked, row, draft.versions, draft.code_hash, draft.schema_version]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return CACHE / f"{digest[:LENGTH]}.json"

@@ -72,7 +72,7 @@ def compiled_path(study: Study, request: ProgramRequest) -> Path:
 
     Its name is a hash of the request, the device's row of the sheet and the code; the time allowed does not count.
     """
-    row = dict(find_target(request.device, request.devices).row)
+    row = find_target(request.device, request.devices).facts
     asked = request.model_dump(mode="json", exclude={"timeout"})
     key = content_key(asked, row, _code(request.module))
     return Path(study.root) / "compiled" / request.path / f"{key}.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import Cell, Run
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.hardware import hardware_rows, price_sheet
 from whichdevice.config.model import Study
 from whichdevice.datasets.sources import check_names
 from whichdevice.errors import StudyError
@@ -47,8 +47,8 @@ def check_backends(study: Study) -> None:
 
 
 def check_hardware(study: Study) -> None:
-    """Raise StudyError where a device names no row of the hardware sheet."""
-    known = list(hardware_rows())
+    """Raise StudyError where a device names no row of the hardware sheet, or the price sheet cannot be read."""
+    known = list(hardware_rows(prices=price_sheet(study.prices)))
     for name, device in study.devices.items():
         if device.hardware is not None and device.hardware not in known:
             near = get_close_matches(device.hardware, known, n=1, cutoff=0.3) or known
