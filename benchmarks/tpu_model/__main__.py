@@ -8,9 +8,9 @@ from benchmarks.tpu_model.comparison import Comparison, read, summary, table, wr
 from benchmarks.tpu_model.compilation import compiled
 from benchmarks.tpu_model.published import Row, published_rows
 
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.topology import device_of, topology_named
+from whichdevice.forecast.device_time import device_time
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.targets import device_of, topology_named
 from whichdevice.errors import StudyError
 
 Range = tuple[float, float | None, float]  # milliseconds a step; per cent of the bytes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.compiling.request import compile_requests
+from whichdevice.forecast.request import compile_requests
 from whichdevice.config.load import load_study, read_study, resolved, write_study
 from whichdevice.config.published import published
 from whichdevice.config.self_check import FIRST, SECOND, SELF_CHECKS, SLOWED

@@ -22,10 +22,9 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.bundle import unpack
 from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.topology import device_of
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.work import work_of
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.datasets.archives import unpacked
@@ -166,7 +165,7 @@ def _summary() -> pd.DataFrame:
 def readers() -> tuple[Reader, ...]:
     """All of them."""
     image = struct.pack(">4B3I", 0, 0, 8, 3, 2, 4, 4) + bytes(range(32))
-    program = (ROOT / "tests/compiling/programs/nested_loops-v5e-1x1.hlo").read_bytes()
+    program = (ROOT / "tests/forecast/programs/nested_loops-v5e-1x1.hlo").read_bytes()
     listing = b"cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json\ncpu/matmul/jax-float32-b64-loop=fit/r12\n"
     return (
         Reader("config.yaml", (ROOT / "config/config.yaml").read_bytes(), _config),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.backends import backend_class
-from whichdevice.compiling.compile import NEEDED, supervised
+from whichdevice.forecast.compile import NEEDED, supervised
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.memory import available_memory

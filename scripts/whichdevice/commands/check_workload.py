@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
     from whichdevice.checking.check import installed_backends, try_everywhere
     from whichdevice.checking.findings import findings
-    from whichdevice.compiling.topology import topology_named
+    from whichdevice.forecast.targets import topology_named
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.model_shapes import check_declared
