@@ -13,7 +13,7 @@ missing. A record's path ends in a hash of request, code and dataset recipe, so 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, f"{workflow.basedir}/scripts")
+sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
 # Of this folder, which --directory may have changed to one of results alone; else the checkout's.
 DEFAULT_CONFIG = "config/config.yaml"

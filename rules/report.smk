@@ -2,6 +2,7 @@
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
+from whichdevice.package_path import HERE
 from whichdevice.planning.against import against_records, record_times
 from whichdevice.tables.about import table_about
 
@@ -13,7 +14,7 @@ TABLE_NAMES = (
 ).split()
 FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
-REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
+REPORT_FOLDER = HERE / "report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
 COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
 

@@ -4,8 +4,9 @@ import csv
 from pathlib import Path
 
 from whichdevice.errors import StudyError
+from whichdevice.package_path import CONFIG
 
-PRICES = Path(__file__).parents[3] / "config" / "vertex_prices.csv"
+PRICES = CONFIG / "vertex_prices.csv"
 HOURS_A_MONTH = 730
 
 

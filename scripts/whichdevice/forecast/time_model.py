@@ -21,8 +21,9 @@ from typing import Any, Literal
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.work import Platform, Work
+from whichdevice.package_path import CONFIG
 
-CONSTANTS = Path(__file__).parents[3] / "config" / "forecast_constants.json"
+CONSTANTS = CONFIG / "forecast_constants.json"
 Case = Literal["known", "device", "family", "both"]
 Family = Literal["convolutions", "grouped convolutions", "products", "few kernels", "memory", "small steps"]
 SMALL_STEP = 5e-3  # seconds; below, launches and the host's dispatch decide

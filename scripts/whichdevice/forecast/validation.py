@@ -23,8 +23,8 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.time_model import Case, Peaks, chip_of, family_of, roofline_by_class, seconds_by_class
 from whichdevice.forecast.work import Platform, Work
+from whichdevice.package_path import CONFIG
 
-CONFIG = Path(__file__).parents[3] / "config"
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"
 COVERED = 0.8  # of the rows left out, by the interval

@@ -1,4 +1,4 @@
-"""`check-workload`: what is wrong with a file is said before anything starts."""
+"""`check`: what is wrong with a file is said before anything starts."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from whichdevice.__main__ import main
-from whichdevice.commands.check_workload import config_line
+from whichdevice.commands.check import config_line
 from whichdevice.config.load import load_study
 
 BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
@@ -26,7 +26,7 @@ BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
     ],
 )
 def test_one_line_and_status_2(arguments, words, capsys):
-    assert main(["check-workload", *arguments]) == 2
+    assert main(["check", *arguments]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert words in said[-1]
     assert not any("Traceback" in line for line in said)
@@ -57,5 +57,5 @@ def test_the_line_for_a_config_is_one_that_the_config_takes(file, name, working_
 def test_a_file_that_is_no_python_by_its_name(tmp_path, capsys):
     path = tmp_path / "model.txt"
     path.write_text("def model(options): ...")
-    assert main(["check-workload", str(path)]) == 2
+    assert main(["check", str(path)]) == 2
     assert "its name must end in .py" in capsys.readouterr().err
