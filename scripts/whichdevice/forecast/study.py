@@ -47,7 +47,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         if getattr(workload, "model", None) is not None:
             continue  # it serves another workload's model
         module = workload.module or name
-        sizes = settings.batch_size or workload.batch_size or [workload_class(module).recipe.batch_size]
+        sizes = settings.batch_size or [max(workload.batch_size or [workload_class(module).recipe.batch_size])]
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target in product(settings.precision, sizes, lengths, targets):
             chosen = target.mixed if precision == "mixed" else precision
