@@ -11,7 +11,6 @@ from functools import cached_property
 from math import ceil, prod
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.shapes import LEAF, Shape, shapes_in
 
 HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 ASSIGNMENT = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
