@@ -168,7 +168,7 @@ def test_a_study_that_the_machine_could_not_run_stops_before_anything_is_made(cl
 def test_a_dry_run_and_nobody_to_ask_make_nothing(cloud: Cloud) -> None:
     done = cloud.tpu("run", "--dry-run")
     assert done.code == 0
-    assert "about 4.50 USD an hour (an estimate, on demand: 4 × 1.125 USD, config/hardware.csv" in done.out
+    assert "about 4.50 USD an hour (an estimate, on demand: 4 × 1.125 USD, config/prices.csv" in done.out
     refused = cloud.tpu("run")
     assert refused.code == 2 and "add --yes" in refused.err
     assert not cloud.api.calls

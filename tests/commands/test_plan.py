@@ -29,7 +29,7 @@ Plan = Callable[..., str]
 def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
     """Print the plan of CONFIG with overrides, on a host with a CPU alone, whatever this one has."""
     absent = {"gpu": "no GPU found on this host", "tpu": "no TPU found on this host"}
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: absent)
     Path("my study.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
 
     def printed(*overrides: str) -> str:
@@ -117,7 +117,7 @@ def test_what_did_not_fail_is_not_blamed_on_only(plan):
 
 
 def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch):
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: {})
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: {})
     monkeypatch.setattr(device_speed, "_host_flops", lambda: 1e6)  # as slow as nobody's
     devices = "gpu: {kind: gpu, hardware: T4}, other: {kind: gpu}, tpu: {kind: tpu, replicas: 8, hardware: TPU v2}"
     out = plan(f"devices={{{devices}}}", "run_on=all")

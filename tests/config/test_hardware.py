@@ -1,15 +1,77 @@
-"""The hardware sheet is read whole, or refused with the line and the column."""
+"""The hardware and price sheets are read whole, or refused with the line and the column; and they are complete."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from whichdevice.config.hardware import HARDWARE, hardware_rows
+from whichdevice.config.hardware import (
+    HARDWARE,
+    PRICES,
+    PRICES_VARIABLE,
+    HardwareRow,
+    Price,
+    hardware_named,
+    hardware_rows,
+    price_sheet,
+)
 from whichdevice.errors import StudyError
+
+ROWS = hardware_rows()
+CUDA = [row for row in ROWS.values() if row.compiler == "cuda"]
+TARGETS = """P100 PCIe, P100 SXM2, V100 PCIe, V100 SXM2, V100 SXM2 32GB, T4, A10, A10G, A100 PCIe 40GB, A100 PCIe 80GB,
+A100 SXM 40GB, A100 SXM 80GB, L4, L40S, RTX 3090, RTX 4090, RTX 6000 Pro, H100 PCIe, H100 SXM, H200 SXM, GH200 96GB,
+B200 SXM, TPU v2, TPU v3, TPU v4, TPU v5e, TPU v5p, TPU v6e"""
+OFFER = "Cloud,machine,T4,1,here,1,,2026-11-24,a list\n"
 
 
 def test_the_sheet_as_it_is_here() -> None:
-    assert hardware_rows()["TPU v2"]["half_dense_tflops"] == "46"
+    assert ROWS["TPU v2"].half_dense_tflops == 46
+    assert ROWS["T4"].compute_capability == "7.5"
+    assert ROWS["EPYC 7763"].compiler is None
+
+
+def test_every_target_of_a_forecast_has_a_row_with_its_compiler() -> None:
+    for name in TARGETS.replace("\n", " ").split(", "):
+        assert ROWS[name].compiler == ("libtpu" if name.startswith("TPU") else "cuda")
+
+
+@pytest.mark.parametrize("row", CUDA, ids=lambda row: row.device)
+def test_the_float32_peak_of_a_gpu_follows_from_its_units_and_clock(row: HardwareRow) -> None:
+    assert row.sms and row.fp32_per_sm and row.clock_ghz
+    assert row.fp32_tflops == pytest.approx(row.sms * row.fp32_per_sm * 2 * row.clock_ghz / 1e3, rel=0.05)
+
+
+@pytest.mark.parametrize("row", CUDA, ids=lambda row: row.device)
+def test_memory_as_the_driver_reports_it_is_nearly_what_the_vendor_says(row: HardwareRow) -> None:
+    assert row.mem_gb and row.mem_bytes
+    assert 0.9 * row.mem_gb * 2**30 < row.mem_bytes < 1.01 * row.mem_gb * 2**30
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.device)
+def test_every_value_has_a_source_and_none_is_from_memory(row: HardwareRow) -> None:
+    assert row.spec_source and (row.compiler != "cuda" or row.compiler_source)
+    assert "from memory" not in row.spec_source + row.compiler_source + row.status
+
+
+def test_gpus_of_one_capability_have_the_same_limits() -> None:
+    limits: dict[str | None, set[tuple[int | None, ...]]] = {}
+    for row in CUDA:
+        found = (row.shared_per_sm_bytes, row.shared_optin_bytes, row.threads_per_sm, row.registers_per_sm)
+        limits.setdefault(row.compute_capability, set()).add(found)
+    assert all(len(found) == 1 for found in limits.values())
+
+
+def test_no_two_devices_have_one_name() -> None:
+    names = [name.lower() for row in ROWS.values() for name in row.names]
+    assert len(set(names)) == len(names)
+
+
+def test_a_device_is_found_by_its_name_or_another_one_in_any_case() -> None:
+    assert hardware_named("v100 sxm2", ROWS).device == "V100 SXM2"
+    assert hardware_named("H100", ROWS).device == "H100 SXM"
+    with pytest.raises(StudyError, match=r"^V1000 is not in config/hardware\.csv.*V100"):
+        hardware_named("V1000", ROWS)
 
 
 @pytest.mark.parametrize(
@@ -19,10 +81,14 @@ def test_the_sheet_as_it_is_here() -> None:
         (",46,bf16,", ",many,bf16,", "line 2: half_dense_tflops is 'many'"),
         (",46,bf16,", ",-46,bf16,", "line 2: half_dense_tflops is '-46'"),
         (",46,bf16,", ",inf,bf16,", "line 2: half_dense_tflops is 'inf'"),
+        (",46,bf16,", ",nan,bf16,", "line 2: half_dense_tflops is 'nan'"),
         ("TPU v4$", "TPU v4(", "line 4: matches is no pattern: missing \\)"),
+        (",cuda,7.5,40,", ",cuda,7.5,,", "line \\d+: compiler is cuda, and sms is empty"),
+        (",cuda,7.5,40,", ",cuda,seven,40,", "line \\d+: compute_capability is 'seven'"),
+        (",cuda,7.5,40,", ",rocm,7.5,40,", "line \\d+: compiler is 'rocm'"),
     ],
 )
-def test_a_slip_is_told_with_its_line(right: str, wrong: str, message: str, tmp_path: Path) -> None:
+def test_a_slip_is_reported_with_its_line(right: str, wrong: str, message: str, tmp_path: Path) -> None:
     text = HARDWARE.read_text(encoding="utf-8")
     assert right in text
     (tmp_path / "hardware.csv").write_text(text.replace(right, wrong, 1), encoding="utf-8")
@@ -32,4 +98,61 @@ def test_a_slip_is_told_with_its_line(right: str, wrong: str, message: str, tmp_
 
 def test_a_row_that_ends_early_is_empty_from_there(tmp_path: Path) -> None:
     (tmp_path / "hardware.csv").write_text(HARDWARE.read_text(encoding="utf-8") + "My device,gpu\n", encoding="utf-8")
-    assert hardware_rows(tmp_path / "hardware.csv")["My device"]["half_type"] == ""
+    assert hardware_rows(tmp_path / "hardware.csv")["My device"].half_type == ""
+
+
+def test_every_offer_has_a_price_a_day_and_a_source() -> None:
+    offers = [offer for row in ROWS.values() for offer in row.offers]
+    assert len(offers) == len(PRICES.read_text(encoding="utf-8").splitlines()) - 1
+    for offer in offers:
+        assert offer.on_demand and offer.source and date(2025, 1, 1) <= offer.date
+        assert offer.spot is None or offer.spot < offer.on_demand
+
+
+def test_the_price_of_a_device_is_that_of_the_instance_divided_by_its_devices() -> None:
+    offer = Price(
+        provider="Cloud", instance="eight", device="T4", count=8, usd_per_hour_on_demand=16, usd_per_hour_spot=4,
+        date=date(2026, 11, 24), source="a list",
+    )  # fmt: skip
+    assert (offer.on_demand, offer.spot) == (2, 0.5)
+
+
+def sheet(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "mine.csv"
+    path.write_text(PRICES.read_text(encoding="utf-8").splitlines()[0] + "\n" + "".join(lines), encoding="utf-8")
+    return path
+
+
+def test_the_cheapest_whole_machine_is_taken_and_a_gpu_alone_only_where_there_is_no_other(tmp_path: Path) -> None:
+    alone = OFFER.replace("machine", "T4 (GPU only)").replace(",1,,", ",0.1,,")
+    eight = "Other,machine,T4,8,here,4,,2026-11-24,a list\n"
+    found = hardware_rows(prices=sheet(tmp_path, OFFER, eight, alone))["T4"]
+    assert found.cheapest is not None and found.cheapest.provider == "Other" and len(found.offers) == 3
+    only = hardware_rows(prices=sheet(tmp_path, alone))["T4"].cheapest
+    assert only is not None and only.gpu_only
+    assert hardware_rows(prices=sheet(tmp_path))["T4"].cheapest is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (OFFER.replace("T4", "T44"), "line 2: 'T44' is not in hardware.csv.*T4"),
+        (OFFER.replace("2026-11-24", "yesterday"), "line 2: date is 'yesterday'"),
+        (OFFER.replace("2026-11-24", ""), "line 2: date is empty"),
+        (OFFER.replace(",1,here", ",0,here"), "line 2: count is '0'"),
+        (OFFER.replace("here,1,", "here,-1,"), "line 2: usd_per_hour_on_demand is '-1'"),
+    ],
+)
+def test_a_slip_in_the_prices_is_reported_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=f"^mine.csv, {message}"):
+        hardware_rows(prices=sheet(tmp_path, line))
+
+
+def test_the_config_names_another_price_sheet_or_the_environment_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PRICES_VARIABLE, raising=False)
+    assert price_sheet() == PRICES
+    monkeypatch.setenv(PRICES_VARIABLE, "ours.csv")
+    assert price_sheet() == Path("ours.csv")
+    assert price_sheet("mine.csv") == Path("mine.csv")
+    with pytest.raises(StudyError, match=r"^cannot read ours\.csv"):
+        hardware_rows()

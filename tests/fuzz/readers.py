@@ -22,10 +22,9 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.bundle import unpack
 from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
-from whichdevice.forecast.device_time import device_time
+from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.targets import device_of
-from whichdevice.config.hardware import HARDWARE, hardware_rows
+from whichdevice.forecast.work import work_of
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.datasets.archives import unpacked
@@ -188,6 +187,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("body.json", b'{"instances": [{"images": [[1, 2, 3], [4, 5, 6]]}]}', _body),
         Reader("published.csv", (ROOT / "config/published.csv").read_bytes(), _published),
         Reader("hardware.csv", HARDWARE.read_bytes(), hardware_rows),
+        Reader("prices.csv", PRICES.read_bytes(), lambda path: hardware_rows(prices=path)),
         Reader("images-idx3-ubyte", image, lambda path: read_idx(path, (2, 4, 4))),
         Reader("images-idx3-ubyte.gz", gzip.compress(image), lambda path: read_idx(path, (2, 4, 4))),
         Reader("text.gz", gzip.compress(b"First Citizen"), lambda path: list(unpacked(path, LIMIT))),

@@ -64,7 +64,7 @@ def test_other_documents(data: st.DataObject) -> None:
 @settings(max_examples=EXAMPLES, **calm)
 @given(st.data())
 def test_sheets(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["published.csv", "hardware.csv"]))
+    name = data.draw(st.sampled_from(["published.csv", "hardware.csv", "prices.csv"]))
     read(name, data.draw(strategies.mutated_sheet(READERS[name].valid)))
 
 

@@ -240,7 +240,7 @@ def test_where_means_and_common_repeats_disagree_nothing_is_decided(tmp_path: Pa
 
 
 def test_meters_and_prices_that_count_different_things_are_said_to(tmp_path: Path) -> None:
-    devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", hardware="V100 SXM2")}
+    devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", hardware="P100 PCIe")}
     speeds = {"cpu": 100, "gpu": 500, "own": 400}
     study = results(tmp_path / "unlike", lambda run: speeds[run.cell.device], devices=devices, meter=True)
     (row,) = board(study)

@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 
 from whichdevice.cells import parse_run
 from whichdevice.cloud.shipping import digest
+from whichdevice.datasets.weather_archive import Member
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
-from whichdevice.tar_members import Member
 
 CHECKSUMS = ".checksums"
 RECORD = "record.json"

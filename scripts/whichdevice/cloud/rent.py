@@ -1,12 +1,12 @@
-"""What a rented TPU VM costs an hour, by the hardware sheet; an estimate, as prices differ by zone and change."""
+"""What a rented TPU VM costs an hour, by the price sheet; an estimate, as prices differ by zone and change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from whichdevice.cloud.accelerators import Accelerator
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.hardware import HardwareRow, hardware_rows
 
-Sheet = Mapping[str, Mapping[str, str]]
+Sheet = Mapping[str, HardwareRow]
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,12 @@ class Rent:
 
 def rent_of(accelerator: Accelerator, sheet: Sheet | None = None) -> Rent:
     """The sheet's price of a chip times the chips."""
-    row = (hardware_rows() if sheet is None else sheet).get(accelerator.hardware, {})
-    each = row.get("usd_hour_per_chip")
-    if not each:
-        return Rent(
-            None, f"config/hardware.csv has no price for {accelerator.hardware}; see cloud.google.com/tpu/pricing"
-        )
-    told = [row.get("price_scope"), row.get("price_source"), row.get("price_date") or "without a date"]
-    source = (
-        f"{accelerator.chips} × {float(each):g} USD, config/hardware.csv: {'; '.join(part for part in told if part)}"
-    )
-    return Rent(accelerator.chips * float(each), source)
+    row = (hardware_rows() if sheet is None else sheet).get(accelerator.hardware)
+    offer = row.cheapest if row else None
+    if offer is None or offer.on_demand is None:
+        return Rent(None, f"config/prices.csv has no price for {accelerator.hardware}; see cloud.google.com/tpu/pricing")
+    source = f"{accelerator.chips} × {offer.on_demand:g} USD, config/prices.csv: {offer.words}"
+    return Rent(accelerator.chips * offer.on_demand, source)
 
 
 def rent_lines(rent: Rent, hours: float, spot: bool) -> list[str]:

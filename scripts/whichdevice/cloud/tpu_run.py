@@ -50,7 +50,7 @@ class Errand:
 def plan_errand(values: dict[str, Any], arguments: Sequence[str], folder: Path, config: Path | None = None) -> Errand:
     """Check everything that can be checked without a machine; raises StudyError. `config`: the file of the values."""
     shipping.check_project(folder)
-    plan: StudyPlan = plan_study({**values, "run_on": "all"}, files=[config] if config else [])
+    plan: StudyPlan = plan_study({**values, "run_on": "all"})
     runs = [run for run in plan.wanted() if plan.study.devices[run.cell.device].kind == "tpu"]
     if not runs:
         raise StudyError("tpu run: the study has no runs on a TPU; add a device of kind tpu, or widen `only`")

@@ -89,7 +89,7 @@ def _artefact(args: argparse.Namespace) -> str:
 
 def _check_artefact(artefact: str) -> None:
     """Raise StudyError where there is no SavedModel."""
-    from whichdevice.storage.place import open_place
+    from whichdevice.remote.place import open_place
 
     if "saved_model.pb" not in open_place(artefact).listing():
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
@@ -98,8 +98,7 @@ def _check_artefact(artefact: str) -> None:
 def _check_export(artefact: str) -> None:
     """Raise StudyError unless the export that `publish` put there was found to predict what its run predicted."""
     from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
-    from whichdevice.storage.failures import explained
-    from whichdevice.storage.place import open_place
+    from whichdevice.remote.place import explained, open_place
 
     folder = artefact.removesuffix(f"/{SAVED_MODEL}")
     place = open_place(folder)

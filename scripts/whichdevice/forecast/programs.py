@@ -42,8 +42,6 @@ class Step:
     arguments: tuple[Any, ...]  # trees of jax.ShapeDtypeStruct
     batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
     outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
-    analytic_flops: float | None  # by the workload's own count, of the whole batch on one device
-    shared: bool = True  # whether several devices share the work; else each does all of it
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,6 @@ class CompiledProgram:
     text: str  # the scheduled program of one device
     memory: MemoryNeed
     seconds: float  # of compiling
-    analytic_flops: float | None  # by the workload's own count, all devices
 
     @property
     def devices(self) -> int:
@@ -135,7 +132,7 @@ def _operation(workload: OperationWorkload) -> Step:
     state, operands = workload.operands(np.random.default_rng(0))
     described = _described((state, operands), keras.config.dtype_policy().compute_dtype)
     step = jax.jit(workload.step, donate_argnums=(0,))
-    return Step(step, described, (), "whole", workload.flops_per_step, shared=False)
+    return Step(step, described, (), "whole")
 
 
 def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
@@ -143,25 +140,21 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     import jax
 
     from whichdevice.backends.jax_step import State, training_step
-    from whichdevice.workloads.costs import model_costs
 
     train, _ = workload.splits(_arrays(workload))
     with _without_weights():
         model = workload.model()
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
-    costs = model_costs(model, example=workload.example_shape(model))
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     if mode == "predict":
         workload.check_options()
-        flops = costs.forward_flops * workload.options.batch_size
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", flops)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch")
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     state = State(*weights, _variables(optimizer.variables))
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    flops = costs.training_flops * workload.options.batch_size
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), flops)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"))
 
 
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
@@ -239,11 +232,8 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
     started = time.monotonic()
     compiled = _compile(lowered, target)
     seconds = time.monotonic() - started
-    flops = step.analytic_flops
-    if flops is not None and not step.shared:
-        flops *= target.devices
     memory = memory_need(compiled.memory_analysis())
-    return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds, flops)
+    return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds)
 
 
 def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:

@@ -11,15 +11,14 @@ what JAX sees: one GPU, a core on TPU v2 and v3 (half a chip's memory and bandwi
 import os
 import re
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from whichdevice.config.hardware import HARDWARE, hardware_rows
+from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, hardware_rows
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
@@ -38,6 +37,8 @@ FIXED = {
     "block_dim_limit_y": 65535,
     "block_dim_limit_z": 65535,
 }
+# Columns that decide what is compiled, and whether it is.
+FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
 FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "quadro", "core", "tensor"}
 
 
@@ -59,18 +60,19 @@ class Target:
 
     device: str  # row of config/hardware.csv
     devices: int  # GPUs, TPU cores (v2, v3) or TPU chips
-    row: Mapping[str, str] = field(compare=False, repr=False)
+    row: HardwareRow = field(compare=False, repr=False)
     slice: Topology | None = None  # of a TPU
 
     @property
     def compiler(self) -> str:
         """`cuda` or `libtpu`."""
-        return self.row["compiler"]
+        assert self.row.compiler is not None
+        return self.row.compiler
 
     @property
     def kind(self) -> str:
         """`gpu` or `tpu`."""
-        return self.row["kind"]
+        return self.row.kind
 
     @property
     def label(self) -> str:
@@ -82,47 +84,48 @@ class Target:
     @property
     def memory(self) -> float:
         """Bytes of memory of one device."""
-        if self.row.get("mem_bytes"):
-            return float(self.row["mem_bytes"])
-        return float(self.row["mem_gb"]) * 2**30 / CORES_AS_DEVICES.get(self.device, 1)  # the sheets' GB of HBM are GiB
+        if self.row.mem_bytes is not None:
+            return float(self.row.mem_bytes)
+        return (self.row.mem_gb or 0.0) * 2**30 / CORES_AS_DEVICES.get(self.device, 1)  # the sheets' GB of HBM are GiB
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What of its row a program depends on, as JSON has it: neither sources nor prices."""
+        return self.row.model_dump(mode="json", include=FACTS)
+
+    @property
+    def mixed(self) -> str:
+        """The mixed precision of its half format: mixed_bfloat16 where it has that, else mixed_float16."""
+        return "mixed_float16" if self.refusal("mixed_bfloat16") else "mixed_bfloat16"
 
     def refusal(self, precision: str) -> str | None:
         """Why it has no products in this number format, in one line, or None where it has."""
         if self.compiler == "libtpu":
-            if precision in ("float32", "mixed_bfloat16", "bfloat16"):
-                return None
-            return f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
-        if precision == "tf32" and not self.row["tf32_tflops"]:
+            known = precision in ("float32", "mixed_bfloat16", "bfloat16")
+            return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
+        if precision == "tf32" and self.row.tf32_tflops is None:
             return f"{self.device} has no TF32 products; take float32 or mixed_float16"
-        if "bfloat16" in precision and float(self.row["compute_capability"]) < 8:
+        if "bfloat16" in precision and float(self.row.compute_capability or 0) < 8:
             return f"{self.device} has no bfloat16 products; take mixed_float16"
         return None
 
     def config_text(self) -> str:
-        """XLA's description of a GPU (a GpuTargetConfigProto as text), made from the sheet.
-
-        Raises StudyError where the row lacks a value.
-        """
+        """XLA's description of a GPU (a GpuTargetConfigProto as text), made from the sheet."""
         row = self.row
-        try:
-            major, minor = row["compute_capability"].split(".")
-            known = FIXED | {
-                "shared_memory_per_core": int(row["shared_per_sm_bytes"]),
-                "shared_memory_per_block_optin": int(row["shared_optin_bytes"]),
-                "threads_per_core_limit": int(row["threads_per_sm"]),
-                "registers_per_core_limit": int(row["registers_per_sm"]),
-                "registers_per_block_limit": int(row["registers_per_sm"]),
-                "core_count": int(row["sms"]),
-                "fpus_per_core": int(row["fp32_per_sm"]),
-                "memory_bandwidth": round(float(row["mem_bw_gbs"]) * 1e9),
-                "l2_cache_size": int(row["l2_bytes"]),
-                "clock_rate_ghz": float(row["clock_ghz"]),
-                "device_memory_size": int(row["mem_bytes"]),
-            }
-        except (KeyError, ValueError) as error:
-            raise StudyError(
-                f"{HARDWARE.name}: {self.device} lacks a number that the compiler needs: {error}"
-            ) from None
+        major, _, minor = (row.compute_capability or "").partition(".")
+        known = FIXED | {
+            "shared_memory_per_core": row.shared_per_sm_bytes,
+            "shared_memory_per_block_optin": row.shared_optin_bytes,
+            "threads_per_core_limit": row.threads_per_sm,
+            "registers_per_core_limit": row.registers_per_sm,
+            "registers_per_block_limit": row.registers_per_sm,
+            "core_count": row.sms,
+            "fpus_per_core": row.fp32_per_sm,
+            "memory_bandwidth": round((row.mem_bw_gbs or 0.0) * 1e9),
+            "l2_cache_size": row.l2_bytes,
+            "clock_rate_ghz": row.clock_ghz,
+            "device_memory_size": row.mem_bytes,
+        }
         lines = [f"  {name}: {value}" for name, value in known.items()]
         cudnn = "major: {} minor: {} patch: {}".format(*CUDNN)
         return "\n".join(
@@ -186,9 +189,9 @@ TOPOLOGIES: dict[str, Topology] = {
 }
 
 
-def target_rows() -> dict[str, dict[str, str]]:
+def target_rows() -> dict[str, HardwareRow]:
     """Rows of the sheet that have a compiler, by device."""
-    return {name: row for name, row in hardware_rows().items() if row["compiler"]}
+    return {name: row for name, row in hardware_rows().items() if row.compiler}
 
 
 def all_targets(devices: int = 1) -> list[Target]:
@@ -211,7 +214,7 @@ def find_target(name: str, devices: int | None = None) -> Target:
     row = _row_named(name)
     found = _target(row, devices or 1)
     if found is None or (devices is not None and found.devices != devices and devices != 1):
-        counts = GPU_COUNTS if target_rows()[row]["kind"] == "gpu" else _slice_sizes(row)
+        counts = GPU_COUNTS if target_rows()[row].kind == "gpu" else _slice_sizes(row)
         raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
     return found
 
@@ -219,7 +222,7 @@ def find_target(name: str, devices: int | None = None) -> Target:
 def _target(row: str, devices: int) -> Target | None:
     """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
     sheet = target_rows()[row]
-    if sheet["compiler"] == "cuda":
+    if sheet.compiler == "cuda":
         return Target(row, devices, sheet) if devices in GPU_COUNTS else None
     slices = sorted((each for each in TOPOLOGIES.values() if each.chip == row), key=lambda each: each.devices)
     chosen = next((each for each in slices if each.devices >= devices), None)
@@ -233,26 +236,21 @@ def _slice_sizes(row: str) -> list[int]:
 def _row_named(name: str) -> str:
     """By its own name or an alias, by the name that a driver gives, else by its words."""
     rows = target_rows()
-    own = {_plain(each): row for row in rows for each in (*_aliases(rows[row]), row)}
+    own = {_plain(each): row for row in rows for each in rows[row].names}
     if (found := own.get(_plain(name))) is not None:
         return found
-    fitting = [row for row in rows if re.search(rows[row]["matches"], name, re.IGNORECASE)]
+    fitting = [row for row in rows if re.search(rows[row].matches or "$^", name, re.IGNORECASE)]
     if not fitting and (words := _words(name)):
-        fitting = [row for row in rows if any(words <= _words(each) for each in (*_aliases(rows[row]), row))]
+        fitting = [row for row in rows if any(words <= _words(each) for each in rows[row].names)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
     near = get_close_matches(_plain(name), own, n=3, cutoff=0.4)
     names = dict.fromkeys(own[each] for each in near) or rows
-    missing = hardware_rows()
-    if any(_plain(name) == _plain(row) for row in missing):
+    if any(_plain(name) == _plain(each) for row in hardware_rows().values() for each in row.names):
         raise StudyError(f"device {name!r}: no compiler for it here; nearest that have one: {', '.join(names)}")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
-
-
-def _aliases(row: Mapping[str, str]) -> Iterable[str]:
-    return (each.strip() for each in row.get("also", "").split(";") if each.strip())
 
 
 def _plain(name: str) -> str:
@@ -295,46 +293,3 @@ def cuda_folder() -> Path | None:
     """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
     folder = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cuda_nvcc"
     return folder if (folder / "bin" / "ptxas").is_file() else None
-
-
-# What the model of TPU time needs beside the sheet: clock in Hz and bytes/s of one link in one direction. Clocks: matrix
-# units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e 4 × 256²). Links: v3 and v2
-# 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural Networks", CACM 2020, from
-# memory: unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md, which has 1e11 for
-# v3.
-CLOCK_AND_LINK = {
-    "TPU v2": (0.70e9, 62e9),
-    "TPU v3": (0.94e9, 82e9),
-    "TPU v4": (1.05e9, 45e9),
-    "TPU v5e": (1.50e9, 50e9),
-    "TPU v5p": (1.75e9, 100e9),
-    "TPU v6e": (1.75e9, 100e9),
-}
-
-
-@dataclass(frozen=True)
-class Device:
-    """One device of a slice: operations, bytes and cycles per second, and its memory in bytes."""
-
-    peak: float  # bfloat16 products
-    bandwidth: float  # HBM
-    memory: float  # HBM, by the sheet
-    clock: float
-    link: float  # one inter-chip link, one direction
-
-
-@cache
-def device_of(chip: str) -> Device:
-    """What one device of this TPU does, from config/hardware.csv and the table above."""
-    rows = hardware_rows()
-    if chip not in rows:
-        raise StudyError(f"{chip} is not in config/hardware.csv")
-    row, share = rows[chip], CORES_AS_DEVICES.get(chip, 1)
-    clock, link = CLOCK_AND_LINK[chip]
-    return Device(
-        peak=float(row["half_dense_tflops"]) * 1e12 / share,
-        bandwidth=float(row["mem_bw_gbs"]) * 1e9 / share,
-        memory=float(row["mem_gb"]) * 2**30 / share,
-        clock=clock,
-        link=link,
-    )

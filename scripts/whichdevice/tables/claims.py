@@ -10,7 +10,6 @@ from whichdevice.tables.prices import Sheet
 Claim = Mapping[str, str]
 TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
 RATE = "TFLOP/s"
-PEAKS = ("fp32_tflops", "tf32_tflops", "half_dense_tflops")
 SAME = ("source", "device", "workload", "batch_size")
 
 
@@ -79,7 +78,7 @@ def tflops(claim: Claim, work: Work | None) -> float | None:
 def peak(claim: Claim, sheet: Sheet) -> Peak | None:
     """The sheet's peak of the published device, the most generous one; None where its source does not name it."""
     row = sheet.get(claim.get("hardware") or "")
-    found = [value for name in PEAKS if row and (value := number(row[name]))]
+    found = [peak for peak in (row.fp32_tflops, row.tf32_tflops, row.half_dense_tflops) if peak] if row else []
     if not found:
         return None
     chips = int(claim.get("chips") or 1)

@@ -1,4 +1,4 @@
-"""What an hour of a device costs, from the config or the hardware sheet, and which of the two said so.
+"""What an hour of a device costs, from the config or the price sheet, and which of the two it was.
 
 Prices are applied when tables are made and stand in no record: they change, and nothing is measured again when they do.
 """
@@ -16,7 +16,7 @@ SECONDS = 3600.0
 _CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 
 
-class Price(NamedTuple):
+class HourlyPrice(NamedTuple):
     """US dollars for an hour of the whole device, all its replicas, and where that is said; or why there is none."""
 
     usd_per_hour: float | None
@@ -31,27 +31,27 @@ def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     return found.astype({"usd_per_hour": "float64"})
 
 
-def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> Price:
-    """The price of one of the study's devices: the config's, where it is empty that of its row of the sheet."""
+def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> HourlyPrice:
+    """The price of one of the study's devices: the config's, where it is empty the cheapest one on demand of its row of the sheet."""
     if device not in study.devices:
-        return Price(None, f"no price: the config has no device {device}")
+        return HourlyPrice(None, f"no price: the config has no device {device}")
     settings, own = study.devices[device], f"devices.{device}.usd_per_hour"
     if settings.usd_per_hour is not None:
-        return Price(settings.usd_per_hour, f"config: {own}")
+        return HourlyPrice(settings.usd_per_hour, f"config: {own}")
     if wrong := wrong_row(device, device_name, study, sheet):
-        return Price(None, f"no price: {wrong}")
+        return HourlyPrice(None, f"no price: {wrong}")
     name = sheet_row(device, device_name, study, sheet)
     if name is None:
-        return Price(None, f"no price: set {own}")
-    row = sheet[name]
-    if not (each := row.get("usd_hour_per_chip")):
-        return Price(None, f"no price: the sheet has none for {name}; set {own}")
+        return HourlyPrice(None, f"no price: set {own}")
+    offer = sheet[name].cheapest
+    if offer is None or offer.on_demand is None:
+        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {own}")
     used = math.ceil(settings.replicas / cores_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
     rented = "" if chips == used else f", rented {machine} at a time"
-    amount = f"{chips} × {float(each):g} USD{rented}"
-    return Price(chips * float(each), f"sheet: {name}, {amount} ({row['price_scope']}; {row['price_source']})")
+    amount = f"{chips} × {offer.on_demand:g} USD{rented}"
+    return HourlyPrice(chips * offer.on_demand, f"sheet: {name}, {amount} ({offer.words})")
 
 
 def cores_of(hardware: str) -> int:

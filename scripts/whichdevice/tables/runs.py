@@ -1,11 +1,13 @@
 """Table `runs`: one row per run that the config asks for or that left a record, whatever became of it."""
 
 from collections.abc import Set
+from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
@@ -133,14 +135,13 @@ def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str,
     return asked_row(study, run) | {
         "status": NOT_MEASURED,
         "reason": absence(study, run.cell.device, measured_devices),
-        "record": run.record(study),
     }
 
 
 def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
     """Why runs of a device have no record, and what to do."""
     kind = study.devices[device].kind
-    if study.devices[device].elsewhere:
+    if device in measured_elsewhere(Path(study.root)):
         return "not among the records of that machine; measure it there and merge them again"
     command = f"run: {workflow_command(study, kind)}"
     if device in measured_devices or kind == "cpu":  # every host has a cpu

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from whichdevice.tables.prices import cores_of
 from whichdevice.tables.sheet_rows import Sheet
 
-# The column that holds the peak of such products; a "half" one only where half_type names the format.
-COLUMNS = {"float32": "fp32_tflops", "tf32": "tf32_tflops"}
+# The half_type that a format needs for the 16-bit peak.
 HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
 
@@ -29,20 +28,15 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
     if row_name is None:
         return SheetPeak()
     row = sheet[row_name]
-    has_half = row["half_type"].startswith(HALF.get(product, ("none of these",)))
-    column = COLUMNS.get(product, "half_dense_tflops" if has_half else "")
+    has_half = row.half_type.startswith(HALF.get(product, ("none of these",)))
+    peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(product, row.half_dense_tflops if has_half else None)
     share = memories = replicas / cores_of(row_name)
-    if row["kind"] == "cpu":
-        share = cores / float(row["cores"]) if cores and row.get("cores") else math.nan
+    if row.kind == "cpu":
+        share = cores / row.cores if cores and row.cores else math.nan
         memories = 1 if math.isnan(share) else math.ceil(share)
-    tflops, gigabytes = _number(row.get(column, "")), _number(row["mem_bw_gbs"])
     return SheetPeak(
         row_name,
-        None if tflops is None or math.isnan(share) else tflops * share,
-        None if gigabytes is None else gigabytes * memories,
-        f"{row['spec_source']} ({row['status']})",
+        None if peak is None or math.isnan(share) else peak * share,
+        None if row.mem_bw_gbs is None else row.mem_bw_gbs * memories,
+        f"{row.spec_source} ({row.status})",
     )
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
 
-Sheet = Mapping[str, Mapping[str, str]]
+Sheet = Mapping[str, HardwareRow]
 
 
 def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) -> str | None:
@@ -21,7 +22,7 @@ def wrong_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
     Only a name that fits another row says so: clouds hide names, and one that fits no row may be of the named one.
     """
     named, found = _configured(device, study, sheet), _recognised(device_name, sheet)
-    if named is None or found is None or not (fits := sheet[named].get("matches")):
+    if named is None or found is None or not (fits := sheet[named].matches):
         return None
     if re.search(fits, device_name or ""):
         return None
@@ -37,5 +38,5 @@ def _configured(device: str, study: Study, sheet: Sheet) -> str | None:
 def _recognised(device_name: str | None, sheet: Sheet) -> str | None:
     if not device_name:
         return None
-    fitting = (name for name, row in sheet.items() if row.get("matches") and re.search(row["matches"], device_name))
+    fitting = (name for name, row in sheet.items() if row.matches and re.search(row.matches, device_name))
     return next(fitting, None)

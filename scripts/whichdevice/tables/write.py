@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from whichdevice.config.hardware import HARDWARE, hardware_rows
+from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.tables import (
@@ -68,7 +68,8 @@ def write_tables(
     hardware_csv: Path = HARDWARE,
 ) -> None:
     """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
-    study, sheet = read_study(config_path), hardware_rows(hardware_csv)
+    study = read_study(config_path)
+    sheet = hardware_rows(hardware_csv, price_sheet(study.prices))
     with _no_garbage():
         rows = collect(study, record_paths)
         frames = _frames(study, rows, published.read_published(published_csv), compiled_paths, sheet)
