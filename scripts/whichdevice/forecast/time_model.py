@@ -41,7 +41,7 @@ FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
 
 @dataclass(frozen=True)
 class Chip:
-    """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of one link in one direction."""
+    """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of a link in one direction."""
 
     cores: int
     clock: float
@@ -49,8 +49,8 @@ class Chip:
 
 
 # Clocks: matrix units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e 4 × 256²).
-# Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural Networks",
-# CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md.
+# Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural
+# Networks", CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md.
 TPUS = {
     "TPU v2": Chip(2, 0.70e9, 62e9),
     "TPU v3": Chip(2, 0.94e9, 82e9),
@@ -86,7 +86,8 @@ class Peaks:
                 tpu = TPUS[row["device"]]
                 half = float(row["half_dense_tflops"]) * 1e12 / tpu.cores
                 bandwidth = float(row["mem_bw_gbs"]) * 1e9 / tpu.cores
-                return cls(row["device"], "tpu", {"half": half}, bandwidth, tpu.link, tpu.clock)
+                operations = {"half": half, "tf32": half / 3, "float32": half / 6}
+                return cls(row["device"], "tpu", operations, bandwidth, tpu.link, tpu.clock)
             exact = float(row["fp32_tflops"]) * 1e12
             tf32 = float(row["tf32_tflops"]) * 1e12 if row["tf32_tflops"] else exact
             half = float(row["half_dense_tflops"]) * 1e12
@@ -130,7 +131,8 @@ def forecast_step(
     """Forecast one run of a program on a device of config/hardware.csv, on each of `devices` that share a step.
 
     `work` was read from the program that the device's compiler made, which settles the precision of every product;
-    `precision` and `mode` are the caller's names of what was compiled. Raises StudyError where the sheet lacks a number.
+    `precision` and `mode` are the caller's names of what was compiled. Raises StudyError where the sheet lacks a
+    number.
     """
     peaks = Peaks.of(device)
     fitted = constants or read_constants()
@@ -194,8 +196,8 @@ FEW_KERNELS = 10  # a single operation rather than a model
 def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds at the sheet's peaks by class, and under "kernels" how many there are.
 
-    Classes are products and convolutions by precision (" at low power" where a card cannot hold its clock and operations
-    bind), grouped convolutions, memory, gather and scatter, transfers, collectives.
+    Classes are products and convolutions by precision (" at low power" where a card cannot hold its clock and
+    operations bind), grouped convolutions, memory, gather and scatter, transfers, collectives.
     """
     found: dict[str, float] = defaultdict(float)
     found["kernels"] = work.kernels
@@ -233,7 +235,7 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
 
 
 def ring_bytes(nbytes: float, devices: int) -> float:
-    """Bytes that each link of a ring carries for an all-reduce, the heaviest collective: 2·(n − 1) / n times its size."""
+    """Bytes that each link of a ring carries for an all-reduce, the heaviest collective: 2·(n − 1) / n of its size."""
     return 2 * (devices - 1) / devices * nbytes if devices > 1 else 0.0
 
 
