@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.backends import backend_class
-from whichdevice.forecast.compile import NEEDED, supervised
 from whichdevice.errors import StudyError
+from whichdevice.forecast.compile import NEEDED, supervised
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.memory import available_memory
 from whichdevice.measuring.supervisor import Finish, supervise_module

@@ -38,7 +38,9 @@ COLUMNS: dict[str, Column] = {
     "known_family": Column("flag", "whether published times of this kind of model were"),
     "family": Column("text", "the kind of model that the program is"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
-    "measured_device": Column("text", "the study's device with the fastest measured step of this work, in any number format"),
+    "measured_device": Column(
+        "text", "the study's device with the fastest measured step of this work, in any number format"
+    ),
     "measured_step_time": Column("float", "s, that step"),
     "speedup": Column("float", "measured_step_time / step_time"),
     "speedup_low": Column("float", "at the upper end of the forecast"),
@@ -70,7 +72,9 @@ COLUMNS: dict[str, Column] = {
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
-def forecast_table(paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet) -> pd.DataFrame:
+def forecast_table(
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+) -> pd.DataFrame:
     """A row per compiled record that exists; one that cannot be read is a row with its reason.
 
     `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
