@@ -14,10 +14,11 @@ from whichdevice.workflow_command import workflow_command
 
 TITLE = "Forecast step time on other devices"
 CAPTION = (
-    "Nobody here ran these: each step was compiled by the device's own compiler and its time forecast from the program. "
-    "A bar is the 80 % interval, the dot the forecast. No input and no dispatch by the host: small steps take longer in "
-    "practice. Forecasts enter no verdict, crossover, cost or speed-up. Below the line, apart: the fastest measured step of "
-    "each device at the same batch sizes and sequence lengths, of any backend and loop; number formats as named."
+    "Nobody here ran these: each step was compiled by the device's own compiler and its time forecast from the "
+    "program. A bar is the 80 % interval, the dot the forecast. No input and no dispatch by the host: small steps take "
+    "longer in practice. Forecasts enter no verdict, crossover, cost or speed-up. Below the line, apart: the fastest "
+    "measured step of each device at the same batch sizes and sequence lengths, of any backend and loop; number "
+    "formats as named."
 )
 CATEGORY = "Forecasts"
 COLUMNS = 2

@@ -18,7 +18,7 @@ from whichdevice.workloads import workload_class
 def program_requests(study: Study) -> list[ProgramRequest]:
     """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
 
-    What a device has not (a precision, so many devices) is left out. Raises StudyError on an unknown device or workload.
+    What a device does not have (a precision) is left out. Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
 

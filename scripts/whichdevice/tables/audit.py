@@ -190,7 +190,7 @@ def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
     if claim["metric"] == "step_time" and taken and expected:
         step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
         own, low, high = (told(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
-        yield f"{told(1e3 * step)} ms a step, of which the device itself needs about {own} ms ({low} to {high}; forecast)"
+        yield f"{told(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:

@@ -39,7 +39,7 @@ COLUMNS: dict[str, Column] = {
     "family": Column("text", "the kind of model that the program is"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
     "measured_device": Column(
-        "text", "the study's device with the fastest measured step of this work, in any number format"
+        "text", "the study's device with the fastest measured step of this work, in any format"
     ),
     "measured_step_time": Column("float", "s, that step"),
     "speedup": Column("float", "measured_step_time / step_time"),
