@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
 from whichdevice.forecast.work import Platform, Work
 from whichdevice.package_path import CONFIG
@@ -42,7 +43,7 @@ FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
 
 @dataclass(frozen=True)
 class Chip:
-    """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of one link in one direction."""
+    """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of a link in one direction."""
 
     cores: int
     clock: float
@@ -50,8 +51,8 @@ class Chip:
 
 
 # Clocks: matrix units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e 4 × 256²).
-# Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural Networks",
-# CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md.
+# Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural
+# Networks", CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md.
 TPUS = {
     "TPU v2": Chip(2, 0.70e9, 62e9),
     "TPU v3": Chip(2, 0.94e9, 82e9),
@@ -80,25 +81,28 @@ class Peaks:
         return chip_of(self.device)
 
     @classmethod
-    def of(cls, row: Mapping[str, str]) -> "Peaks":
+    def of(cls, row: HardwareRow) -> "Peaks":
         """Of a row of config/hardware.csv; raises StudyError where a number is missing."""
-        try:
-            if row["kind"] == "tpu":
-                tpu = TPUS[row["device"]]
-                half = float(row["half_dense_tflops"]) * 1e12 / tpu.cores
-                bandwidth = float(row["mem_bw_gbs"]) * 1e9 / tpu.cores
-                return cls(row["device"], "tpu", {"half": half}, bandwidth, tpu.link, tpu.clock)
-            exact = float(row["fp32_tflops"]) * 1e12
-            tf32 = float(row["tf32_tflops"]) * 1e12 if row["tf32_tflops"] else exact
-            half = float(row["half_dense_tflops"]) * 1e12
-            bandwidth = float(row["mem_bw_gbs"]) * 1e9
-            operations = {"float32": exact, "tf32": tf32, "half": half}
-            link = NVLINK.get(chip_of(row["device"])) if "PCIe" not in row["device"] else None
-            link = link or PCIE.get(int(float(row.get("compute_capability") or 8)), 32e9)
-            low_power = bool(row["power_w"]) and float(row["power_w"]) <= LOW_POWER
-            return cls(row["device"], "gpu", operations, bandwidth, link, None, low_power)
-        except (KeyError, ValueError) as error:
-            raise StudyError(f"hardware.csv: {row.get('device', '?')} has no number for a forecast: {error}") from None
+        tera = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops or row.fp32_tflops, "half": row.half_dense_tflops}
+        if row.kind == "tpu" and row.half_dense_tflops is not None:
+            tera |= {"tf32": row.half_dense_tflops / 3, "float32": row.half_dense_tflops / 6}
+        missing = [name for name, value in {**tera, "bandwidth": row.mem_bw_gbs}.items() if value is None]
+        if missing or (row.kind == "tpu" and row.device not in TPUS):
+            raise StudyError(
+                f"hardware.csv: {row.device} has no number for a forecast: {', '.join(missing) or 'clock'}"
+            )
+        operations, bandwidth = (
+            {name: (value or 0.0) * 1e12 for name, value in tera.items()},
+            (row.mem_bw_gbs or 0.0) * 1e9,
+        )
+        if row.kind == "tpu":
+            tpu = TPUS[row.device]
+            per_core = {name: value / tpu.cores for name, value in operations.items()}
+            return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
+        link = NVLINK.get(chip_of(row.device)) if "PCIe" not in row.device else None
+        link = link or PCIE.get(int(float(row.compute_capability or 8)), 32e9)
+        low_power = row.power_w is not None and 0 < row.power_w <= LOW_POWER
+        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power)
 
 
 def chip_of(device: str) -> str:
@@ -122,7 +126,7 @@ class Forecast:
 
 def forecast_step(
     work: Work,
-    device: Mapping[str, str],
+    device: HardwareRow,
     precision: str = "",
     mode: str = "train",
     devices: int = 1,
@@ -131,7 +135,8 @@ def forecast_step(
     """Forecast one run of a program on a device of config/hardware.csv, on each of `devices` that share a step.
 
     `work` was read from the program that the device's compiler made, which settles the precision of every product;
-    `precision` and `mode` are the caller's names of what was compiled. Raises StudyError where the sheet lacks a number.
+    `precision` and `mode` are the caller's names of what was compiled. Raises StudyError where the sheet lacks a
+    number.
     """
     peaks = Peaks.of(device)
     fitted = constants or read_constants()
@@ -195,8 +200,8 @@ FEW_KERNELS = 10  # a single operation rather than a model
 def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds at the sheet's peaks by class, and under "kernels" how many there are.
 
-    Classes are products and convolutions by precision (" at low power" where a card cannot hold its clock and operations
-    bind), grouped convolutions, memory, gather and scatter, transfers, collectives.
+    Classes are products and convolutions by precision (" at low power" where a card cannot hold its clock and
+    operations bind), grouped convolutions, memory, gather and scatter, transfers, collectives.
     """
     found: dict[str, float] = defaultdict(float)
     found["kernels"] = work.kernels
@@ -234,7 +239,7 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
 
 
 def ring_bytes(nbytes: float, devices: int) -> float:
-    """Bytes that each link of a ring carries for an all-reduce, the heaviest collective: 2·(n − 1) / n times its size."""
+    """Bytes that each link of a ring carries for an all-reduce, the heaviest collective: 2·(n − 1) / n of its size."""
     return 2 * (devices - 1) / devices * nbytes if devices > 1 else 0.0
 
 

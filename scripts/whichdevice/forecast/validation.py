@@ -21,7 +21,15 @@ from scipy.optimize import least_squares
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
-from whichdevice.forecast.time_model import Case, Peaks, chip_of, family_of, roofline_by_class, seconds_by_class
+from whichdevice.forecast.time_model import (
+    CONSTANTS,
+    Case,
+    Peaks,
+    chip_of,
+    family_of,
+    roofline_by_class,
+    seconds_by_class,
+)
 from whichdevice.forecast.work import Platform, Work
 from whichdevice.package_path import CONFIG
 
@@ -277,3 +285,15 @@ def constants_of(rows: Sequence[Row]) -> dict[str, Any]:
         "chips": sorted({chip_of(row.device) for row in rows}),
         "families": sorted(name for name, found in sources.items() if len(found) >= SOURCES_OF_A_FAMILY),
     }
+
+
+def write_constants(rows: Sequence[Row], path: Path = CONSTANTS) -> None:
+    """Fit both platforms and write config/forecast_constants.json."""
+    found: dict[str, Any] = {
+        "how": "Fitted by `make forecasts` to config/forecast_published.csv (least squares of log residuals, each source "
+        "with weight 1). factors: time over roofline time at sheet peaks by class of work; launch: seconds a kernel. "
+        "widths: log of the 80 % interval's half-width, from residuals with whole groups left out, by what is not known.",
+    }
+    for platform in PRIOR:
+        found[platform] = constants_of([row for row in rows if row.platform == platform])
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -39,8 +39,7 @@ Kind = Literal[
 Precision = Literal["", "float32", "tf32", "half"]
 
 PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
-# Passes of a TPU's bfloat16 units for one product, by XLA's operand precision; the compiler's cycles agree within 7 %.
-PASSES = {"default": 1, "high": 3, "highest": 6}
+TYPES = ("default", "high", "highest")  # XLA's operand precisions
 LARGEST_WINDOW = 2**24  # window sizes beyond it are nonsense, and would take long to count
 
 FREE = {
@@ -73,6 +72,8 @@ class Item:
 
     Kernels without products are summed up, as bytes alone bind them: their item has the mean of each. `cycles` is the
     TPU compiler's own estimate (None where it makes none), `devices` the size of a collective's group.
+    On a GPU `tf32` means float32 that may be multiplied as TF32 where the device has it; a TPU makes float32 in six
+    passes of its bfloat16 units and what is here tf32 (XLA's precision `high`) in three.
     """
 
     kind: Kind
@@ -304,7 +305,7 @@ def _opcodes(instruction: Instruction, program: Program, depth: int) -> Iterator
 
 
 class Product(NamedTuple):
-    """A product or convolution; on a TPU `operations` are those that its units make (passes)."""
+    """A product or convolution."""
 
     kind: Kind
     precision: Precision
@@ -349,13 +350,13 @@ def _typed(
     asked = [each.lower() for each in re.findall(r"\w+", instruction.attribute("operand_precision"))]
     if not asked and (found := re.search(r'"operand_precision":\[([^\]]*)\]', instruction.config)):
         asked = [each.lower() for each in re.findall(r"\w+", found[1])]
-    passes = max((PASSES.get(each, 1) for each in asked), default=1)
-    if platform == "tpu":
-        return Product("product" if kind == "convolution" else kind, "half", operations * passes)
+    wanted = max((TYPES.index(each) for each in asked if each in TYPES), default=0)
+    if platform == "tpu":  # bfloat16 units make every product, in as many passes as its precision wants
+        precisions: tuple[Precision, ...] = ("half", "tf32", "float32")
+        return Product("product" if kind == "convolution" else kind, precisions[wanted], operations)
     types = {shape.dtype for number in (0, 1) for shape in computation.operand(instruction, number).shapes}
     if types & {"f32", "f64", "c64", "c128"}:
-        algorithm = instruction.attribute("algorithm") + instruction.config
-        exact = passes == PASSES["highest"] or "dot_f32_f32_f32" in algorithm or "ALG_DOT_F32_F32_F32" in algorithm
+        exact = TYPES[wanted] == "highest" or "dot_f32_f32_f32" in (instruction.attributes + instruction.config).lower()
         return Product(kind, "float32" if exact else "tf32", operations)
     return Product(kind, "half", operations)
 
@@ -565,6 +566,8 @@ def _made_by(instruction: Instruction, computation: Computation) -> tuple[Shape,
 
     `all-reduce-start` names its results alone.
     """
+    if instruction.attribute("target") in (*CUBLAS, *CUDNN):
+        return instruction.shapes[:1]  # then comes a workspace
     if collective_kind(instruction) in (None, instruction.opcode, "all-reduce"):
         return instruction.shapes
     given = sum(len(computation.instructions[name].shapes) for name in instruction.operands)
