@@ -1,4 +1,7 @@
-"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, forecasts."""
+"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, forecasts.
+
+example: whichdevice check docs/examples/my_model.py
+"""
 
 import argparse
 import math

@@ -1,4 +1,7 @@
-"""Print the default study as commented YAML, ready to be changed: `config > my.yaml`."""
+"""Print the default study as commented YAML, ready to be changed.
+
+example: whichdevice config > my.yaml
+"""
 
 import argparse
 import sys

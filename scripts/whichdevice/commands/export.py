@@ -1,4 +1,7 @@
-"""Write a study's tables as Parquet, or its records as MLPerf log lines: `export --parquet results/quick`."""
+"""Write a study's tables as Parquet, or its records as MLPerf log lines.
+
+example: whichdevice export --parquet results/quick
+"""
 
 import argparse
 from pathlib import Path

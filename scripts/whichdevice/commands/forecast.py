@@ -1,4 +1,7 @@
-"""Forecast a model's step time, memory and throughput on GPUs and TPUs that are not here."""
+"""Forecast a model's step time, memory and throughput on GPUs and TPUs that are not here.
+
+example: whichdevice forecast resnet50 --devices T4 --devices "A100 SXM 80GB" --batch 64
+"""
 
 import argparse
 import json

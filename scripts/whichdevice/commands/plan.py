@@ -1,4 +1,7 @@
-"""Say before anything runs how many runs, minutes, disk and memory a study takes, and what is left out and why."""
+"""Print how many runs, minutes, disk and memory a study takes before anything runs, and what is left out and why.
+
+example: whichdevice plan --configfile my.yaml
+"""
 
 import argparse
 import shlex
@@ -8,13 +11,16 @@ from typing import Any
 
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
+from whichdevice.package_path import CONFIG
 
-DEFAULT = Path("config/config.yaml")
+DEFAULT = Path("config/config.yaml")  # of this folder, else the one that ships
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--configfile", type=Path, default=DEFAULT, help="the study's config")
+    shipped = CONFIG / DEFAULT.name
+    own = DEFAULT if DEFAULT.is_file() else shipped
+    parser.add_argument("--configfile", type=Path, default=own, help="the study's config")
     parser.add_argument(
         "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake, e.g. 'data={source: standin}'"
     )
@@ -24,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan."""
     from whichdevice.planning.study_plan import plan_study
 
-    plan = plan_study(merged(check_yaml(args.configfile), args.config))
+    plan = plan_study(read_config(args))
     for name in plan.datasets(plan.to_measure()):
         plan.archives(name)
     for line in plan_lines(plan, lambda target: workflow_call(args, target)):
@@ -32,9 +38,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def read_config(args: argparse.Namespace) -> dict[str, Any]:
+    """The config that a call names, with what it overrides; raises StudyError with file and line."""
+    return merged(check_yaml(args.configfile), args.config)
+
+
+def configfile_option(args: argparse.Namespace) -> list[str]:
+    """`--configfile` for Snakemake, where it would not take that file itself."""
+    return [] if args.configfile in (DEFAULT, CONFIG / DEFAULT.name) else ["--configfile", str(args.configfile)]
+
+
 def workflow_call(args: argparse.Namespace, target: str) -> str:
     """The call of Snakemake that makes a target with the config that this command was given."""
-    own = ["--configfile", str(args.configfile)] if args.configfile != DEFAULT else []
+    own = configfile_option(args)
     return shlex.join(["snakemake", "--cores", "1", target, *own, *(["--config", *args.config] if args.config else [])])
 
 
