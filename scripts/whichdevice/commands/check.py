@@ -70,8 +70,13 @@ def config_line(module: str, backends: list[str], options: dict[str, Any]) -> st
     """The workload as a config has it, under a name that the config takes."""
     import yaml
 
-    stem = re.sub(r"[^A-Za-z0-9_.]", "_", Path(module).stem)
-    name = (stem if stem[0].isalpha() else f"model_{stem}")[:LONGEST_NAME]
+    name = config_name(module)
     settings = {"module": module, "backend": backends, **({"options": options} if options else {})}
     text = yaml.safe_dump({"workloads": {name: settings}}, default_flow_style=True, width=math.inf, sort_keys=False)
     return str(text).strip()[1:-1]
+def config_name(module: str) -> str:
+    """A name for the workload that a config takes, from its file."""
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", Path(module).stem)
+    return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]
+
+

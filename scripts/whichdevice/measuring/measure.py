@@ -20,8 +20,10 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import measuring_order, study_runs
 
+WAITING = "waiting for another measurement on this host"
 
-def measure(config: Path, record_path: Path, log: Path) -> Record:
+
+def measure(config: Path, record_path: Path, log: Path, progress: Progress | None = None) -> Record:
     """Measure the run that `record_path` names in the study of `config`, and write its record.
 
     A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once.
@@ -34,10 +36,10 @@ def measure(config: Path, record_path: Path, log: Path) -> Record:
     of_device = [other for other in ordered if other.cell.device == run.cell.device]
     if run not in of_device:
         raise StudyError(f"{run.path}: not a run of {config}; see `python -m whichdevice plan`")
-    progress = Progress(run, of_device.index(run) + 1, len(of_device))
+    progress = progress or Progress(run, of_device.index(run) + 1, len(of_device))
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
-    with measurement_lock(lambda: progress.phase("waiting for another measurement on this host")):
+    with measurement_lock(lambda: progress.phase(WAITING)):
         _require_planned(study, run, record_path)  # here: the code may be edited while this process waits
         with _fresh_folder(record_path.parent) as folder:
             record = run_attempt(study, run.path, request, folder, log, progress)
