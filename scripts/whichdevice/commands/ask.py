@@ -133,7 +133,7 @@ def _targets(names: str | None) -> "list[Target]":
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
     if [name.casefold() for name in asked] == ["all"]:
         return all_targets()
-    return list(dict.fromkeys(find_target(name) for name in asked))
+    return list({target.label: target for target in map(find_target, asked)}.values())
 
 
 def _measured(study: Study, model: str) -> Row:
@@ -391,9 +391,7 @@ def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: s
     elif len(found) == 1:
         lines.append(f"Candidate: {names}, {most} of {len(known)}; no other interval reaches its own.")
     else:
-        lines.append(
-            f"Candidates: {names}. Which of them is the {most} is not decided; the other {len(known) - len(found)} cannot be."
-        )
+        lines.append(f"Candidates: {names}. Which of them is the {most} is not decided; none of the others is.")
     if by == "cost" and len(known) < len(timed):
         lines.append(f"Without a price: {_joined([row['device'] for row in timed if row[BY[by]] is None])}.")
     if away := [row for row in found if row["evidence"] == "forecast"]:
@@ -403,7 +401,7 @@ def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: s
             f"How sure: forecasts from compiled programs; an interval should hold 80 % of true times.{outside}"
         )
         best = away[0]
-        lines.append(f"What would settle it, a measurement on {best['device']}: {rent.format(**best)}")
+        lines.append(f"What would settle it: a measurement on {best['device']}, {rent.format(**best)}")
     else:
         lines.append("How sure: this machine was measured; the others are forecasts with 80 % intervals.")
     if rows[0]["disturbed"]:
@@ -425,7 +423,7 @@ def _rent_command(study: Study) -> str:
     config = shlex.join(["--config", f"study={name}", f"only={{{{workload: {name}}}}}", f"workloads={text}"])
     if "rent" in command_names():
         return f"whichdevice rent --device {{kind}} --accelerator {{accelerator}} {config}"
-    return f"whichdevice study {{kind}} {config}"
+    return f"on a machine that has one: whichdevice study {{kind}} {config}"
 
 
 def table_head(answer: Row) -> list[str]:
