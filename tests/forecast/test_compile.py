@@ -1,4 +1,4 @@
-"""The parent of compiling processes: what it makes of one that dies, hangs or cannot start. The process is a stand-in."""
+"""The parent of compiling processes: what it makes of one that dies or cannot start. The process is a stand-in."""
 
 import json
 
@@ -15,7 +15,8 @@ DEVICES = ("T4", "L4", "A10G")
 
 @pytest.fixture
 def installed(working_folder, monkeypatch):
-    monkeypatch.setattr(compiling, "installed_versions", lambda names: {name: "1" for name in names if name in VERSIONS})
+    found = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
+    monkeypatch.setattr(compiling, "installed_versions", found)
     monkeypatch.setattr(compiling, "PARALLEL", 1)
 
 

@@ -52,7 +52,8 @@ def test_devices_of_one_machine_share_a_batch():
 
 
 def test_every_device_with_a_compiler_is_a_target():
-    assert {target.device for target in all_targets()} == {name for name, row in hardware_rows().items() if row.compiler}
+    compiled = {name for name, row in hardware_rows().items() if row.compiler}
+    assert {target.device for target in all_targets()} == compiled
 
 
 @pytest.mark.parametrize(

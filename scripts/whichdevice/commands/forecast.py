@@ -115,8 +115,8 @@ def forecast_lines(workload: str, rows: list[dict[str, Any]]) -> list[str]:
         first = known[0]
         what = "forward pass" if first["mode"] == "predict" else "training step"
         lines = [
-            f"{workload}: one {what} of {first['batch']:,}. Nobody ran it: times are forecasts from the compiled program, "
-            "and 80 % of true times should be in the interval.",
+            f"{workload}: one {what} of {first['batch']:,}. Nobody ran it: times are forecasts from the compiled "
+            "program, and 80 % of true times should be in the interval.",
             f"{'device':26} {'precision':15} {'step':>10} {'80 % interval':>20} {'throughput':>18} {'memory, GB':>18}",
         ]
         lines += [_line(row) for row in known]
