@@ -61,7 +61,7 @@ class Target:
     device: str  # row of config/hardware.csv
     devices: int  # GPUs, TPU cores (v2, v3) or TPU chips
     row: HardwareRow = field(compare=False, repr=False)
-    slice: Topology | None = None  # of a TPU
+    slice: Topology | None = field(default=None, compare=False)  # of a TPU; the number of devices tells which
 
     @property
     def compiler(self) -> str:
