@@ -2,11 +2,11 @@
 
 import pytest
 
-from whichdevice.forecast.study import program_requests
 from whichdevice.config.load import load_study, read_study, resolved, write_study
 from whichdevice.config.published import published
 from whichdevice.config.self_check import FIRST, SECOND, SELF_CHECKS, SLOWED
 from whichdevice.errors import StudyError
+from whichdevice.forecast.study import program_requests
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
 

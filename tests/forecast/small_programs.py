@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.forecast.device_time import DeviceTime, device_time
-from whichdevice.forecast.hlo import Program, parse_program
 from whichdevice.forecast.program import CompiledStep, compile_step
+
+from whichdevice.forecast.hlo import Program, parse_program
 from whichdevice.forecast.targets import TOPOLOGIES, Device, device_of, environment
 
 FOLDER = Path(__file__).parent / "programs"

@@ -4,11 +4,11 @@ import random
 
 import pytest
 from forecast.small_programs import RECORDED, device, program, text
-
 from whichdevice.forecast.device_time import device_time
-from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.shapes import shapes_in
+
 from whichdevice.errors import StudyError
+from whichdevice.forecast.hlo import parse_program
 
 
 def test_a_shape_has_its_sizes_its_bytes_and_its_memory():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.forecast.memory import MOST_COMPILES, largest_batch
-from whichdevice.forecast.memory import OutOfDeviceMemoryError, out_of_memory
+from whichdevice.forecast.memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
 
 GIBI = 2**30
 

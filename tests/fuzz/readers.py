@@ -18,13 +18,12 @@ import pandas as pd
 import synthetic
 from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
-
 from whichdevice.bundle import unpack
+from whichdevice.storage.place import safe_name
+
 from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
-from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.work import work_of
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.datasets.archives import unpacked
@@ -35,6 +34,8 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
 from whichdevice.figures.artefacts import read_artefact
 from whichdevice.figures.results import StudyResults
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
 from whichdevice.records.exported import TensorSpecification, read_export
 from whichdevice.records.foreign import foreign_record
@@ -42,7 +43,6 @@ from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
 from whichdevice.report.contents import contents
 from whichdevice.serving.request_body import MalformedRequestError, parse_body
-from whichdevice.storage.place import safe_name
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows

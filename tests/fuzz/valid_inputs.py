@@ -13,7 +13,7 @@ import yaml
 from whichdevice.datasets.info import DatasetFacts
 from whichdevice.datasets.store import write_dataset
 from whichdevice.datasets.weather_archive import CSV
-from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, CompileRequest
+from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.exported import ExportCheck, ExportedFile, ExportRecord, TensorSpecification
 from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
@@ -78,11 +78,7 @@ def weather() -> bytes:
 
 
 def compiled() -> bytes:
-    asked = CompileRequest(
-        topology="v5e-1x1", workload="mnist_cnn", module="mnist_cnn", precision="float32", batch_size=8
-    )
-    facts = CompileFacts(
-        devices=1, hbm=16e9, hbm_available=15e9, collectives={"all-reduce": Collective(count=1, nbytes=4)}
-    )
+    asked = ProgramRequest(device="T4", workload="mnist_cnn", module="mnist_cnn", precision="float32", batch_size=8)
+    facts = CompileFacts(memory=16e9, memory_available=15e9, collectives={"all": Collective(count=1, nbytes=4)})
     record = CompiledRecord(asked=asked, status="ok", code_hash="x", versions={"jax": "0.10.2"}, facts=facts)
     return record.model_dump_json().encode()

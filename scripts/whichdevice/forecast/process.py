@@ -20,6 +20,7 @@ from whichdevice.forecast.programs import (
     Step,
     available_on_tpu,
     compile_step,
+    describe,
     make_step,
     start,
 )
@@ -97,7 +98,7 @@ class _Compiling:
         if (refusal := target.refusal(request.precision)) is not None:
             return "refused", refusal
         start([target.compiler])
-        target.describe()
+        describe(target)
         step = self._traced(request, target.kind)
         facts = self._known(request, target)
         status, reason = "ok", None

@@ -25,7 +25,7 @@ import numpy as np
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
-from whichdevice.forecast.targets import COMPILERS, Target, environment, find_target
+from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.quick_import import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
@@ -221,7 +221,7 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
         raise StudyError(refusal)
     if step.batch and batch % target.devices:
         raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
-    description = target.describe()
+    description = describe(target)
     whole, divided = _shardings(description)
     placed = [
         jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: _placed(leaf, where), argument)
@@ -242,6 +242,27 @@ def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:
     where = jax.tree.map({"whole": whole, "batch": divided}.__getitem__, step.outputs)
     donate = (0,) if step.outputs != "batch" else ()
     return jax.jit(step.function, donate_argnums=donate, out_shardings=where)
+
+
+def describe(target: Target) -> Any:
+    """JAX's description of a target's devices, `.devices` included.
+
+    `start` was called before. Raises CompilerMissingError where the compiler does not load.
+    """
+    from jax.experimental import topologies
+
+    if target.slice is not None:
+        how = {"topology_name": target.slice.libtpu, **target.slice.options}
+    else:
+        how = {"target_config": target.config_text(), "topology": f"1x1x{target.devices}"}  # slices x hosts x devices
+    try:
+        found = topologies.get_topology_desc(platform="cuda" if target.kind == "gpu" else "tpu", **how)
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise CompilerMissingError(f"{COMPILERS[target.compiler]} does not load here: {first}") from error
+    if len(found.devices) != target.devices:
+        raise StudyError(f"{target.label}: the compiler gives {len(found.devices)} devices, not {target.devices}")
+    return found
 
 
 def _shardings(description: Any) -> tuple[Any, Any]:
@@ -289,7 +310,7 @@ def available_on_tpu(target: Target) -> float:
     """Bytes of HBM that libtpu leaves to a program on each device: what it says to one that is far too large."""
     import jax
 
-    _, divided = _shardings(target.describe())
+    _, divided = _shardings(describe(target))
     array = _placed(jax.ShapeDtypeStruct((target.devices * FAR_TOO_LARGE,), "int8"), divided)
     try:
         _compile(jax.jit(lambda x: x + 1).lower(array), target)

@@ -61,7 +61,7 @@ class Target:
     device: str  # row of config/hardware.csv
     devices: int  # GPUs, TPU cores (v2, v3) or TPU chips
     row: HardwareRow = field(compare=False, repr=False)
-    slice: Topology | None = None  # of a TPU
+    slice: Topology | None = field(default=None, compare=False)  # of a TPU; the number of devices tells which
 
     @property
     def compiler(self) -> str:
@@ -139,28 +139,6 @@ class Target:
                 f'device_description_str: "{self.device}"',
             ]
         )
-
-    def describe(self) -> Any:
-        """JAX's description of the devices, `.devices` included.
-
-        `prepare` was called before JAX was imported. Raises CompilerMissingError where the compiler does not load.
-        """
-        from jax.experimental import topologies
-
-        if self.compiler == "libtpu":
-            assert self.slice is not None
-            how = {"topology_name": self.slice.libtpu, **self.slice.options}
-        else:
-            how = {"target_config": self.config_text(), "topology": f"1x1x{self.devices}"}  # slices x hosts x devices
-        try:
-            found = topologies.get_topology_desc(platform="cuda" if self.kind == "gpu" else "tpu", **how)
-        except Exception as error:
-            text = str(error).strip()
-            first = text.splitlines()[0] if text else type(error).__name__
-            raise CompilerMissingError(f"{COMPILERS[self.compiler]} does not load here: {first}") from error
-        if len(found.devices) != self.devices:
-            raise StudyError(f"{self.label}: the compiler gives {len(found.devices)} devices, not {self.devices}")
-        return found
 
 
 class CompilerMissingError(StudyError):

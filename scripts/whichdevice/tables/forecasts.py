@@ -134,7 +134,7 @@ def _compared(
         value = row[name]
         cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
     if len(cells):
-        fastest = cells.loc[cells["step_time"].idxmin()]
+        fastest = cells.sort_values("step_time", kind="stable").iloc[0]
         row |= {"measured_device": fastest["device"], "measured_step_time": fastest["step_time"]}
         row["speedup"] = fastest["step_time"] / step
         row["speedup_high"], row["speedup_low"] = (fastest["step_time"] / end for end in ends)
