@@ -9,7 +9,7 @@ from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.messages import JobErrors, closing_lines, stopped_lines
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.planning.workplace import prefer_this_environment
+from whichdevice.planning.workplace import prefer_this_environment, require_writable
 
 
 def or_exit(function, *arguments):
@@ -28,6 +28,8 @@ def shown(file, caption, category, **labels):
 
 
 prefer_this_environment()
+if "--lint" not in sys.argv:
+    or_exit(require_writable, Path.cwd())
 for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
     or_exit(check_yaml, Path(file))
 PLAN = or_exit(plan_study, config)

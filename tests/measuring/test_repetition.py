@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from whichdevice.measuring.request import planned_record
 from whichdevice.cells import Run
 from whichdevice.config.load import write_study
 from whichdevice.measuring import measure as measuring
@@ -120,7 +121,7 @@ def scripted(working_folder: Path, monkeypatch: pytest.MonkeyPatch):
     study.data.sources = {"mnist": "standin"}
     config = working_folder / study.root / "config.yaml"
     write_study(study, config)
-    path = working_folder / TIMES.record(study)
+    path = working_folder / planned_record(study, TIMES)
     monkeypatch.setattr(measuring, "measurement_lock", lambda waiting: nullcontext())
 
     def run(*severities: float | None) -> Record:

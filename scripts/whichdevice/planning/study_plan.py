@@ -101,10 +101,6 @@ class StudyPlan:
         """Paths of the records of these runs."""
         return [self.record(run) for run in runs]
 
-    def existing(self, paths: list[str]) -> list[str]:
-        """All of them; of a study that was fetched, and is only shown here, those that exist."""
-        return [path for path in paths if Path(path).is_file()] if self.merged.fetched else paths
-
     def write_keys(self) -> None:
         """Write which record of each configured run counts now, for whoever reads the results folder later."""
         write_keys({run.path: Path(self.record(run)).parent.name for run in self.runs}, Path(self.study.root))
