@@ -28,8 +28,8 @@ from whichdevice.planning.checks import (
 )
 from whichdevice.planning.failed_runs import is_to_be_repeated
 from whichdevice.planning.kept_sources import data_sources
+from whichdevice.planning.merged import Merged, with_merged
 from whichdevice.planning.serving_checks import SERVING
-from whichdevice.remote.merge import Merged, with_merged
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
