@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -112,12 +113,23 @@ def _send(place: Place, name: str, path: Path) -> None:
     try:
         place.fs.put_file(str(path), place.path(aside))
         if not is_same(path, place, aside, place.fs.info(place.path(aside))):
-            raise StudyError(f"{place.address}/{name}: arrived damaged; run again")
+            if aside == name and _is_json(place.fs.cat_file(place.path(name))):
+                raise StudyError(f"{place.address}/{name}: another machine sent its own at the same time; run again")
+            place.fs.rm_file(place.path(aside))
+            raise StudyError(f"{place.address}/{name}: arrived damaged and was removed; run again")
         if aside != name:
             place.fs.mv(place.path(aside), place.path(name))
     finally:
         if aside != name and place.fs.exists(place.path(aside)):
             place.fs.rm_file(place.path(aside))
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _bring(place: Place, name: str, path: Path, facts: Mapping[str, Any]) -> None:
