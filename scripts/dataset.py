@@ -19,7 +19,7 @@ if "snakemake" in globals():
         bucket, info = call.storage.bucket, None
         if bucket:
             info = fetch_dataset(
-                open_place(bucket), asked.name, asked.source, folder, {"code": dataset_code(asked.name)}
+                open_place(bucket), asked.name, folder.name, folder, {"code": dataset_code(asked.name)}
             )
         if info is not None:
             log.info("%s from %s fetched from the bucket", asked.name, asked.source)

@@ -9,8 +9,8 @@ import synthetic
 from benchmarks import noise_floor
 from benchmarks.quiet_host import QuietHost
 
-from whichdevice.measuring.request import planned_record
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.measuring.request import planned_record
 from whichdevice.records.conditions import Noise
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record

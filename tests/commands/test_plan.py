@@ -8,10 +8,10 @@ import pytest
 import synthetic
 import yaml
 
-from whichdevice.measuring.request import planned_record
 from whichdevice.__main__ import main
 from whichdevice.commands.plan import merged
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning import device_speed, estimate, study_plan
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
@@ -66,16 +66,22 @@ def test_the_minutes_are_those_of_the_runs(plan):
 def test_what_is_measured_already_is_not_planned_again(plan):
     study_plan_now = plan_study(CONFIG)
     for run in study_plan_now.wanted()[:2]:
-        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run)))
+        write_record(
+            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
+        )
     assert f"{RUNS} on this host, 2 measured already, {RUNS - 2} to measure" in plan()
 
 
 @pytest.mark.parametrize("override", ["measure={seconds: 60}", "seed=7"])
-def test_what_is_outdated_is_planned_again_and_said(plan, override):
+def test_what_has_a_record_of_other_settings_is_planned_again(plan, override):
     study_plan_now = plan_study(CONFIG)
     for run in study_plan_now.wanted()[:2]:
-        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run)))
-    assert f"0 measured already, {RUNS} to measure (2 of them again: their records are of other" in plan(override)
+        write_record(
+            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
+        )
+    out = plan(override)
+    assert f"0 measured already, {RUNS} to measure." in out
+    assert "2 measured runs changed in settings, code or data and are measured again; old records stay" in out
 
 
 def test_failed_runs_that_are_to_be_repeated_are_planned(plan):

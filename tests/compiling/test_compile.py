@@ -8,7 +8,7 @@ import pytest
 from whichdevice.compiling import compile as parent
 from whichdevice.compiling.compile import compile_cell, compile_code_hash
 from whichdevice.errors import StudyError
-from whichdevice.locks import SCHEDULED, measurement_lock
+from whichdevice.locks import SCHEDULERS, measurement_lock
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.compiled import CompileRequest, read_compiled
 
@@ -136,12 +136,11 @@ def test_without_the_compiler_the_record_says_what_is_missing(process, monkeypat
 
 def test_a_compile_waits_for_a_measurement_and_says_so(process, capsys):
     made = process(Finish("ok", None, 0), facts=FACTS, modelled=MODELLED)
-    held = measurement_lock(lambda: None)
     waiter = threading.Thread(target=compiled, args=(request(),))
-    waiter.start()
-    waiter.join(0.3)
-    assert made.starts == 0
-    held.release()
+    with measurement_lock(lambda: None):
+        waiter.start()
+        waiter.join(0.3)
+        assert made.starts == 0
     waiter.join(10)
     assert made.starts == 1
     assert "waiting for a measurement" in capsys.readouterr().err
@@ -149,7 +148,7 @@ def test_a_compile_waits_for_a_measurement_and_says_so(process, capsys):
 
 def test_a_scheduler_s_job_waits_for_no_measurement(process, monkeypatch):
     made = process(Finish("ok", None, 0), facts=FACTS, modelled=MODELLED)
-    monkeypatch.setenv(SCHEDULED, "yes")
+    monkeypatch.setenv(SCHEDULERS[0], "7")
     with measurement_lock(lambda: None):
         compiled(request())
     assert made.starts == 1

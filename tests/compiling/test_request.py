@@ -1,5 +1,6 @@
 """What a study compiles, and the path that names each step."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_path_leads_back_to_its_request():
     mine = study()
     for request in compile_requests(mine):
         path = compiled_path(mine, request)
-        assert path.as_posix() == f"results/s/compiled/{request.path}.json"
+        assert re.fullmatch(rf"results/s/compiled/{request.path}/[0-9a-f]{{12}}\.json", path.as_posix())
         assert request_of(mine, path) == request
 
 
@@ -42,7 +43,7 @@ def test_a_sequence_length_with_a_batch_keeps_its_dots_and_dashes():
 
 def test_a_path_of_another_study_is_refused():
     with pytest.raises(StudyError, match="not compiled by this study"):
-        request_of(study(), Path("results/s/compiled/v4-2x2x1/mnist_cnn-float32-b512.json"))
+        request_of(study(), Path("results/s/compiled/v4-2x2x1/mnist_cnn-float32-b512/0123456789ab.json"))
 
 
 def test_an_unknown_workload_is_named():

@@ -219,8 +219,9 @@ def test_what_is_missing_is_said_before_anything_is_made(
 def test_only_a_checked_export_of_the_study_is_deployed(
     fake, tmp_path, monkeypatch, capsys, project_root, status, told
 ):
-    from whichdevice.records.exported import ExportRecord
     from whichdevice.storage import place
+
+    from whichdevice.records.exported import ExportRecord
 
     original, folder = place.open_place, tmp_path / "quick/models/mnist_cnn"
     monkeypatch.setattr(place, "open_place", lambda address: original(address.replace("gs://b", str(tmp_path))))

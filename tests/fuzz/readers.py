@@ -18,8 +18,9 @@ import pandas as pd
 import synthetic
 from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
-
 from whichdevice.bundle import unpack
+from whichdevice.storage.place import safe_name
+
 from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
 from whichdevice.compiling.device_time import device_time
@@ -43,7 +44,6 @@ from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
 from whichdevice.report.contents import contents
 from whichdevice.serving.request_body import MalformedRequestError, parse_body
-from whichdevice.storage.place import safe_name
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows

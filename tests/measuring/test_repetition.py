@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.measuring.request import planned_record
 from whichdevice.cells import Run
 from whichdevice.config.load import write_study
 from whichdevice.measuring import measure as measuring
 from whichdevice.measuring.measure import measure
 from whichdevice.measuring.repetition import chosen, repetition, with_note
+from whichdevice.measuring.request import planned_record
 from whichdevice.records.conditions import Energy, MeteredPart, Noise
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record

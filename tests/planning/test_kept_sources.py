@@ -8,10 +8,10 @@ import synthetic
 import yaml
 from planning.planned import CONFIG
 
-from whichdevice.measuring.request import planned_record
 from whichdevice.config.load import write_study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning import kept_sources
 from whichdevice.planning.study_plan import StudyPlan
 from whichdevice.records.store import write_record

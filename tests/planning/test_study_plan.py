@@ -8,8 +8,8 @@ import pytest
 import synthetic
 from planning.planned import RUNS, end
 
-from whichdevice.measuring.request import planned_record
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning import messages
 from whichdevice.planning.messages import closing_lines
 from whichdevice.records.store import write_record

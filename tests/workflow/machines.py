@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from workflow.conftest import Project, copy_project
-
 from whichdevice.storage.place import open_place
+from workflow.conftest import Project, copy_project
 
 USER, HOST, PROJECT, TOKEN = "vqzuser", "vqzhost", "vqz-project-4711", "ya29.vqztoken"
 NAMED = ("unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh")  # a host of that name, for root

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 from storage.conftest import emulator  # noqa: F401
-from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told
-
 from whichdevice.storage.place import open_place
+from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told
 
 pytestmark = pytest.mark.slow
 

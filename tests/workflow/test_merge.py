@@ -4,11 +4,11 @@ import csv
 
 import pytest
 from storage.conftest import emulator  # noqa: F401
+from whichdevice.storage.place import open_place
+from whichdevice.storage.publish import publish
 from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told
 
 from whichdevice.records.store import read_record, write_record
-from whichdevice.storage.place import open_place
-from whichdevice.storage.publish import publish
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import synthetic
-
 from whichdevice.planning.claim import Claim
+
 from whichdevice.planning.study_plan import plan_study
 
 pytestmark = pytest.mark.slow

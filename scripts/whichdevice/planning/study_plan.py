@@ -21,10 +21,10 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
 from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
 from whichdevice.planning.kept_sources import data_sources, require_archives
+from whichdevice.planning.merged import Merged, with_merged
 from whichdevice.planning.messages import is_to_be_repeated
 from whichdevice.planning.serving_checks import SERVING
 from whichdevice.records.results_folder import write_keys
-from whichdevice.remote.merge import Merged, with_merged
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
