@@ -37,7 +37,12 @@ def test_a_path_leads_back_to_its_request():
 
 def test_a_sequence_length_with_a_batch_keeps_its_dots_and_dashes():
     mine = study(workload=["weather_gru"])
-    found = request_of(mine, Path("x/v2-2x2/weather_gru-mixed_bfloat16-b256-sequence_length=168.json"))
+    [path] = {
+        compiled_path(mine, asked)
+        for asked in compile_requests(mine)
+        if asked.path == "v2-2x2/weather_gru-mixed_bfloat16-b256-sequence_length=168"
+    }
+    found = request_of(mine, path)
     assert (found.sequence_length, found.dataset) == (168, "weather_denmark")
 
 

@@ -178,11 +178,11 @@ def test_a_garbled_or_missing_description_is_prepared_anew(invented: Path, tmp_p
     made = prepare_dataset("mnist", "files", str(invented), 1, folder)
     content = (folder / "dataset.json").read_bytes()
     (folder / "dataset.json").write_bytes(content.replace(b'"|u1"', b'"|u3"', 1))
+    with pytest.raises(StudyError, match="is garbled or of another version"):
+        load_dataset(folder)
     assert sound_dataset("mnist", "files", str(invented), folder) == made
     (folder / "dataset.json").unlink()
     assert sound_dataset("mnist", "files", str(invented), folder) == made
-    with pytest.raises(StudyError, match="is garbled or of another version"):
-        load_dataset(folder)
 
 
 def test_archives_below_the_home_folder_mend_damaged_data(

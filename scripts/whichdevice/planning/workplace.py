@@ -18,7 +18,7 @@ def prefer_this_environment() -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Raise StudyError where nothing can be written to `folder`: Snakemake itself keeps notes there, also of dry runs."""
+    """Raise StudyError where nothing can be written to `folder`: Snakemake itself keeps notes there."""
     if not os.access(folder, os.W_OK):
         raise StudyError(
             f"cannot write to {folder}, where results/ and Snakemake's notes go: "

@@ -27,7 +27,8 @@ def fetch_dataset(
     """Fetch a dataset to `folder` and verify it; None where the bucket has none made of `made_of`.
 
     `source`: the name of the dataset's folder, `<source>-<recipe>`. `made_of`: hashes that dataset.json must have. A
-    fetch that was stopped keeps the files that had arrived. Raises StudyError where the bucket's copy is incomplete or damaged; `folder` is then as it was.
+    fetch that was stopped keeps the files that had arrived. Raises StudyError where the bucket's copy is incomplete or
+    damaged; `folder` is then as it was.
     """
     place = bucket.below(f"{DATASETS}/{name}/{source}")
     listing = place.listing()
