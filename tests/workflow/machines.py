@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from workflow.conftest import Project, copy_project
 
-from whichdevice.storage.place import open_place
+from whichdevice.remote.place import open_place
 
 USER, HOST, PROJECT, TOKEN = "vqzuser", "vqzhost", "vqz-project-4711", "ya29.vqztoken"
 NAMED = ("unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh")  # a host of that name, for root
@@ -33,7 +33,7 @@ def bucket_at(emulator: str, folder: Path) -> Iterator[str]:
             patch.setenv(name, value)
         address = f"gs://bucket-{uuid.uuid4().hex[:12]}"
         place = open_place(address)
-        place.fs.mkdir(place.bucket)
+        place.fs.mkdir(address.removeprefix("gs://"))
         yield address
 
 
