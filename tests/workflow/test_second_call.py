@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.planning.claim import Claim
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.remote.merge import merge_folder
 
 pytestmark = pytest.mark.slow
 STUDY = {
@@ -30,26 +29,6 @@ lock = study_lock(pathlib.Path("results/small"))
 print("held", flush=True)
 sys.stdin.read()
 """
-
-
-def merging(device: str) -> str:
-    return f"merge=[{{from: other_{device}, rename: {{cpu: {device}}}}}]"
-
-
-def merged_study(project: Any) -> Path:
-    """A study with one machine's records merged and its files from tomorrow; another machine's lie beside it."""
-    os.chdir(project.folder)
-    study = synthetic.small_study(devices={"cpu": synthetic.small_study().devices["cpu"]})
-    for device in ("laptop", "desktop"):
-        synthetic.write_study(study, Path(f"other_{device}"))
-    claim = Claim(dry=False)
-    merge = [{"from": "other_laptop", "rename": {"cpu": "laptop"}}]
-    plan_study({**STUDY, "compile": {"topologies": []}, "merge": merge}, claim=claim)
-    claim.release()
-    tomorrow = time.time() + 86_400
-    for path in Path("results/small").rglob("*"):
-        os.utime(path, (tomorrow, tomorrow))
-    return project.folder / "results"
 
 
 def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -78,16 +57,21 @@ def running(project: Any) -> Iterator[None]:
 
 def test_neither_a_second_call_nor_a_dry_run_changes_a_study(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project.folder)  # to be where the tests were afterwards
-    results = merged_study(project)
-    before = tree(results)
-    assert len(before) > 4
     project.write(STUDY)
+    study = synthetic.small_study(devices={"cpu": synthetic.small_study().devices["cpu"]})
+    synthetic.write_study(study, Path("other"))
+    merge_folder(Path("results/small"), "other", {"cpu": "laptop"}, study)
+    tomorrow = time.time() + 86_400
+    for path in Path("results/small").rglob("*"):
+        os.utime(path, (tomorrow, tomorrow))
+    before = tree(project.folder / "results")
+    assert len(before) > 4
     with running(project):
-        done = project.snakemake("tables", "--config", merging("desktop"))
+        done = project.snakemake("tables", "--config", "only={device: laptop}")
         assert done.code != 0 and "in use by another study" in done.error
-        assert tree(results) == before
-        planned = project.snakemake("tables", "-n", "--config", merging("desktop"))
+        assert tree(project.folder / "results") == before
+        planned = project.snakemake("tables", "-n")
         assert planned.code == 0 and planned.jobs["tables"] == 1, planned.out
-        assert tree(results) == before
-    assert project.snakemake("tables", "-n", "--config", merging("desktop")).code == 0
-    assert tree(results) == before
+        assert tree(project.folder / "results") == before
+    assert project.snakemake("tables", "-n").code == 0
+    assert tree(project.folder / "results") == before
