@@ -19,6 +19,7 @@ rule compile:
         CPU_ENVIRONMENT
     threads: workflow.cores or 1
     resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=8000,
         runtime=max(10, round(PLAN.study.compile.timeout / 60) + 5),
     params:
@@ -45,6 +46,7 @@ rule export:
         CPU_ENVIRONMENT
     threads: workflow.cores or 1
     resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=4000,
         runtime=70,
     params:

@@ -13,7 +13,8 @@ from whichdevice.records.store import write_record
 
 
 @pytest.fixture
-def plan(working_folder: Path) -> StudyPlan:
+def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPlan:
+    monkeypatch.setattr("whichdevice.planning.slurm.partitions", tuple)  # whatever this host has
     return plan_study(
         {
             "study": "cluster",
@@ -37,11 +38,20 @@ def asked(plan: StudyPlan, device: str) -> dict:
 
 
 def test_a_devices_own_resources_win_over_the_defaults(plan):
-    assert asked(plan, "h100") == {"slurm_partition": "gpu", "gres": "gpu:h100:1", "mem_mb": 64000, "runtime": 20}
+    assert asked(plan, "h100") == {
+        "slurm_partition": "gpu",
+        "gres": "gpu:h100:1",
+        "mem_mb": 64000,
+        "runtime": 20,
+        "cpus_per_task": None,
+    }
 
 
 def test_what_only_another_device_asks_for_is_left_out(plan):
-    assert asked(plan, "epyc") == {"slurm_partition": None, "gres": None, "mem_mb": 8000, "runtime": 20}
+    assert asked(plan, "epyc") == {
+        **{"slurm_partition": None, "gres": None, "cpus_per_task": None},
+        **{"mem_mb": 8000, "runtime": 20},
+    }
 
 
 def test_all_devices_are_planned_for_a_scheduler_whatever_this_host_has(plan):

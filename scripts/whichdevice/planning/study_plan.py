@@ -19,6 +19,7 @@ from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
+from whichdevice.planning import slurm
 from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
 from whichdevice.planning.kept_sources import data_sources, require_archives
 from whichdevice.planning.merged import Merged, with_merged
@@ -174,25 +175,45 @@ class StudyPlan:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Resource]:
-        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
+        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
+
+        Without `cpus_per_task` a device takes the cores of its Slurm partition's nodes.
+        """
 
         def of_device(name: str) -> Resource:
             def resource(wildcards: Any) -> int | str | None:
-                return {**defaults, **self.study.devices[wildcards.device].resources}.get(name)
+                return self._asked(wildcards.device, **defaults).get(name)
 
             return resource
 
-        names = {name for device in self.study.devices.values() for name in device.resources}
+        names = {name for device in self.study.devices.values() for name in device.resources} | {"cpus_per_task"}
         return {**defaults, **{name: of_device(name) for name in sorted(names)}}
 
-    def require_bucket(self) -> list[str]:
-        """No input files; raises StudyError where the call names no bucket to publish to."""
-        if not self.call.storage.bucket:
-            raise StudyError(
-                "publish: the config names no bucket; set storage.bucket, e.g. --config "
-                "'storage={bucket: gs://name/prefix}'"
-            )
-        return []
+    def node_cores(self) -> int | None:
+        """Cores of the nodes of Slurm's default partition, for work beside the runs; None without Slurm."""
+        return slurm.node_cores(slurm.partitions(), None) if self.study.run_on == "all" else None
+
+    def _asked(self, device: str, **defaults: int) -> dict[str, int | str | None]:
+        own = self.study.devices[device].resources
+        if self.study.run_on != "all":
+            return {**defaults, **own}
+        partition = own.get("slurm_partition")
+        cores = slurm.node_cores(slurm.partitions(), None if partition is None else str(partition))
+        return {"cpus_per_task": cores, **defaults, **own}
+
+    def _never_start(self) -> list[str]:
+        """A line for each device whose runs Slurm would keep waiting for ever."""
+        if self.study.run_on != "all":
+            return []
+        found = {
+            device: why
+            for device in dict.fromkeys(run.cell.device for run in self.to_measure())
+            if (why := slurm.never_starts(slurm.partitions(), self._asked(device))) is not None
+        }
+        return [
+            f"Slurm will never start the runs of device {device}: {why}; change devices.{device}.resources"
+            for device, why in found.items()
+        ]
 
     def uploads(self) -> list[str]:
         """Marks of the datasets that go to the bucket; none without one."""
@@ -212,6 +233,7 @@ class StudyPlan:
             self.merged.notes
             + not_taken(self.call.data, self.study.data.sources)
             + uneven_notes(self.study)
+            + self._never_start()
             + [changed] * bool(again)
         )
 

@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, DeviceKind
-from whichdevice.errors import one_line
+from whichdevice.errors import StudyError, one_line
 from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import RECORD, foreign_run
 from whichdevice.records.machine import same_machine, told
@@ -66,13 +66,13 @@ def record_path(runs: Path, run: Run, key: str | None = None) -> Path:
 
 
 def merged_sources(root: Path) -> dict[Path, MergedSource]:
-    """The merged sources of results/<study> by their folders; unreadable ones are left out."""
+    """The merged sources of results/<study> by their folders; raises StudyError where one cannot be read."""
     found = {}
     for path in sorted((root / MERGED).glob(f"[!.]*/{SOURCE}")):
         try:
             found[path.parent] = MergedSource.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
-            continue
+            raise StudyError(f"cannot read {path}: delete {path.parent} and merge again") from None
     return found
 
 
