@@ -29,8 +29,6 @@ rule tables:
         f"{ROOT}/logs/tables.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=3000,  # 100,000 records took 2.0 GB, with their readers
     params:
         config=CONFIG,
         study=STUDY,
@@ -57,8 +55,6 @@ rule figures:
         f"{ROOT}/logs/figures.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=2000,
     params:
         config=CONFIG,
         study=STUDY,
@@ -82,8 +78,6 @@ rule compare:
         f"{ROOT}/logs/compare.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=4000,
     params:
         config=CONFIG,
         against=PLAN.call.against,
@@ -106,8 +100,6 @@ rule page:
         f"{ROOT}/logs/report.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=2000,
     params:
         config=CONFIG,
         study=STUDY,

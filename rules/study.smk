@@ -1,5 +1,6 @@
 # The study that this call is about, worked out from the config alone; the planner's functions are tested without Snakemake.
 import os
+import shlex
 
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
@@ -43,6 +44,8 @@ CAPTIONS = f"{workflow.basedir}/docs/captions"
 RUN_SCRIPT = (
     f"exec python {{params.script:q}} {{params.config:q}} {{output.record:q}} --log {{log:q}} --starter {os.getpid()}"
 )
+# For a pod, which config.yaml does not reach.
+STUDY_TEXT = "" if Path(CONFIG).is_file() else f"--study {shlex.quote(PLAN.study.model_dump_json())}"
 logger.addHandler(JobErrors())
 
 
