@@ -1,6 +1,5 @@
 # Each dataset once: prepared from its source into arrays that load memory-mapped and without TensorFlow. Its folder is
 # named by source and recipe, so that a changed recipe is another dataset and its runs are other records.
-from whichdevice.datasets.prepare import STANDIN_SEED
 
 
 rule dataset:
@@ -13,13 +12,6 @@ rule dataset:
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=4000,
-        runtime=60,
-    params:
-        name=lambda wildcards: wildcards.name,
-        source=lambda wildcards: wildcards.source,
-        seed=STANDIN_SEED,
     script:
         "../scripts/dataset.py"
 

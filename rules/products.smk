@@ -15,6 +15,7 @@ rule compile:
         CPU_ENVIRONMENT
     threads: workflow.cores or 1
     resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=8000,
         runtime=max(10, round(PLAN.study.forecast.timeout / 60) + len(COMPILED)),
     params:
@@ -41,6 +42,7 @@ rule export:
         CPU_ENVIRONMENT
     threads: workflow.cores or 1
     resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=4000,
         runtime=70,
     params:

@@ -32,8 +32,6 @@ rule tables:
         f"{ROOT}/logs/tables.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=3000,  # 100,000 records took 2.0 GB, with their readers
     params:
         config=CONFIG,
         study=STUDY,
@@ -60,8 +58,6 @@ rule figures:
         f"{ROOT}/logs/figures.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=2000,
     params:
         config=CONFIG,
         study=STUDY,
@@ -85,8 +81,6 @@ rule compare:
         f"{ROOT}/logs/compare.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=4000,
     params:
         config=CONFIG,
         against=PLAN.call.against,
@@ -109,8 +103,6 @@ rule page:
         f"{ROOT}/logs/report.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=2000,
     params:
         config=CONFIG,
         study=STUDY,

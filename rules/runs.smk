@@ -22,7 +22,7 @@ rule measure:
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
     shell:
-        RUN_SCRIPT
+        f"{RUN_SCRIPT} {STUDY_TEXT.replace('{', '{{').replace('}', '}}')}"
 
 
 rule runs:
@@ -30,16 +30,10 @@ rule runs:
         PLAN.records(PLAN.wanted()),
 
 
-rule cpu:
-    input:
-        lambda wildcards: PLAN.records(or_exit(PLAN.of_kind, "cpu")),
+for KIND in ("cpu", "gpu", "tpu"):
 
-
-rule gpu:
-    input:
-        lambda wildcards: PLAN.records(or_exit(PLAN.of_kind, "gpu")),
-
-
-rule tpu:
-    input:
-        lambda wildcards: PLAN.records(or_exit(PLAN.of_kind, "tpu")),
+    rule:
+        name:
+            KIND
+        input:
+            lambda wildcards, kind=KIND: PLAN.records(or_exit(PLAN.of_kind, kind)),

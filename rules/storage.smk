@@ -19,9 +19,6 @@ rule upload_dataset:
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         bucket=BUCKET,
         checksum=lambda wildcards, input: PLAN.checksum([input.info]),
@@ -45,9 +42,6 @@ rule publish:
         f"{ROOT}/logs/publish.log",
     conda:
         CPU_ENVIRONMENT
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         config=CONFIG,
         bucket=BUCKET,

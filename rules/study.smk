@@ -1,5 +1,6 @@
 # The study that this call is about, worked out from the config alone; the planner's functions are tested without Snakemake.
 import os
+import shlex
 
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
@@ -9,7 +10,7 @@ from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.messages import JobErrors, closing_lines, stopped_lines
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.planning.workplace import prefer_this_environment
+from whichdevice.planning.workplace import prefer_this_environment, require_writable
 
 
 def or_exit(function, *arguments):
@@ -28,6 +29,8 @@ def shown(file, caption, category, **labels):
 
 
 prefer_this_environment()
+if "--lint" not in sys.argv:
+    or_exit(require_writable, Path.cwd())
 for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
     or_exit(check_yaml, Path(file))
 PLAN = or_exit(plan_study, config)
@@ -41,6 +44,8 @@ CAPTIONS = f"{workflow.basedir}/docs/captions"
 RUN_SCRIPT = (
     f"exec python {{params.script:q}} {{params.config:q}} {{output.record:q}} --log {{log:q}} --starter {os.getpid()}"
 )
+# For a pod, which config.yaml does not reach.
+STUDY_TEXT = "" if Path(CONFIG).is_file() else f"--study {shlex.quote(PLAN.study.model_dump_json())}"
 logger.addHandler(JobErrors())
 
 

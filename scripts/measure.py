@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="record to write; its path names the run")
     parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
+    parser.add_argument("--study", help="the study as JSON, written to CONFIG where there is no such file")
     parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -28,9 +29,13 @@ def main() -> int:
         stop_with_parent(arguments.starter)
     # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
     os.environ.update(thread_environment(usable_cores()))
+    from whichdevice.config.load import write_study
+    from whichdevice.config.model import Study
     from whichdevice.measuring.measure import measure
 
     try:
+        if arguments.study and not arguments.config.is_file():
+            write_study(Study.model_validate_json(arguments.study), arguments.config)
         measure(arguments.config, arguments.record, arguments.log or arguments.record.with_name("run.log"))
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)

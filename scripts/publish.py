@@ -12,5 +12,5 @@ if "snakemake" in globals():
     with job(snakemake.log[0]) as log:
         bucket = open_place(snakemake.params.bucket)
         for folder in map(Path, snakemake.params.datasets):
-            upload_dataset(folder, bucket, folder.parent.name)
+            upload_dataset(folder, bucket, folder.parent.name, folder.name)
         log.info("Published %s", publish(Path(snakemake.params.config).parent, bucket))

@@ -12,5 +12,5 @@ if "snakemake" in globals():
     with job(snakemake.log[0]) as log:
         folder, name = Path(snakemake.input.info).parent, snakemake.wildcards.name
         bucket = open_place(snakemake.params.bucket)
-        log.info("%s to %s: %s", folder, bucket.address, upload_dataset(folder, bucket, name))
+        log.info("%s to %s: %s", folder, bucket.address, upload_dataset(folder, bucket, name, folder.name))
         write_atomically((folder / "dataset.json").read_text(encoding="utf-8"), Path(snakemake.output[0]))

@@ -165,7 +165,7 @@ def test_removing_touches_nothing_that_others_made(fake, api):
 @pytest.fixture
 def published(tmp_path, monkeypatch):
     """A SavedModel at a gs:// address that a folder stands for."""
-    from whichdevice.storage import place
+    from whichdevice.remote import place
 
     folder = tmp_path / "saved_model"
     folder.mkdir()
@@ -220,7 +220,7 @@ def test_only_a_checked_export_of_the_study_is_deployed(
     fake, tmp_path, monkeypatch, capsys, project_root, status, told
 ):
     from whichdevice.records.exported import ExportRecord
-    from whichdevice.storage import place
+    from whichdevice.remote import place
 
     original, folder = place.open_place, tmp_path / "quick/models/mnist_cnn"
     monkeypatch.setattr(place, "open_place", lambda address: original(address.replace("gs://b", str(tmp_path))))

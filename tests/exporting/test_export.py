@@ -9,14 +9,11 @@ import synthetic
 from exporting.test_choice import written
 
 from whichdevice.config.model import Train, Workload
-from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish
-from whichdevice.planning.export_plan import may_export_now
 from whichdevice.records.exported import read_export
 from whichdevice.records.store import read_record, write_record
-from whichdevice.serving.exported import exports, load_exported
 
 SIGNATURE = {
     "input": {"name": "images", "dtype": "uint8", "shape": [None, 28, 28]},
@@ -96,34 +93,15 @@ def test_a_process_that_fails_leaves_its_reason(exported):
     assert (record.status, record.reason) == ("failed", "ValueError: unknown layer")
 
 
-def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, working_folder):
+def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, study, working_folder):
     first = exported()
-    folder = working_folder / "results/small/models/mnist_cnn"
+    folder = (working_folder / export_path(study, "mnist_cnn")).parent
     assert exported(finish="failed", reason="ValueError: unknown layer") == first
     assert (folder / "saved_model/1/saved_model.pb").read_bytes() == b"graph"
-    assert list(exports(folder.parent)) == ["mnist_cnn"]
     told = read_export(folder / "failed.json")
     assert (told.status, told.reason) == ("failed", "ValueError: unknown layer; the earlier export stays")
     exported()
     assert not (folder / "failed.json").exists()
-
-
-def test_a_failed_export_is_worth_another_try_with_other_versions_alone(exported, study, monkeypatch):
-    assert not may_export_now(study, "mnist_cnn")
-    exported(finish="failed", reason="ValueError: unknown layer")
-    assert not may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "version", lambda name: "2")
-    assert may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
-    assert not may_export_now(study, "mnist_cnn")  # it would fail again
-    monkeypatch.setattr(export, "find_spec", lambda name: True)
-    exported()
-    monkeypatch.setattr(export, "version", lambda name: "3")
-    assert not may_export_now(study, "mnist_cnn")  # what succeeded stays
-    exported(finish="failed", reason="ValueError: unknown layer")
-    assert not may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "version", lambda name: "4")
-    assert may_export_now(study, "mnist_cnn")
 
 
 def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
@@ -137,29 +115,9 @@ def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
     assert found["tensorflow"].startswith("of tensorflow-") and found["keras"] == "of keras"
 
 
-def test_serving_takes_whole_exports_alone(exported, working_folder):
-    models = working_folder / "results" / "small" / "models"
-    with pytest.raises(StudyError, match=r"no exported model in .*: true, then snakemake --cores 1 models"):
-        exports(models)
-    exported(finish="failed", reason="ValueError: unknown layer")
-    with pytest.raises(StudyError, match=r"no exported model mnist_cnn in .*: ValueError: unknown layer"):
-        exports(models, "mnist_cnn")
-    exported(saved_model=0.5)
-    record = exports(models)["mnist_cnn"]
-    with pytest.raises(StudyError, match="there are mnist_cnn"):
-        exports(models, "another")
-    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"grapH")
-    with pytest.raises(StudyError, match="differs from its checksum"):
-        load_exported(models / "mnist_cnn", record)
-    record.files["saved_model/1/../../../x"] = record.files["saved_model/1/saved_model.pb"]
-    (models / "mnist_cnn" / "saved_model/1/saved_model.pb").write_bytes(b"graph")
-    with pytest.raises(StudyError, match="outside of its folder"):
-        load_exported(models / "mnist_cnn", record)
-
-
-def test_an_export_names_no_folder_of_this_machine(exported, working_folder):
+def test_an_export_names_no_folder_of_this_machine(exported, study, working_folder):
     exported()
-    text = (working_folder / "results/small/models/mnist_cnn/export.json").read_text()
+    text = export_path(study, "mnist_cnn").read_text()
     assert str(working_folder) not in text
     assert "/work" not in text
 
@@ -176,4 +134,4 @@ def test_numpy_is_not_asked_to_unpickle(tmp_path):
 def test_a_full_disk_leaves_no_record_and_no_folder(exported, working_folder):
     with pytest.raises(OSError, match="no room left on the disk"):
         exported("failed", "OSError: [Errno 28] No space left on device: 'model.keras'")
-    assert not list((working_folder / "results/small").glob("models/*/*"))
+    assert not list((working_folder / "results/small").glob("models/*/*/*"))

@@ -18,10 +18,7 @@ import pandas as pd
 import synthetic
 from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
-from whichdevice.bundle import unpack
-from whichdevice.storage.place import safe_name
 
-from whichdevice.cells import parse_run
 from whichdevice.cloud.bring_back import Home
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import load_study, read_study
@@ -38,7 +35,8 @@ from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
 from whichdevice.records.exported import TensorSpecification, read_export
-from whichdevice.records.foreign import foreign_record
+from whichdevice.records.foreign import foreign_record, foreign_run
+from whichdevice.records.results_folder import merged_records
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
 from whichdevice.report.contents import contents
@@ -145,15 +143,18 @@ def _published(path: Path) -> None:
 
 def _bucket_listing(path: Path) -> None:
     names = path.read_bytes().decode("utf-8", "replace").splitlines()
-    for name in filter(safe_name, names):
-        assert path.parent in (path.parent / name).resolve().parents, name
-        parse_run(name)
+    for name in names:
+        if (run := foreign_run(name)) is not None:
+            assert path.parent in (path.parent / run.path).resolve().parents, name
 
 
-def _bundle(path: Path) -> None:
-    inside = path.parent / "inside"
-    unpack(path, inside)
-    assert {entry.name for entry in path.parent.iterdir()} <= {path.name, "inside"}, "left its folder"
+def _source(path: Path) -> None:
+    """What a merged source says of its records, in the place where it is looked for."""
+    folder = path.parent / "results/merged/aaaa"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / path.name).write_bytes(path.read_bytes())
+    for record in merged_records(path.parent / "results").values():
+        assert folder.resolve() in record.resolve().parents, record
 
 
 @cache
@@ -192,7 +193,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("images-idx3-ubyte.gz", gzip.compress(image), lambda path: read_idx(path, (2, 4, 4))),
         Reader("text.gz", gzip.compress(b"First Citizen"), lambda path: list(unpacked(path, LIMIT))),
         Reader("weather.tar.gz", valid_inputs.weather(), lambda path: read_archive(path, LIMIT)),
-        Reader("bundle.tar", valid_inputs.tar("r1/predictions.npy", bytes(64), "w"), _bundle),
+        Reader("source.json", valid_inputs.merged_source(), _source),
         Reader("brought.tar.gz", valid_inputs.tar(".checksums", b"", "w:gz"), _brought),
         Reader("program.hlo", program, _program),
         Reader("listing.txt", listing, _bucket_listing),

@@ -15,6 +15,7 @@ from whichdevice.datasets.store import write_dataset
 from whichdevice.datasets.weather_archive import CSV
 from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.exported import ExportCheck, ExportedFile, ExportRecord, TensorSpecification
+from whichdevice.records.results_folder import MergedDevice, MergedRecord, MergedSource
 from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
 
@@ -61,6 +62,15 @@ def export() -> bytes:
 
 def resolved() -> bytes:
     return yaml.safe_dump(synthetic.small_study().model_dump(mode="json")).encode()
+
+
+def merged_source() -> bytes:
+    """What is known of a merged source."""
+    device = MergedDevice(name="gpu", kind="gpu", models=["Some GPU"])
+    entry = MergedRecord(key="0123456789ab", version="1")
+    run = study_runs(synthetic.small_study())[0].path
+    source = MergedSource(devices={"a100": device}, workloads={"mnist_cnn": "mnist_cnn"}, records={run: entry})
+    return source.model_dump_json().encode()
 
 
 def tar(name: str, content: bytes, mode: str) -> bytes:

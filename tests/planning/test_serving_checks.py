@@ -4,9 +4,9 @@ import pytest
 
 from whichdevice.code_hash import code_parts
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.planning import serving_checks
 from whichdevice.planning.compile_plan import compiled_records
-from whichdevice.planning.export_plan import export_inputs, exported_models
 from whichdevice.planning.study_plan import plan_study
 
 STUDY = {
@@ -45,9 +45,9 @@ def test_single_cpus_and_gpus_serve_and_no_tpu_program_is_compiled(working_folde
     plan = planned(served={"module": "serve", "model": "mnist_cnn", "batch_size": [1, 8], "clients": [1, 4]})
     served = [run for run in plan.runs if run.cell.workload == "served"]
     assert {(run.cell.device, run.cell.batch_size) for run in served} == {("cpu", 1), ("cpu", 8)}
-    request = plan.request(served[0].path)
-    assert (request["model"], request["clients"], request["dataset"]) == ("mnist_cnn", [1, 4], None)
-    assert not [path for path in compiled_records(plan.study) if "served" in path]
+    request = build_request(plan.study, served[0])
+    assert (request.model, request.clients, request.dataset) == ("mnist_cnn", [1, 4], None)
+    assert not [path for path in compiled_records(plan) if "served" in path]
 
 
 def test_without_its_packages_serving_alone_is_left_out(working_folder, monkeypatch):
@@ -57,19 +57,9 @@ def test_without_its_packages_serving_alone_is_left_out(working_folder, monkeypa
     assert plan.missing["cpu", "serving"].endswith("sh envs/extra.sh serve")
 
 
-def test_an_export_needs_the_runs_that_learn(working_folder):
-    plan = planned()
-    assert exported_models(plan) == ["results/plans/models/mnist_cnn/export.json"]
-    assert [path.split("/")[-2] for path in export_inputs(plan, "mnist_cnn")] == ["r1", "r1"]
-
-
-def test_nothing_is_exported_where_nothing_learns_here(working_folder):
-    plan = plan_study({**STUDY, "workloads": {"mnist_cnn": CNN}, "only": {"repeat": 2}})
-    assert exported_models(plan) == []
-
-
 def test_code_of_serving_measures_no_other_run_again(working_folder):
     plan = planned(served={"module": "serve", "model": "mnist_cnn"})
     assert "whichdevice.measuring.serving_run" not in code_parts("whichdevice.measuring.process")
-    codes = {plan.code(run.path) for run in plan.runs if run.cell.device == "cpu" and run.repeat == 1}
+    requests = [build_request(plan.study, run) for run in plan.runs]
+    codes = {run_code_hash(asked.module, asked.backend, asked.model) for asked in requests if asked.device == "cpu"}
     assert len(codes) == 2

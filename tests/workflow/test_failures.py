@@ -50,7 +50,7 @@ def study(project):
 
 
 def record(study, workload: str) -> Record:
-    (path,) = (study.folder / "results/faulty/runs/cpu" / workload).glob("*/r1/record.json")
+    (path,) = (study.folder / "results/faulty/runs/cpu" / workload).glob("*/r1/*/record.json")
     return Record.model_validate_json(path.read_text())
 
 

@@ -62,9 +62,13 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
 def sound_dataset(name: str, source: Source, data_dir: str | None, folder: Path) -> DatasetInfo:
     """What is known of a prepared dataset whose every byte is as it was prepared; a damaged one is prepared anew.
 
-    Raises StudyError where that cannot be done, or gives other data.
+    So is a missing one, in a job that its files do not reach. Raises StudyError where that cannot be done, or gives
+    other data.
     """
-    known = read_info(folder)
+    try:
+        known = read_info(folder)
+    except StudyError:
+        return prepare_dataset(name, source, data_dir, STANDIN_SEED, folder)
     try:
         return load_dataset(folder, verify=True).info
     except StudyError as damage:

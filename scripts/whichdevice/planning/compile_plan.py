@@ -1,5 +1,6 @@
 """What a call of the workflow compiles."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,13 @@ AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, 
 
 
 def compiled_records(plan: "StudyPlan") -> list[str]:
-    """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`."""
+    """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`.
+
+    Where the compiler is not installed, or the study was fetched and is only shown, those that exist.
+    """
     paths = [str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study) if _selected(plan, asked)]
-    paths = plan.existing(paths)
+    if plan.merged.fetched or (plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras")))):
+        paths = [path for path in paths if Path(path).is_file()]
     return paths if plan.call.retry is None else [path for path in paths if _failed(Path(path))]
 
 

@@ -19,12 +19,13 @@ from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
+from whichdevice.planning import slurm
 from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
 from whichdevice.planning.kept_sources import data_sources, require_archives
+from whichdevice.planning.merged import Merged, with_merged
 from whichdevice.planning.messages import is_to_be_repeated
 from whichdevice.planning.serving_checks import SERVING
 from whichdevice.records.results_folder import write_keys
-from whichdevice.remote.merge import Merged, with_merged
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -101,10 +102,6 @@ class StudyPlan:
         """Paths of the records of these runs."""
         return [self.record(run) for run in runs]
 
-    def existing(self, paths: list[str]) -> list[str]:
-        """All of them; of a study that was fetched, and is only shown here, those that exist."""
-        return [path for path in paths if Path(path).is_file()] if self.merged.fetched else paths
-
     def write_keys(self) -> None:
         """Write which record of each configured run counts now, for whoever reads the results folder later."""
         write_keys({run.path: Path(self.record(run)).parent.name for run in self.runs}, Path(self.study.root))
@@ -178,25 +175,45 @@ class StudyPlan:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Resource]:
-        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing."""
+        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
+
+        Without `cpus_per_task` a device takes the cores of its Slurm partition's nodes.
+        """
 
         def of_device(name: str) -> Resource:
             def resource(wildcards: Any) -> int | str | None:
-                return {**defaults, **self.study.devices[wildcards.device].resources}.get(name)
+                return self._asked(wildcards.device, **defaults).get(name)
 
             return resource
 
-        names = {name for device in self.study.devices.values() for name in device.resources}
+        names = {name for device in self.study.devices.values() for name in device.resources} | {"cpus_per_task"}
         return {**defaults, **{name: of_device(name) for name in sorted(names)}}
 
-    def require_bucket(self) -> list[str]:
-        """No input files; raises StudyError where the call names no bucket to publish to."""
-        if not self.call.storage.bucket:
-            raise StudyError(
-                "publish: the config names no bucket; set storage.bucket, e.g. --config "
-                "'storage={bucket: gs://name/prefix}'"
-            )
-        return []
+    def node_cores(self) -> int | None:
+        """Cores of the nodes of Slurm's default partition, for work beside the runs; None without Slurm."""
+        return slurm.node_cores(slurm.partitions(), None) if self.study.run_on == "all" else None
+
+    def _asked(self, device: str, **defaults: int) -> dict[str, int | str | None]:
+        own = self.study.devices[device].resources
+        if self.study.run_on != "all":
+            return {**defaults, **own}
+        partition = own.get("slurm_partition")
+        cores = slurm.node_cores(slurm.partitions(), None if partition is None else str(partition))
+        return {"cpus_per_task": cores, **defaults, **own}
+
+    def _never_start(self) -> list[str]:
+        """A line for each device whose runs Slurm would keep waiting for ever."""
+        if self.study.run_on != "all":
+            return []
+        found = {
+            device: why
+            for device in dict.fromkeys(run.cell.device for run in self.to_measure())
+            if (why := slurm.never_starts(slurm.partitions(), self._asked(device))) is not None
+        }
+        return [
+            f"Slurm will never start the runs of device {device}: {why}; change devices.{device}.resources"
+            for device, why in found.items()
+        ]
 
     def uploads(self) -> list[str]:
         """Marks of the datasets that go to the bucket; none without one."""
@@ -216,6 +233,7 @@ class StudyPlan:
             self.merged.notes
             + not_taken(self.call.data, self.study.data.sources)
             + uneven_notes(self.study)
+            + self._never_start()
             + [changed] * bool(again)
         )
 

@@ -7,19 +7,23 @@ meets what one whole merge brought. Reading changes nothing.
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationError
 
 from whichdevice.cells import Run
-from whichdevice.config.model import DeviceKind
+from whichdevice.config.model import Device, DeviceKind
+from whichdevice.errors import StudyError, one_line
+from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import RECORD, foreign_run
+from whichdevice.records.machine import same_machine, told
 from whichdevice.records.part import Integer, Part
 from whichdevice.records.store import write_atomically
 
-OWN, MERGED, SOURCE = "runs", "merged", "source.json"
-KEYS = "keys.json"  # of the study's last call: which record of each run counts
+OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
+KEYS = "keys.json"  # of the last call: which record of each run counts
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 
 
@@ -62,13 +66,13 @@ def record_path(runs: Path, run: Run, key: str | None = None) -> Path:
 
 
 def merged_sources(root: Path) -> dict[Path, MergedSource]:
-    """The merged sources of results/<study> by their folders; unreadable ones are left out."""
+    """The merged sources of results/<study> by their folders; raises StudyError where one cannot be read."""
     found = {}
     for path in sorted((root / MERGED).glob(f"[!.]*/{SOURCE}")):
         try:
             found[path.parent] = MergedSource.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
-            continue
+            raise StudyError(f"cannot read {path}: delete {path.parent} and merge again") from None
     return found
 
 
@@ -86,6 +90,62 @@ def measured_elsewhere(root: Path) -> set[str]:
     return {
         name for source in merged_sources(root).values() for name, device in source.devices.items() if device.elsewhere
     }
+
+
+def find_clash(
+    root: Path,
+    folder: Path,
+    source: MergedSource,
+    own: Mapping[str, Device],
+    machines: Mapping[Run, Machine],
+    measured_here: Mapping[str, Machine],
+) -> tuple[str, str, str] | None:
+    """A name of a new source's devices that stands for another device here, why, and a free name; None without one.
+
+    `folder`: of the source; `own`: devices of the study's config; `machines`: of the source's records; `measured_here`:
+    devices that this host measures too. Two devices of one name differ in kind, replicas or sheet row, have no model of
+    processor or accelerator in common, or have the same run on two machines.
+    """
+    others = {path: other for path, other in merged_sources(root).items() if path != folder}
+    taken = {*own, *source.devices, *(name for other in others.values() for name in other.devices)}
+
+    def clash(name: str, why: str) -> tuple[str, str, str]:
+        names = (f"{source.devices[name].name}_{number}" for number in count(2))
+        return name, why, next(free for free in names if free not in taken)
+
+    for name, device in source.devices.items():
+        known = [other.devices[name] for other in others.values() if name in other.devices]
+        keys = ["kind", "replicas", *(["hardware"] if name == device.name else [])]
+        for same_name in [*([own[name]] if name in own else []), *known]:
+            for key in keys:
+                pair = getattr(device, key), getattr(same_name, key)
+                if pair[0] != pair[1] and None not in pair:
+                    return clash(name, f"has {key} {pair[0]} there and {pair[1]} here")
+        for there in known:
+            if device.models and there.models and not {*device.models} & {*there.models}:
+                models = [one_line(models[0][:80]) for models in (device.models, there.models)]
+                return clash(name, f"is {models[0]} there and {models[1]} in another source")
+    measured: dict[Run, list[Path]] = {}
+    for path, other in others.items():
+        for run, record in other.paths(path).items():
+            measured.setdefault(run, []).append(record)
+    for run, machine in machines.items():
+        name = run.cell.device
+        found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
+        for other_machine in [*found, measured_here.get(name)]:
+            if other_machine is not None and not same_machine(machine, other_machine):
+                return clash(
+                    name, f"was measured on another machine ({told(machine)}) than here ({told(other_machine)})"
+                )
+    return None
+
+
+def _machine(path: Path) -> Machine | None:
+    """The machine of a record; None where that cannot be read."""
+    try:
+        return Machine.model_validate(json.loads(path.read_bytes())["machine"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def record_paths(folder: Path) -> list[Path]:
@@ -122,8 +182,16 @@ def write_keys(keys: Mapping[str, str], root: Path) -> None:
 def read_keys(root: Path) -> dict[str, str]:
     """What `write_keys` noted; empty where there is nothing readable."""
     try:
-        noted = json.loads((root / KEYS).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return parse_keys((root / KEYS).read_bytes())
+    except OSError:
+        return {}
+
+
+def parse_keys(content: bytes) -> dict[str, str]:
+    """The content of a keys.json, which may come from elsewhere; empty where it is none."""
+    try:
+        noted = json.loads(content)
+    except (ValueError, RecursionError):
         return {}
     return {str(run): str(key) for run, key in noted.items()} if isinstance(noted, dict) else {}
 

@@ -13,13 +13,10 @@ from whichdevice.remote.transfer import Moved, download, upload
 DATASETS = "datasets"  # as below results/
 
 
-def upload_dataset(folder: Path, bucket: Place, name: str) -> Moved:
-    """Send a prepared dataset, whose folder has the same name here and there; raises StudyError.
-
-    dataset.json goes last, so that who finds it finds all of it.
-    """
+def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Moved:
+    """Send a prepared dataset; dataset.json last, so that who finds it finds all of it. Raises StudyError."""
     *arrays, described = _files(load_dataset(folder).info)
-    place = bucket.below(f"{DATASETS}/{name}/{folder.name}")
+    place = bucket.below(f"{DATASETS}/{name}/{source}")
     sent = upload(place, {file: folder / file for file in arrays})
     return sent + upload(place, {described: folder / described})
 
@@ -29,10 +26,11 @@ def fetch_dataset(
 ) -> DatasetInfo | None:
     """Fetch a dataset to `folder` and verify it; None where the bucket has none made of `made_of`.
 
-    `made_of`: hashes of code and archives, which the copy must have been made of. A fetch that was stopped keeps what
-    had arrived. Raises StudyError where the bucket's copy is incomplete or damaged; then `folder` is unchanged.
+    `source`: the name of the dataset's folder, `<source>-<recipe>`. `made_of`: hashes that dataset.json must have. A
+    fetch that was stopped keeps the files that had arrived. Raises StudyError where the bucket's copy is incomplete or
+    damaged; `folder` is then as it was.
     """
-    place = bucket.below(f"{DATASETS}/{name}/{folder.name}")
+    place = bucket.below(f"{DATASETS}/{name}/{source}")
     listing = place.listing()
     if INFO not in listing:
         return None
@@ -40,7 +38,7 @@ def fetch_dataset(
     download(place, {INFO: aside / INFO}, listing)
     info = read_info(aside)
     made = {"code": info.code, **{archive.name: archive.sha256 for archive in info.archives}}
-    other = (info.name, info.source) != (name, source) or not made_of.items() <= made.items()
+    other = (info.name, info.source) != (name, source.partition("-")[0]) or not made_of.items() <= made.items()
     if other or _is_here(info, folder):
         shutil.rmtree(aside)
         return None if other else info

@@ -26,9 +26,7 @@ ANSWERS = {  # of Google's servers
     404: f"{ABSENT} (HTTP 404)",
 }
 KEPT = "nothing is lost; run again to continue"
-# What a broken connection raises: libraries, and errors of S3 and Azure.
-NETWORK = {"aiohttp", "requests", "urllib3"}
-NETWORK_ERRORS = {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ServiceRequestError"}
+NETWORK = {"aiohttp", "requests", "urllib3"}  # libraries whose errors are broken connections
 
 
 @dataclass(frozen=True)
@@ -111,14 +109,13 @@ def _google(address: str) -> Any:
 
     for name in ("gcsfs", "gcsfs.credentials"):  # failures come as one line of ours
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    keys = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     with explained(address):
-        if keys or not os.environ.get("STORAGE_EMULATOR_HOST"):
-            try:
+        try:
+            if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS") or not os.environ.get("STORAGE_EMULATOR_HOST"):
                 return GCSFileSystem(token="google_default", use_listings_cache=False)  # nosec B106  # no secret
-            except DefaultCredentialsError:
-                if keys:
-                    raise
+        except DefaultCredentialsError:
+            if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+                raise
         return GCSFileSystem(token="anon", use_listings_cache=False)  # nosec B106  # no secret
 
 
@@ -143,12 +140,10 @@ def explained(address: str) -> Iterator[None]:
 
 def explanation(error: Exception) -> str | None:
     """What failed and what to do; None for a fault of the program. A server's own words may name accounts."""
-    module, name = type(error).__module__.partition(".")[0], type(error).__name__
-    code = str(getattr(error, "code", ""))
-    if type(error).__module__.startswith("google.auth"):
-        if name == "RefreshError":
-            return f"Google refuses these credentials (expired, withdrawn or of another project); {LOGIN}"
-        return f"no usable Google credentials on this machine; {LOGIN}"
+    module, name, code = type(error).__module__, type(error).__name__, str(getattr(error, "code", ""))
+    if module.startswith("google.auth"):
+        refused = "Google refuses these credentials (expired, withdrawn or of another project)"
+        return f"{refused if name == 'RefreshError' else 'no usable Google credentials on this machine'}; {LOGIN}"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return ABSENT
     if name == "HttpError":
@@ -157,12 +152,8 @@ def explanation(error: Exception) -> str | None:
         return f"no permission for this account; {ROLE}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"no room left on the disk ({error.filename or 'target'}): free some space and run again"
-    if name == "ChecksumError":
-        return "arrived damaged and was not kept; run again"
-    if name in ("NoCredentialsError", "ClientAuthenticationError"):  # of S3 and Azure
-        return "no usable credentials on this machine; log in as this storage needs it"
-    if module in NETWORK or name in NETWORK_ERRORS or isinstance(error, ConnectionError | TimeoutError):
+    if name in ("ChecksumError", "BadZipFile"):
+        return "arrived damaged and was not kept; run again" if name == "ChecksumError" else "is no readable zip file"
+    if module.partition(".")[0] in NETWORK or isinstance(error, ConnectionError | TimeoutError):
         return f"cannot be reached or the connection broke ({name}); check the network; {KEPT}"
-    if name == "BadZipFile":
-        return "is no readable zip file"
     return (error.strerror or name) if isinstance(error, OSError) and error.errno is not None else None

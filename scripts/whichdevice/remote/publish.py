@@ -1,19 +1,17 @@
 """A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from whichdevice.errors import StudyError
 from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
 from whichdevice.records.machine import same_machine, told
-from whichdevice.records.results_folder import MERGED, OWN, SOURCE, merged_sources
+from whichdevice.records.results_folder import CONFIG, KEYS, MERGED, OWN, SOURCE, merged_sources
 from whichdevice.records.schema import Record
 from whichdevice.records.store import artefact_path, read_record, refusal
 from whichdevice.remote.place import Place, explained
 from whichdevice.remote.transfer import Listing, Moved, is_same, upload
 
-CONFIG = "config.yaml"
 NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED = ("compiled/**/*.json",)
 RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md", "compare.html")
@@ -40,7 +38,7 @@ def publish(root: Path, bucket: Place) -> str:
         {name: path for name, path in artefacts.items() if not name.startswith(folders)},
         {name: path for name, path in records.items() if name not in kept},
         compiled,
-        *([] if newer else [_files(root, RESULTS), sources, _files(root, [CONFIG])]),
+        *([] if newer else [_files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])]),
     ):
         sent += upload(place, files, listing)
     if not newer:
@@ -101,13 +99,13 @@ def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | No
     own, other = _readable(path.read_bytes(), name), _readable(content, name)
     if own is None:
         return DAMAGED
-    if other is None and refusal(content) is None and _is_json(content):
+    if other is None and refusal(content) is None:
         raise StudyError(
-            f"{where} cannot be read here, perhaps written by a newer version of the project; update this one, "
-            "delete that record, or publish under another study name (study=<name>)"
+            f"{where} cannot be read here; update this project, delete that record, or publish under another study "
+            "name (study=<name>)"
         )
     if other is None:
-        return None  # damaged there, or refused when it was merged: ours is better
+        return None  # refused when it was merged there: ours is better
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
         raise StudyError(
@@ -124,11 +122,3 @@ def _readable(content: bytes, name: str) -> Record | None:
         return None if run is None else foreign_record(content, run, name)
     except StudyError:
         return None
-
-
-def _is_json(content: bytes) -> bool:
-    try:
-        json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    return True

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -54,11 +55,6 @@ def upload(place: Place, files: Mapping[str, Path], listing: Listing | None = No
     with explained(place.address):
         wanted = [name for name, path in files.items() if not is_same(path, place, name, there.get(name))]
         side_by_side(lambda name: _send(place, name, files[name]), wanted)
-    arrived = place.listing() if wanted else {}
-    for name in wanted:
-        with explained(place.address):
-            if not is_same(files[name], place, name, arrived.get(name)):
-                raise StudyError(f"{place.address}/{name}: differs from what was sent; run again")
     return Moved(len(wanted), sum(files[name].stat().st_size for name in wanted), len(files) - len(wanted))
 
 
@@ -111,19 +107,29 @@ def _checksum(file: BinaryIO, kind: str) -> str:
 
 
 def _send(place: Place, name: str, path: Path) -> None:
-    target = place.path(name)
-    if place.protocol in ATOMIC:
-        place.fs.put_file(str(path), target)
-        return
-    aside = place.path(f"{ASIDE}/{uuid.uuid4().hex}")
-    for file in (aside, target):
-        place.fs.makedirs(file.rpartition("/")[0], exist_ok=True)
+    aside = name if place.protocol in ATOMIC else f"{ASIDE}/{uuid.uuid4().hex}"
+    for file in {aside, name}:
+        place.fs.makedirs(place.path(file).rpartition("/")[0], exist_ok=True)
     try:
-        place.fs.put_file(str(path), aside)
-        place.fs.mv(aside, target)
+        place.fs.put_file(str(path), place.path(aside))
+        if not is_same(path, place, aside, place.fs.info(place.path(aside))):
+            if aside == name and _is_json(place.fs.cat_file(place.path(name))):
+                raise StudyError(f"{place.address}/{name}: another machine sent its own at the same time; run again")
+            place.fs.rm_file(place.path(aside))
+            raise StudyError(f"{place.address}/{name}: arrived damaged and was removed; run again")
+        if aside != name:
+            place.fs.mv(place.path(aside), place.path(name))
     finally:
-        if place.fs.exists(aside):
-            place.fs.rm_file(aside)
+        if aside != name and place.fs.exists(place.path(aside)):
+            place.fs.rm_file(place.path(aside))
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _bring(place: Place, name: str, path: Path, facts: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from whichdevice.datasets.info import DatasetFacts
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.errors import StudyError
-from whichdevice.storage.dataset_copy import datasets_there, fetch_dataset, upload_dataset
+from whichdevice.remote.datasets import fetch_dataset, upload_dataset
 
 FACTS = DatasetFacts(name="tiny", source="standin", code="c0de", seed=1, description="d", citation="c", licence="l")
 MADE_OF = {"code": "c0de"}
@@ -31,10 +31,8 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def test_it_goes_up_once_and_comes_back_equal(place, prepared, elsewhere):
-    assert datasets_there(place) == {}
     assert upload_dataset(prepared, place, "tiny", "standin").files == 3
     assert upload_dataset(prepared, place, "tiny", "standin").files == 0
-    assert datasets_there(place) == {"tiny": {"standin"}}
     info = fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF)
     assert info == load_dataset(prepared).info
     assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == {
@@ -62,16 +60,16 @@ def test_what_is_not_there_or_made_otherwise_is_left_to_be_prepared(place, prepa
     assert not elsewhere.exists()
 
 
-def test_without_its_description_it_is_not_there(place, prepared):
+def test_without_its_description_the_bucket_has_no_dataset(place, prepared, elsewhere):
     upload_dataset(prepared, place, "tiny", "standin")
     place.fs.rm_file(place.path(f"{THERE}/dataset.json"))
-    assert datasets_there(place) == {}
+    assert fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF) is None
 
 
 def test_an_array_deleted_behind_our_back_is_named_and_the_next_upload_mends_it(place, prepared, elsewhere):
     upload_dataset(prepared, place, "tiny", "standin")
     place.fs.rm_file(place.path(f"{THERE}/labels.npy"))
-    with pytest.raises(StudyError, match=rf"{THERE}/labels\.npy is gone from the bucket; publish again"):
+    with pytest.raises(StudyError, match=rf"{THERE}/labels\.npy is missing; publish it again"):
         fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF)
     assert not elsewhere.exists()
     assert upload_dataset(prepared, place, "tiny", "standin").files == 1

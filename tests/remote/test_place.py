@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,13 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from storage.conftest import use_google
+from remote.conftest import use_google
 
 from whichdevice.errors import StudyError
-from whichdevice.storage.download import download
-from whichdevice.storage.failures import explanation
-from whichdevice.storage.place import open_place
-from whichdevice.storage.upload import upload
+from whichdevice.remote.place import open_place
+from whichdevice.remote.transfer import download, upload
 
 ACCOUNT = "somebody@secret-project.iam.gserviceaccount.com"
 
@@ -63,8 +62,8 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (401, "the credentials are missing, wrong or expired (HTTP 401); run `gcloud auth application-default login`"),
         (403, "no permission for this account; ask the bucket's owner for the role Storage Object User"),
-        (404, "no such bucket or object; make it: python -m whichdevice bucket make, or correct the address"),
-        (503, "the server answered HTTP 503; nothing is lost; run again to go on"),
+        (404, "no such bucket or object; make it: gcloud storage buckets create gs://NAME, or correct"),
+        (503, "the server answered HTTP 503; nothing is lost; run again to continue"),
     ],
 )
 def test_each_refusal_is_one_line_up_and_down(refusing, file_of, tmp_path, code, line):
@@ -130,13 +129,18 @@ def test_an_address_that_is_none_is_one_line(address):
         open_place(address)
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("NoCredentialsError", "s3://b: no usable credentials on this machine"),
-        ("EndpointConnectionError", "s3://b: cannot be reached or the connection broke (EndpointConnectionError)"),
-    ],
-)
-def test_failures_of_other_storages_are_one_line_too(name, line):
-    told = explanation(type(name, (Exception,), {"__module__": "botocore.exceptions"})(), "s3://b")
-    assert told is not None and told.startswith(line)
+def test_names_that_lead_out_of_the_place_and_links_are_not_listed(working_folder: Path) -> None:
+    with zipfile.ZipFile("odd.zip", "w") as archive:
+        for name in ("a/../../out", "/rooted", "fine"):
+            archive.writestr(name, "x")
+    assert set(open_place("odd.zip").listing()) == {"fine"}
+    Path("folder").mkdir()
+    Path("folder/link").symlink_to("/etc/passwd")
+    Path("folder/fine").touch()
+    assert set(open_place("folder").listing()) == {"fine"}
+
+
+def test_a_zip_that_is_none_is_one_line(working_folder: Path) -> None:
+    Path("broken.zip").write_text("no zip")
+    with pytest.raises(StudyError, match=r"^broken\.zip: is no readable zip file$"):
+        open_place("broken.zip")

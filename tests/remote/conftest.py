@@ -9,12 +9,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from whichdevice.storage.place import Place, open_place
+from whichdevice.remote.place import Place, open_place
 
 EMULATOR = "gcp_storage_emulator"
 
@@ -92,19 +91,3 @@ def _wait_for(address: str) -> None:
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
-
-
-@pytest.fixture
-def settings_kept(google: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator forgets what a new bucket is asked to be, and takes the same as a change."""
-    from gcsfs import GCSFileSystem
-
-    call = GCSFileSystem.call
-
-    def and_change(self: GCSFileSystem, method: str, path: str, *args: str, **more: Any) -> Any:
-        answer = call(self, method, path, *args, **more)
-        if (method, path) == ("POST", "b"):
-            call(self, "PATCH", "b/{}", more["json"]["name"], json=more["json"])
-        return answer
-
-    monkeypatch.setattr(GCSFileSystem, "call", and_change)

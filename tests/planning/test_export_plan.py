@@ -1,0 +1,52 @@
+"""Which models a call exports: those of workloads that learn in it or have learned, narrowed by `only`."""
+
+import re
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+from whichdevice.records.store import write_record
+
+CNN = {"mnist_cnn": {"batch_size": [256, 512], "export": True}, "mnist_official": {"batch_size": [64], "export": True}}
+PATH = r"results/planned/models/(\w+)/[0-9a-f]{12}/export\.json"
+
+
+@pytest.fixture
+def learning(plan):
+    return lambda **changes: plan(workloads=CNN, only={"device": "cpu", **changes.pop("only", {})}, **changes)
+
+
+def names(paths: list[str]) -> list[str]:
+    return [re.fullmatch(PATH, path)[1] for path in paths]
+
+
+def test_an_export_needs_the_runs_that_learn(learning):
+    planned = learning()
+    assert names(exported_models(planned)) == ["mnist_cnn", "mnist_official"]
+    assert [Path(path).parts[-3] for path in export_inputs(planned, "mnist_cnn")] == ["r1", "r1"]
+
+
+def test_only_narrows_the_exports_too(learning, plan):
+    assert names(exported_models(learning(only={"workload": "mnist_official"}))) == ["mnist_official"]
+    assert exported_models(learning(only={"repeat": 2})) == []  # it does not learn
+    learned = learning().runs[0]
+    write_record(synthetic.record_of(learning().study, learned), Path(learning().record(learned)))
+    assert exported_models(learning(only={"repeat": 2})) == []
+
+
+def test_another_run_or_other_code_is_another_export(learning):
+    first = exported_models(learning())
+    assert exported_models(learning()) == first
+    assert exported_models(learning(only={"batch_size": [256]})) == first[:1]
+    assert not set(exported_models(learning(train={"epochs": 3}))) & set(first)
+
+
+def test_records_that_a_call_does_not_bring_about_count_too(learning):
+    planned = learning()
+    both = export_inputs(planned, "mnist_cnn")
+    for run in planned.runs:
+        write_record(synthetic.record_of(planned.study, run), Path(planned.record(run)))
+    narrowed = learning(only={"batch_size": [256]})
+    assert set(other_learned(narrowed, "mnist_cnn")) > set(both) - set(export_inputs(narrowed, "mnist_cnn"))
