@@ -22,7 +22,7 @@ rule measure:
         script=f"{workflow.basedir}/scripts/measure.py",
         config=CONFIG,
     shell:
-        f"{RUN_SCRIPT} {STUDY_TEXT.replace('{', '{{').replace('}', '}}')}"
+        f"{RUN_SCRIPT} {'--quiet' * WATCHED} {STUDY_TEXT.replace('{', '{{').replace('}', '}}')}"
 
 
 rule runs:

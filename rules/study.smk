@@ -8,7 +8,8 @@ from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
 from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.messages import JobErrors, closing_lines, stopped_lines
+from whichdevice.planning.messages import closing_lines, stopped_lines
+from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.planning.workplace import prefer_this_environment, require_writable
 
@@ -46,7 +47,8 @@ RUN_SCRIPT = (
 )
 # For a pod, which config.yaml does not reach.
 STUDY_TEXT = "" if Path(CONFIG).is_file() else f"--study {shlex.quote(PLAN.study.model_dump_json())}"
-logger.addHandler(JobErrors())
+WATCHED = shows_progress(sys.argv)
+PROGRESS = StudyProgress(PLAN).listen(logger) if WATCHED else None
 
 
 wildcard_constraints:
@@ -67,11 +69,17 @@ onstart:
     or_exit(write_study, PLAN.study, Path(CONFIG))
     or_exit(PLAN.write_keys)
     print(*PLAN.notes(), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
+    if PROGRESS:
+        PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
 
 
 onsuccess:
-    print(*closing_lines(PLAN), sep="\n", file=sys.stderr)
+    if PROGRESS:
+        PROGRESS.end()
+    print(*answer_lines(ROOT), *closing_lines(PLAN), sep="\n", file=sys.stderr)
 
 
 onerror:
+    if PROGRESS:
+        PROGRESS.end()
     print(*stopped_lines(PLAN), sep="\n", file=sys.stderr)

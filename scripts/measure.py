@@ -5,6 +5,7 @@ For example: python scripts/measure.py results/quick/config.yaml \\
 """
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
     parser.add_argument("--study", help="the study as JSON, written to CONFIG where there is no such file")
     parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
+    parser.add_argument("--quiet", action="store_true", help="print no progress: the workflow shows its own")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.starter is not None:
@@ -36,7 +38,8 @@ def main() -> int:
     try:
         if arguments.study and not arguments.config.is_file():
             write_study(Study.model_validate_json(arguments.study), arguments.config)
-        measure(arguments.config, arguments.record, arguments.log or arguments.record.with_name("run.log"))
+        log = arguments.log or arguments.record.with_name("run.log")
+        measure(arguments.config, arguments.record, log, io.StringIO() if arguments.quiet else None)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

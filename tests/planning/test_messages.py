@@ -1,13 +1,11 @@
 """What a call prints last: how its runs ended and how to go on; and of a scheduler's lost jobs."""
 
-import logging
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from planning.planned import end
 
-from whichdevice.planning.messages import END, JobErrors, closing_lines, job_error_line
+from whichdevice.planning.messages import END, closing_lines, job_error_line
 
 
 def test_the_closing_line_counts_and_says_how_to_go_on(plan):
@@ -95,26 +93,3 @@ def test_a_job_of_this_host_has_no_line():
 def test_grouped_jobs_are_named_by_their_group(logs):
     line = job_error_line("GROUP_ERROR", {"groupid": "drawing", "aux_logs": ["slurm_logs/8.log"]})
     assert line == "jobs of group drawing: failed (log: slurm_logs/8.log)"
-
-
-def test_it_listens_to_a_logger_and_writes_to_stderr(capsys, logs):
-    logger = logging.Logger("snakemake")
-    logger.addHandler(JobErrors())
-    logger.info("nothing")
-    logger.error(
-        "Error in rule", extra={**FACTS, "event": SimpleNamespace(name="JOB_ERROR"), "rule_msg": f"lost. {END}"}
-    )
-    assert capsys.readouterr().err == "runs/gpu/r1/record.json: lost. (log: slurm_logs/7.log)\n"
-
-
-def test_a_closed_terminal_does_not_stop_snakemake(monkeypatch):
-    class Closed:
-        def write(self, text):
-            raise BrokenPipeError
-
-        flush = write
-
-    monkeypatch.setattr("sys.stderr", Closed())
-    logger = logging.Logger("snakemake")
-    logger.addHandler(JobErrors())
-    logger.error("", extra={**FACTS, "event": SimpleNamespace(name="JOB_ERROR"), "rule_msg": f"lost. {END}"})

@@ -145,7 +145,6 @@ def _measured(study: Study, model: str) -> Row:
     from whichdevice.config.load import write_study
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
     from whichdevice.measuring.measure import WAITING, measure
-    from whichdevice.measuring.progress import Progress
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
     from whichdevice.study_runs import study_runs
 
@@ -171,8 +170,7 @@ def _measured(study: Study, model: str) -> Row:
             config = Path(folder) / "config.yaml"
             write_study(study, config)
             for number in missing:
-                silent = Progress(runs[number], number + 1, len(runs), phase)
-                record = measure(config, paths[number], Path(folder) / "run.log", silent)
+                record = measure(config, paths[number], Path(folder) / "run.log", phase)
                 records[number] = record
                 count.finish()
                 long = (record.ended - record.started).total_seconds() > LONG_SECONDS

@@ -1,7 +1,6 @@
 """What an hour of a deployed model costs. An estimate: prices change, and other regions have others."""
 
 import csv
-from pathlib import Path
 
 from whichdevice.errors import StudyError
 from whichdevice.package_path import CONFIG

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from whichdevice.cells import KEY, Run, parse_run
 from whichdevice.config.load import read_study
@@ -23,12 +24,13 @@ from whichdevice.study_runs import measuring_order, study_runs
 WAITING = "waiting for another measurement on this host"
 
 
-def measure(config: Path, record_path: Path, log: Path, progress: Progress | None = None) -> Record:
+def measure(config: Path, record_path: Path, log: Path, stream: IO[str] | None = None) -> Record:
     """Measure the run that `record_path` names in the study of `config`, and write its record.
 
     A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once.
     Raises StudyError where the study itself is at fault: no such run, no dataset, or code that was edited after the
     path was planned. A path without a key, as a person writes it by hand, takes whatever the run is now.
+    Progress goes to `stream`, else to standard error.
     """
     study, run = read_study(config), parse_run(record_path.as_posix())
     request = build_request(study, run)
@@ -36,7 +38,7 @@ def measure(config: Path, record_path: Path, log: Path, progress: Progress | Non
     of_device = [other for other in ordered if other.cell.device == run.cell.device]
     if run not in of_device:
         raise StudyError(f"{run.path}: not a run of {config}; see `python -m whichdevice plan`")
-    progress = progress or Progress(run, of_device.index(run) + 1, len(of_device))
+    progress = Progress(run, of_device.index(run) + 1, len(of_device), stream)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     with measurement_lock(lambda: progress.phase(WAITING)):

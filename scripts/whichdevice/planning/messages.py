@@ -1,10 +1,7 @@
 """How runs of a study ended, and what a call of the workflow prints about them."""
 
-import logging
 import os
-import sys
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -85,20 +82,6 @@ def _how_they_ended(plan: "StudyPlan") -> list[str]:
     lines += [f"{refused} of {total} runs refused: they did not fit this host."] if refused else []
     again = [*(["failed runs"] if failed else []), *(["refused runs that now fit"] if refused else [])]
     return [*lines, f"The report says why. To repeat {' and '.join(again)}: {repeat_failed(plan.study)}"]
-
-
-class JobErrors(logging.Handler):
-    """A handler of Snakemake's logger: one line for each failed job of a scheduler, which has no output here.
-
-    Snakemake's own block about it is left out with the rules (`quiet`), and the job's own output is in the scheduler's
-    log. A handler that raises would stop Snakemake, so a closed terminal is ignored.
-    """
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take a record of Snakemake's logger."""
-        with suppress(OSError, ValueError):
-            if line := job_error_line(getattr(getattr(record, "event", None), "name", ""), vars(record)):
-                print(line, file=sys.stderr, flush=True)
 
 
 def job_error_line(event: str, facts: dict[str, Any]) -> str:
