@@ -73,4 +73,4 @@ config: environment
 	@$(PY) -m whichdevice config --write config
 
 clean:
-	rm -rf .venv .venv-lock .venv-google-batch .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

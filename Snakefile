@@ -1,4 +1,4 @@
-"""Measure deep-learning workloads on CPUs, GPUs and TPUs and tell which device to use.
+"""Measure deep-learning workloads on CPUs, GPUs and TPUs, to decide which device to use.
 
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
@@ -6,28 +6,29 @@
     snakemake --cores 1 publish         datasets, records, tables and report to storage.bucket
 
 Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/configuration.md.
+Reading this file changes nothing: the planner lists which files the config asks for, Snakemake makes those that are
+missing. A record's path ends in a hash of request, code and dataset recipe, so another request is another file.
 """
 
+import sys
+from pathlib import Path
 
-include: "rules/start.smk"
+sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
-
+# Of this folder, which --directory may have changed to one of results alone; else the checkout's.
+DEFAULT_CONFIG = "config/config.yaml"
+if not Path(DEFAULT_CONFIG).is_file():
+    DEFAULT_CONFIG = f"{workflow.basedir}/{DEFAULT_CONFIG}"
 if not workflow.overwrite_configfiles:
 
     configfile: DEFAULT_CONFIG
 
 
-include: "rules/outputs.smk"
 include: "rules/study.smk"
-include: "rules/default_storage.smk"
 include: "rules/datasets.smk"
 include: "rules/runs.smk"
-include: "rules/models.smk"
-include: "rules/compiled.smk"
-include: "rules/tables.smk"
-include: "rules/figures.smk"
+include: "rules/products.smk"
 include: "rules/report.smk"
-include: "rules/compare.smk"
 include: "rules/storage.smk"
 
 

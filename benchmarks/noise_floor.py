@@ -36,7 +36,7 @@ from whichdevice.config.model import Study  # noqa: E402
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
 from whichdevice.host.noise import SLOWDOWN_BOUND  # noqa: E402
-from whichdevice.measuring.request import build_request, dataset_folder, dataset_of  # noqa: E402
+from whichdevice.measuring.request import build_request, dataset_folder, dataset_of, planned_record  # noqa: E402
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402
 from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
@@ -87,7 +87,7 @@ def study_of(options: argparse.Namespace) -> Study:
                 "measure": {"repeats": options.blocks, "seconds": options.seconds, "retry_disturbed": False,
                             "breakdown": False},
                 "train": {"epochs": 0},
-                "compile": {"topologies": []},
+                "forecast": {"devices": []},
                 "self_check": {"workload": options.workload, "batch_size": options.batch_size,
                                "fraction": options.fraction, "slowdown": options.slowdown},
                 "workloads": {LOADED: {**cell, "validation": False}},
@@ -103,7 +103,7 @@ def measured(study: Study, host: QuietHost) -> tuple[list[Record], set[str]]:
     """
     quiet = set()
     for run in study_runs(study):
-        record = Path(run.record(study))
+        record = Path(planned_record(study, run))
         if record.is_file() and read_record(record).asked != build_request(study, run):
             sys.exit(f"{record} was measured with other options; take another --folder")
     config = Path(study.root) / "config.yaml"
@@ -112,13 +112,13 @@ def measured(study: Study, host: QuietHost) -> tuple[list[Record], set[str]]:
     if name is not None and not (dataset_folder(study, name) / "dataset.json").is_file():
         prepare_dataset(name, "standin", None, 1, dataset_folder(study, name))
     for run in measuring_order(study, study_runs(study)):
-        if not Path(run.record(study)).is_file():
+        if not Path(planned_record(study, run)).is_file():
             before = host.wait()
             with load_on(min(os.sched_getaffinity(0))) if run.cell.workload == LOADED else nullcontext():
-                _measure(config, Path(run.record(study)))
+                _measure(config, Path(planned_record(study, run)))
             if before and host.is_quiet():
                 quiet.add(run.path)
-    return [read_record(Path(run.record(study))) for run in study_runs(study)], quiet
+    return [read_record(Path(planned_record(study, run))) for run in study_runs(study)], quiet
 
 
 def _measure(config: Path, record: Path) -> None:

@@ -1,31 +1,108 @@
-# The report: one page that works offline, and the same as Markdown, made of tables and figures.
-REPORT_FOLDER = Path(workflow.basedir) / "scripts/whichdevice/report"
+# Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
+# tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
+from whichdevice.config.hardware import price_sheet
+from whichdevice.figures.registry import figure_facts, figure_names
+from whichdevice.package_path import HERE
+from whichdevice.planning.against import against_records, record_times
+from whichdevice.tables.about import table_about
+
+SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
+SHEETS.append(price_sheet(PLAN.study.prices))
+TABLE_NAMES = (
+    "runs epochs summary speedups crossover saturation scaling published audit forecasts costs cost_choices time_to_target "
+    "limits roofline breakdown noise_floor fastest serving"
+).split()
+FIGURES = {name: figure_facts(name) for name in figure_names()}
+TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
+REPORT_FOLDER = HERE / "report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
+COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
 
 
+rule tables:
+    input:
+        records=PLAN.records(PLAN.wanted()),
+        compiled=COMPILED,
+    output:
+        [
+            shown(f"tables/{table}.csv", "table", "Tables", table=table, holds=table_about(table))
+            for table in TABLE_NAMES
+        ],
+    log:
+        f"{ROOT}/logs/tables.log",
+    conda:
+        CPU_ENVIRONMENT
+    params:
+        config=CONFIG,
+        study=STUDY,
+        records=sorted(PLAN.records(PLAN.wanted()) + PLAN.other_records()),
+        other_times=PLAN.other_times(),
+        compiled=sorted(COMPILED + other_compiled(PLAN)),
+        # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
+        code=code_hash("whichdevice.tables.write", files=SHEETS),
+    script:
+        "../scripts/tables.py"
+
+
+# All in one job: reading the tables and importing Matplotlib takes longer than drawing most of them.
+rule figures:
+    input:
+        tables=TABLES,
+    output:
+        [
+            shown(f"figures/{name}.svg", "figure", facts.category, figure=facts.title, shows=facts.caption)
+            for name, facts in FIGURES.items()
+        ],
+        [f"{ROOT}/figures/{name}.png" for name in FIGURES],
+    log:
+        f"{ROOT}/logs/figures.log",
+    conda:
+        CPU_ENVIRONMENT
+    params:
+        config=CONFIG,
+        study=STUDY,
+        code=[code_hash("whichdevice.figures.registry", f"whichdevice.figures.{name}") for name in FIGURES],
+    script:
+        "../scripts/figures.py"
+
+
+# This study against other records, cell by cell. Asked for by --config against=..., else no part of `all`.
+rule compare:
+    input:
+        tables=TABLES,
+        # No file of the workflow: what is wrong with `against` is reported before anything runs.
+        against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
+    output:
+        table=f"{ROOT}/tables/compare.csv",
+        svg=shown("figures/comparison.svg", "comparison", "Compare", figure=figure_facts("comparison").title),
+        png=f"{ROOT}/figures/comparison.png",
+        page=shown("compare.html", "comparison", "Compare", figure="Cell by cell, on one page"),
+    log:
+        f"{ROOT}/logs/compare.log",
+    conda:
+        CPU_ENVIRONMENT
+    params:
+        config=CONFIG,
+        against=PLAN.call.against,
+        times=lambda wildcards: record_times(against_records(PLAN.call)),
+        code=code_hash("whichdevice.report.compare", "whichdevice.figures.comparison", files=COMPARE_FILES),
+    script:
+        "../scripts/compare.py"
+
+
+# One page that works offline, and the same as Markdown.
 rule page:
     input:
         tables=TABLES,
         figures=rules.figures.output,
-        # Asked for with --config against=..., the comparison stands in the page too.
         compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
-        report(
-            f"{ROOT}/report.html",
-            caption=f"{CAPTIONS}/report.rst",
-            category="Report",
-            labels={"page": "The whole study on one page"},
-        ),
+        shown("report.html", "report", "Report", page="The whole study on one page"),
         f"{ROOT}/report.md",
     log:
         f"{ROOT}/logs/report.log",
-    benchmark:
-        f"{ROOT}/benchmarks/report.tsv"
     conda:
         CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=2000,
     params:
         config=CONFIG,
         study=STUDY,

@@ -1,6 +1,4 @@
 # Datasets and results in a bucket (docs/bucket.md). Without storage.bucket nothing here is a part of any other target.
-from whichdevice.planning.elsewhere import require_bucket
-
 BUCKET = PLAN.call.storage.bucket
 
 
@@ -12,21 +10,15 @@ localrules:
 
 rule upload_dataset:
     input:
-        info=f"{DATASETS}/{{name}}/{{source}}/dataset.json",
+        info=f"{DATASETS}/{{name}}/{{source}}-{{recipe}}/dataset.json",
     output:
-        update(f"{DATASETS}/uploaded/{{name}}-{{source}}.json"),
+        update(f"{DATASETS}/uploaded/{{name}}/{{source}}-{{recipe}}.json"),
     log:
-        f"{DATASETS}/logs/uploaded/{{name}}-{{source}}.log",
-    benchmark:
-        f"{DATASETS}/benchmarks/uploaded/{{name}}-{{source}}.tsv"
+        f"{DATASETS}/logs/uploaded/{{name}}/{{source}}-{{recipe}}.log",
     # Before the first run: a bucket that is not there is said before hours of measuring, and no run shares the machine.
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         bucket=BUCKET,
         checksum=lambda wildcards, input: PLAN.checksum([input.info]),
@@ -36,18 +28,13 @@ rule upload_dataset:
 
 rule uploads:
     input:
-        # Where a bucket carries all files anyhow, the datasets are there.
-        [
-            f"{DATASETS}/uploaded/{name}-{PLAN.study.data.sources[name]}.json"
-            for name in PLAN.datasets()
-            if BUCKET and not DEFAULT_STORAGE
-        ],
+        PLAN.uploads(),
 
 
-# No output and no benchmark, which would count as one: the bucket is looked at each time, and only what differs is sent.
+# No output: the bucket is looked at each time, and only what differs is sent.
 rule publish:
     input:
-        bucket=lambda wildcards: or_exit(require_bucket, PLAN.call),
+        bucket=lambda wildcards: or_exit(PLAN.require_bucket),
         uploads=rules.uploads.input,
         models=rules.models.input,
         report=rules.report.input,
@@ -55,10 +42,6 @@ rule publish:
         f"{ROOT}/logs/publish.log",
     conda:
         CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         config=CONFIG,
         bucket=BUCKET,

@@ -1,78 +1,85 @@
-# The study that this call is about: config checked, devices found, data sources decided, folder locked.
+# The study that this call is about, worked out from the config alone; the planner's functions are tested without Snakemake.
+import os
+import shlex
+
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
-from whichdevice.measuring.cut import tell_cut
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.errors import StudyError
+from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.claim import Claim
-from whichdevice.planning.clock import from_the_future, set_to_now
-from whichdevice.planning.closing import closing_line, lost_line
-from whichdevice.planning.job_errors import show_job_errors
-from whichdevice.planning.outdated import replaced_line
+from whichdevice.planning.messages import closing_lines, stopped_lines
+from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
 from whichdevice.planning.study_plan import plan_study
+from whichdevice.planning.workplace import prefer_this_environment, require_writable
 
-CLAIM = Claim(dry=workflow.output_settings.dryrun or not workflow.is_main_process)
-PLAN = or_exit(plan_study, config, workflow.is_main_process, CLAIM, workflow.overwrite_configfiles)
-for note in PLAN.notes() if workflow.is_main_process else []:
-    print(note, file=sys.stderr)
-if workflow.is_main_process:
-    show_job_errors(logger)
+
+def or_exit(function, *arguments):
+    """Call a function of the package; an error that a person can fix becomes the one line they read."""
+    try:
+        return function(*arguments)
+    except StudyError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
+
+
+def shown(file, caption, category, **labels):
+    """A file of the study's results that `snakemake --report` shows."""
+    return report(f"{ROOT}/{file}", caption=f"{CAPTIONS}/{caption}.rst", category=category, labels=labels)
+
+
+prefer_this_environment()
+if "--lint" not in sys.argv:
+    or_exit(require_writable, Path.cwd())
+for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
+    or_exit(check_yaml, Path(file))
+PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
-FUTURE = from_the_future(Path(ROOT), DATASETS) if workflow.is_main_process else []
-if FUTURE and CLAIM.holds(Path(ROOT)):
-    set_to_now(FUTURE)
-    print("Results from the future now have the present as their time: was this clock set back?", file=sys.stderr)
+LOCK = StudyLock(Path(ROOT))
 CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
-
-
-def of_profile(name, wildcards, **job):
-    """What the profile's default-resources say of a resource that a run's device leaves out."""
-    default = workflow.resource_settings._parsed_default_resources.get(name).evaluate(wildcards, **job).value
-    return 0 if default is None and name == "disk_mb" else default  # of a size Snakemake takes a number alone
+CAPTIONS = f"{workflow.basedir}/docs/captions"
+# The script ends with this process, however that ends. Not a parameter of the rule: it differs at each call.
+RUN_SCRIPT = (
+    f"exec python {{params.script:q}} {{params.config:q}} {{output.record:q}} --log {{log:q}} --starter {os.getpid()}"
+)
+# For a pod, which config.yaml does not reach.
+STUDY_TEXT = "" if Path(CONFIG).is_file() else f"--study {shlex.quote(PLAN.study.model_dump_json())}"
+WATCHED = shows_progress(sys.argv)
+PROGRESS = StudyProgress(PLAN).listen(logger) if WATCHED else None
 
 
 wildcard_constraints:
     device=r"[^/]+",
     workload=r"[^/]+",
-    topology=r"[a-z0-9]+-[0-9x]+",
-    program=r"[a-z0-9_]+-b\d+[^/]*",
     cell=r"[^/]+",
     repeat=r"\d+",
+    key=r"[0-9a-f]{12}",
     name=r"[^/]+",
     source=r"tfds|files|standin",
-    figure=r"[^/]+",
+    recipe=r"[0-9a-f]{8}",
 
 
 # The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
 # the runs below it have to, and every run would hang below it.
 onstart:
-    or_exit(CLAIM.require, Path(ROOT))
+    or_exit(LOCK.take)
     or_exit(write_study, PLAN.study, Path(CONFIG))
-    # Killed between a record's writing and Snakemake's note of it, a job is repeated; unless forced, its record is kept.
-    FORCED = workflow.dag_settings.forceall or workflow.dag_settings.forcerun or workflow.dag_settings.forcetargets
-    MEASURED = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "measure"]
-    tell_cut(
-        [
-            job.output.record
-            for job in MEASURED
-            if not FORCED and workflow.async_run(workflow.persistence.incomplete(job))
-        ]
-    )
-    if REPLACED := replaced_line(PLAN.study, [job.output.record for job in MEASURED]):
-        print(REPLACED, file=sys.stderr)
+    or_exit(PLAN.write_keys)
+    print(*PLAN.notes(), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
+    if PROGRESS:
+        PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
 
 
 onsuccess:
-    bring_home(PLAN.records(PLAN.wanted()))
-    if closing_line(PLAN):
-        print(closing_line(PLAN), file=sys.stderr)
-    if Path(f"{ROOT}/report.html").is_file():
-        print(f"Report: {ROOT}/report.html", file=sys.stderr)
+    if PROGRESS:
+        PROGRESS.end()
+    print(*answer_lines(ROOT), *closing_lines(PLAN), sep="\n", file=sys.stderr)
 
 
 onerror:
-    bring_home(PLAN.records(PLAN.wanted()))
-    if lost_line(PLAN):
-        print(lost_line(PLAN), file=sys.stderr)
-    print(f"The study stopped; finished runs are kept. Logs: {ROOT}/logs", file=sys.stderr)
+    if PROGRESS:
+        PROGRESS.end()
+    print(*stopped_lines(PLAN), sep="\n", file=sys.stderr)

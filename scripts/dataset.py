@@ -2,25 +2,26 @@
 
 from pathlib import Path
 
-from whichdevice.bundle import pack
 from whichdevice.config.load import load_study
-from whichdevice.datasets.prepare import prepare_dataset
+from whichdevice.datasets.prepare import STANDIN_SEED, dataset_code, prepare_dataset
 from whichdevice.job import job
-from whichdevice.planning.elsewhere import fetched
+from whichdevice.remote.datasets import fetch_dataset
+from whichdevice.remote.place import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
-        asked = snakemake.params
-        # Not a parameter: the archives' content decides whether to prepare anew, and not where they lie.
+        name, source = snakemake.wildcards.name, snakemake.wildcards.source
         call = load_study(snakemake.config)
         data_dir = None if call.data.folder is None else str(call.data.folder)
         folder = Path(snakemake.output.info).parent
-        info = call.storage.bucket and fetched(call.storage.bucket, asked.name, asked.source, folder, asked.made_of)
-        if info:
-            log.info("%s from %s fetched from the bucket", asked.name, asked.source)
+        bucket, info = call.storage.bucket, None
+        if bucket:
+            info = fetch_dataset(
+                open_place(bucket), name, folder.name, folder, {"code": dataset_code(name)}
+            )
+        if info is not None:
+            log.info("%s from %s fetched from the bucket", name, source)
         else:
-            info = prepare_dataset(asked.name, asked.source, data_dir, asked.seed, folder)
-        if snakemake.output.get("arrays"):
-            pack(folder.glob("*.npy"), folder, Path(snakemake.output.arrays))
+            info = prepare_dataset(name, source, data_dir, STANDIN_SEED, folder)
         log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)

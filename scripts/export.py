@@ -1,6 +1,7 @@
 """Export one trained model by hand or from the rule `export`: python scripts/export.py CONFIG EXPORT_JSON.
 
-For example: python scripts/export.py results/quick/config.yaml results/quick/models/mnist_cnn/export.json
+For example: python scripts/export.py results/quick/config.yaml \\
+    results/quick/models/mnist_cnn/KEY/export.json
 """
 
 import argparse
@@ -21,17 +22,20 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="export.json to write; its folder names the workload")
     parser.add_argument("--log", type=Path, help="what the two processes say; default: export.log in the study's logs")
-    parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
+    parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if arguments.end_with_parent:
-        stop_with_parent()
-    workload = arguments.record.parent.name
+    if arguments.starter is not None:
+        stop_with_parent(arguments.starter)
+    workload = arguments.record.parents[1].name
     try:
         study = read_study(arguments.config)
         if workload not in study.workloads or arguments.record != export_path(study, workload):
-            raise StudyError(f"{arguments.record}: no export of {arguments.config}")
-        log = arguments.log or Path(study.root) / "logs" / "models" / f"{workload}.log"
+            raise StudyError(
+                f"{arguments.record}: no export of {arguments.config}; its code or config may have been edited "
+                "after this call was planned: make the same call again"
+            )
+        log = arguments.log or Path(study.root) / "logs" / "models" / workload / "export.log"
         record = export_model(study, workload, learned_records(study, workload), log)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)

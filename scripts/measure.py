@@ -5,12 +5,12 @@ For example: python scripts/measure.py results/quick/config.yaml \\
 """
 
 import argparse
+import io
 import os
 import signal
 import sys
 from pathlib import Path
 
-from whichdevice.bundle import pack, unpack
 from whichdevice.errors import StudyError
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.parent import stop_with_parent
@@ -22,24 +22,24 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="record to write; its path names the run")
     parser.add_argument("--log", type=Path, help="log of the run; default: run.log beside the record")
-    parser.add_argument("--arrays", type=Path, help="archive with the dataset's arrays, to unpack beside it first")
-    parser.add_argument("--artefacts", type=Path, help="archive to write of the run's artefacts")
-    parser.add_argument("--end-with-parent", action="store_true", help="stop when the process that started this ends")
+    parser.add_argument("--study", help="the study as JSON, written to CONFIG where there is no such file")
+    parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
+    parser.add_argument("--quiet", action="store_true", help="print no progress: the workflow shows its own")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if arguments.end_with_parent:
-        stop_with_parent()
+    if arguments.starter is not None:
+        stop_with_parent(arguments.starter)
     # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
     os.environ.update(thread_environment(usable_cores()))
+    from whichdevice.config.load import write_study
+    from whichdevice.config.model import Study
     from whichdevice.measuring.measure import measure
 
     try:
-        if arguments.arrays:
-            unpack(arguments.arrays, arguments.arrays.with_suffix(""))
-        measure(arguments.config, arguments.record, arguments.log or arguments.record.with_name("run.log"))
-        if arguments.artefacts:
-            parent = arguments.record.parent
-            pack((path for path in parent.iterdir() if path.is_dir()), parent, arguments.artefacts)
+        if arguments.study and not arguments.config.is_file():
+            write_study(Study.model_validate_json(arguments.study), arguments.config)
+        log = arguments.log or arguments.record.with_name("run.log")
+        measure(arguments.config, arguments.record, log, io.StringIO() if arguments.quiet else None)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

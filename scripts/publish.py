@@ -3,17 +3,14 @@
 from pathlib import Path
 
 from whichdevice.job import job
-from whichdevice.storage.dataset_copy import upload_dataset
-from whichdevice.storage.place import open_place
-from whichdevice.storage.publish import publish
-from whichdevice.storage.region import region_warning
+from whichdevice.remote.datasets import upload_dataset
+from whichdevice.remote.place import open_place
+from whichdevice.remote.publish import publish
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
-        bucket, root = open_place(snakemake.params.bucket), Path(snakemake.params.config).parent
-        if warning := region_warning(bucket):
-            log.warning("%s", warning)
+        bucket = open_place(snakemake.params.bucket)
         for folder in map(Path, snakemake.params.datasets):
             upload_dataset(folder, bucket, folder.parent.name, folder.name)
-        log.info("Published %s: %s", bucket.told(root.name), publish(root, bucket))
+        log.info("Published %s", publish(Path(snakemake.params.config).parent, bucket))

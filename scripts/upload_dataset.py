@@ -4,16 +4,13 @@ from pathlib import Path
 
 from whichdevice.job import job
 from whichdevice.records.store import write_atomically
-from whichdevice.storage.dataset_copy import upload_dataset
-from whichdevice.storage.place import open_place
-from whichdevice.storage.region import region_warning
+from whichdevice.remote.datasets import upload_dataset
+from whichdevice.remote.place import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
     with job(snakemake.log[0]) as log:
-        folder, name, source = Path(snakemake.input.info).parent, snakemake.wildcards.name, snakemake.wildcards.source
+        folder, name = Path(snakemake.input.info).parent, snakemake.wildcards.name
         bucket = open_place(snakemake.params.bucket)
-        if warning := region_warning(bucket):
-            log.warning("%s", warning)
-        log.info("%s from %s to %s: %s", name, source, bucket.address, upload_dataset(folder, bucket, name, source))
+        log.info("%s to %s: %s", folder, bucket.address, upload_dataset(folder, bucket, name, folder.name))
         write_atomically((folder / "dataset.json").read_text(encoding="utf-8"), Path(snakemake.output[0]))

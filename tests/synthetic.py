@@ -25,8 +25,7 @@ from synthetic_parts import (
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.measuring.attempt import run_code_hash
-from whichdevice.measuring.request import build_request
+from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.conditions import Memory
 from whichdevice.records.facts import DataFacts
 from whichdevice.records.schema import Record
@@ -43,7 +42,7 @@ SMALL: dict[str, Any] = {
     "devices": {"cpu": {"kind": "cpu"}},
     "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
     "measure": {"repeats": 2},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
 }
 
 

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,64 +51,61 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.wait()
 
 
-def test_a_study_in_use_is_refused_with_its_process(tmp_path: Path, owner: Owner) -> None:
-    other = owner(f"lock = study_lock(Path({str(tmp_path)!r}))")
+def test_a_study_in_use_is_refused_in_one_line(tmp_path: Path, owner: Owner) -> None:
+    other = owner(f"lock = StudyLock(Path({str(tmp_path)!r})).take()")
     assert first_line(other) == "held"
     with pytest.raises(StudyError) as error:
-        locks.study_lock(tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path} is in use by another study (process {other.pid}); wait for it or use another study name"
-    )
+        locks.StudyLock(tmp_path).take()
+    assert str(error.value) == f"{tmp_path} is in use by another call; wait for it, or use another study name"
+
+
+def test_making_the_lock_touches_nothing(tmp_path: Path) -> None:
+    locks.StudyLock(tmp_path / "study")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_owner_frees_the_study(tmp_path: Path, owner: Owner) -> None:
-    other = owner(f"study_lock(Path({str(tmp_path)!r}))")  # held without a name, too
+    other = owner(f"lock = StudyLock(Path({str(tmp_path)!r})).take()")
     assert first_line(other) == "held"
     kill(other)
-    with locks.study_lock(tmp_path):
-        pass
+    locks.StudyLock(tmp_path).take().release()
 
 
 @pytest.mark.parametrize(
-    "child",
-    [
-        "child = subprocess.Popen(['sleep', '60'], close_fds=False); print(child.pid, flush=True)",
-        "child = os.fork()\nif child == 0: time.sleep(60); os._exit(0)\nprint(child, flush=True)",
-    ],
-    ids=["started", "forked"],
+    "lock", ["lock = StudyLock(Path({0!r})).take()", "held = measurement_lock(print, Path({0!r})); held.__enter__()"]
 )
-def test_a_child_that_outlives_its_killed_owner_holds_nothing(tmp_path: Path, owner: Owner, child: str) -> None:
-    other = owner(f"lock = study_lock(Path({str(tmp_path)!r}))\n{child}")
+def test_a_program_that_outlives_its_killed_owner_holds_nothing(tmp_path: Path, owner: Owner, lock: str) -> None:
+    child = "child = subprocess.Popen(['sleep', '60'], close_fds=False); print(child.pid, flush=True)"
+    other = owner(f"{lock.format(str(tmp_path))}\n{child}")
     survivor = int(first_line(other))
     try:
         assert first_line(other) == "held"
-        time.sleep(0.2)  # lets a forked child reach its first line
-        with pytest.raises(StudyError):  # the child's start did not free the owner's lock
-            locks.study_lock(tmp_path)
         kill(other)
         os.kill(survivor, 0)  # still there
-        locks.study_lock(tmp_path).release()
+        waits: list[str] = []
+        locks.StudyLock(tmp_path).take().release()
+        with locks.measurement_lock(lambda: waits.append("waits"), tmp_path):
+            assert waits == []
     finally:
         os.kill(survivor, signal.SIGKILL)
 
 
 def test_release_frees_and_may_be_repeated(tmp_path: Path) -> None:
-    lock = locks.study_lock(tmp_path / "new/folder")
+    lock = locks.StudyLock(tmp_path / "new/folder").take()
     lock.release()
     lock.release()
-    with locks.study_lock(tmp_path / "new/folder"), pytest.raises(StudyError):
-        locks.study_lock(tmp_path / "new/folder")
+    locks.StudyLock(tmp_path / "new/folder").take()
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StudyError, match=r"cannot lock .*file/study: Not a directory"):
-        locks.study_lock(tmp_path / "file/study")
+        locks.StudyLock(tmp_path / "file/study").take()
 
 
 def test_a_measurement_waits_for_another_and_says_so_once(tmp_path: Path, owner: Owner) -> None:
     messages: list[str] = []
-    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r}))")
+    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r})); lock.__enter__()")
     assert first_line(other) == "held"
     got = threading.Event()
 
@@ -136,14 +132,16 @@ def test_a_variable_names_another_place(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_free_host_is_taken_without_a_word(tmp_path: Path) -> None:
     messages: list[str] = []
     for _ in range(2):
-        locks.measurement_lock(lambda: messages.append("waits"), tmp_path).release()
+        with locks.measurement_lock(lambda: messages.append("waits"), tmp_path):
+            pass
     assert messages == []
 
 
 def test_the_file_is_open_to_all_users_whatever_the_umask(tmp_path: Path) -> None:
     old = os.umask(0o077)
     try:
-        locks.measurement_lock(print, tmp_path).release()
+        with locks.measurement_lock(print, tmp_path):
+            pass
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / locks.MEASUREMENT_LOCK).stat().st_mode) == 0o666
@@ -162,7 +160,8 @@ def test_a_file_of_another_user_is_locked_without_writing_to_it(
         return real(path, flags, *mode)
 
     monkeypatch.setattr(locks.os, "open", protected)
-    locks.measurement_lock(print, tmp_path).release()
+    with locks.measurement_lock(print, tmp_path):
+        pass
 
 
 def test_a_file_closed_to_us_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,35 +170,47 @@ def test_a_file_closed_to_us_is_an_error_of_one_line(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(locks.os, "open", closed)
     monkeypatch.setattr(locks, "OPEN_PATIENCE", 0.05)
-    with pytest.raises(StudyError, match="Permission denied; ask its owner to delete it"):
-        locks.measurement_lock(print, tmp_path)
+    with (
+        pytest.raises(StudyError, match="Permission denied; ask its owner to delete it"),
+        locks.measurement_lock(print, tmp_path),
+    ):
+        pass
 
 
 def test_a_planted_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / locks.MEASUREMENT_LOCK).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StudyError, match="delete it"):
-        locks.measurement_lock(print, tmp_path)
+    with pytest.raises(StudyError, match="delete it"), locks.measurement_lock(print, tmp_path):
+        pass
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_file_that_was_cleared_away_while_waiting_is_not_taken_for_the_lock(tmp_path: Path, owner: Owner) -> None:
     """Else the waiter would hold the deleted file and a newcomer a new one, both at once."""
-    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r}))")
+    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r})); lock.__enter__()")
     assert first_line(other) == "held"
-    waiting = threading.Event()
-    result: list[locks.Lock] = []
-    thread = threading.Thread(target=lambda: result.append(locks.measurement_lock(waiting.set, tmp_path)), daemon=True)
-    thread.start()
+    waiting, has, done = threading.Event(), threading.Event(), threading.Event()
+
+    def measure() -> None:
+        with locks.measurement_lock(waiting.set, tmp_path):
+            has.set()
+            done.wait(5)
+
+    first = threading.Thread(target=measure, daemon=True)
+    first.start()
     assert waiting.wait(5)
     (tmp_path / locks.MEASUREMENT_LOCK).unlink()
     kill(other)
-    thread.join(5)
-    with result[0]:
-        assert (tmp_path / locks.MEASUREMENT_LOCK).exists()
-        said = threading.Event()
-        second = threading.Thread(target=lambda: locks.measurement_lock(said.set, tmp_path).release(), daemon=True)
-        second.start()
-        assert said.wait(5)
+    assert has.wait(5) and (tmp_path / locks.MEASUREMENT_LOCK).exists()
+    waits = threading.Event()
+
+    def newcomer() -> None:
+        with locks.measurement_lock(waits.set, tmp_path):
+            pass
+
+    second = threading.Thread(target=newcomer, daemon=True)
+    second.start()
+    assert waits.wait(5)
+    done.set()
     second.join(5)
 
 
@@ -210,5 +221,17 @@ def test_a_file_system_without_locks_warns_and_goes_on(
         raise OSError(locks.errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(locks.fcntl, "flock", unsupported)
-    locks.study_lock(tmp_path).release()
+    with locks.measurement_lock(print, tmp_path):
+        pass
+    locks.StudyLock(tmp_path).take().release()
     assert "this file system has no locks" in caplog.text
+
+
+@pytest.mark.parametrize("variable", locks.SCHEDULERS)
+def test_a_scheduler_s_job_waits_for_no_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
+    monkeypatch.setenv(variable, "1")
+    with locks.measurement_lock(print), locks.beside_no_measurement(print):
+        pass

@@ -7,25 +7,21 @@ import time
 
 import pytest
 
-from whichdevice.parent import STARTER
-
 JOB = """
-import time
+import os, time
 from whichdevice.parent import stop_with_parent
-stop_with_parent()
+stop_with_parent({starter})
 print("started", flush=True)
 time.sleep(2)
 print("went on")
 """
 
 
-def job(starter: int | None) -> str:
+def job(starter: int) -> str:
     """What a job says whose Snakemake has that number, started by this process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment.pop(STARTER, None)
-    if starter is not None:
-        environment[STARTER] = str(starter)
-    return subprocess.run([sys.executable, "-c", JOB], env=environment, capture_output=True, text=True).stdout
+    code = JOB.format(starter=starter)
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout
 
 
 def ended() -> int:
@@ -39,13 +35,13 @@ def test_a_job_whose_snakemake_died_before_it_looked_ends() -> None:
     assert "went on" not in job(ended())
 
 
-@pytest.mark.parametrize("starter", [None, os.getpid(), os.getppid()], ids=["by hand", "Snakemake", "one between"])
-def test_a_job_whose_snakemake_lives_goes_on(starter: int | None) -> None:
+@pytest.mark.parametrize("starter", [os.getpid(), os.getppid()], ids=["Snakemake", "one between"])
+def test_a_job_whose_snakemake_lives_goes_on(starter: int) -> None:
     assert "went on" in job(starter)
 
 
 def test_a_job_whose_snakemake_dies_later_ends(tmp_path) -> None:
-    script = f"{JOB}\nopen({str(tmp_path / 'outlived')!r}, 'w')"
+    script = f"{JOB.format(starter='os.getppid()')}\nopen({str(tmp_path / 'outlived')!r}, 'w')"
     owner = subprocess.Popen(
         [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

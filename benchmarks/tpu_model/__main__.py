@@ -7,11 +7,11 @@ results/tpu_model/ (minutes; a second call takes up there), writes validation.cs
 from benchmarks.tpu_model.comparison import Comparison, read, summary, table, written
 from benchmarks.tpu_model.compilation import compiled
 from benchmarks.tpu_model.published import Row, published_rows
+from whichdevice.forecast.device_time import device_time
 
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.topology import device_of, topology_named
 from whichdevice.errors import StudyError
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.targets import device_of, topology_named
 
 Range = tuple[float, float | None, float]  # milliseconds a step; per cent of the bytes
 

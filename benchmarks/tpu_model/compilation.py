@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.tpu_model.published import Row, published_rows
 
-from whichdevice.compiling.topology import Topology, describe, environment, topology_named
+from whichdevice.forecast.targets import Topology, describe, environment, topology_named
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / "results" / "tpu_model"

@@ -1,32 +1,31 @@
-"""`python -m whichdevice <command>`: what makes no file of the study, each command one module in commands/."""
+"""The program `whichdevice`, also as `python -m whichdevice`: each command is one module in commands/."""
 
 import argparse
 import importlib
+import inspect
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from whichdevice import commands
 from whichdevice.errors import StudyError, one_line
 
 FOLDER = Path(commands.__file__).parent
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status. What a person can mend, such as a full disk, becomes one line and status 2."""
+    """Run one command; its exit status. What a person can fix, such as a full disk, becomes one line and status 2."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="python -m whichdevice", description="Which device for this work?")
-    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
-    names = command_names()
-    wanted = [name for name in arguments[:1] if name in names]
-    for name in wanted or names:
-        module = importlib.import_module(f"whichdevice.commands.{name.replace('-', '_')}")
-        summary = (module.__doc__ or "").strip().partition("\n")[0]
-        subparser = subparsers.add_parser(name, help=summary, description=summary)
-        module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run)
+    arguments, passed_on = _split(arguments)
     try:
-        parsed = parser.parse_args(arguments)
+        parsed = _parser(arguments[:1]).parse_args(arguments)
+        if passed_on and not hasattr(parsed, "passed_on"):
+            raise StudyError(f"{parsed.command}: takes nothing after --")
+        if passed_on:
+            parsed.passed_on = passed_on
         return parsed.run(parsed)
     except StudyError as error:
         print(error, file=sys.stderr)
@@ -38,7 +37,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(one_line(f"{error.filename or arguments[0]}: {error.strerror or error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+
+
+def entry() -> None:
+    """The console script. An interrupt ends the process at once: no thread or pool is waited for."""
+    status = main()
+    if status == INTERRUPTED:
+        with suppress(OSError):
+            print("\nInterrupted; what is finished is kept.", file=sys.stderr, flush=True)
+        os._exit(status)
+    sys.exit(status)
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What comes before and after the first `--`."""
+    if "--" not in arguments:
+        return arguments, []
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
+
+
+def _parser(first: list[str]) -> argparse.ArgumentParser:
+    """Of the command that is named first, or of all of them."""
+    parser = argparse.ArgumentParser(prog="whichdevice", description="Which device for this work?")
+    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
+    names = command_names()
+    for name in [name for name in first if name in names] or names:
+        module = importlib.import_module(f"whichdevice.commands.{name.replace('-', '_')}")
+        summary, _, example = (module.__doc__ or "").strip().partition("\n")
+        subparser = subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=inspect.cleandoc(example),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
 
 
 def command_names() -> list[str]:
@@ -47,4 +84,4 @@ def command_names() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
-    from whichdevice.config.model import Only, Study, Workload
+    from whichdevice.config.model import Only, Workload
 
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
@@ -29,6 +29,7 @@ KIND_BACKENDS = {
 }
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
 REPEAT = re.compile(r"r[1-9]\d*")
+KEY = re.compile(r"[0-9a-f]{12}")  # the last folder of a record's path: what was measured, as a hash
 
 
 @dataclass(frozen=True, order=True)
@@ -69,17 +70,15 @@ class Run:
 
     @property
     def path(self) -> str:
-        """`<device>/<workload>/<cell>/r<repeat>`, below results/<study>/runs."""
+        """`<device>/<workload>/<cell>/r<repeat>`, below results/<study>/runs; a record is in `<path>/<key>` there."""
         return f"{self.cell.path}/r{self.repeat}"
-
-    def record(self, study: "Study") -> str:
-        """Where the run's record lives, relative to the working directory."""
-        return f"{study.root}/runs/{self.path}/record.json"
 
 
 def parse_run(path: str) -> Run:
-    """Read a run back from its path; raises StudyError on anything else."""
+    """Read a run back from its path or from that of one of its records; raises StudyError on anything else."""
     parts = path.removesuffix("/record.json").split("/")
+    if KEY.fullmatch(parts[-1]):
+        parts.pop()
     if len(parts) >= 4 and REPEAT.fullmatch(parts[-1]) and (cell := _parse_cell(*parts[-4:-1])):
         with suppress(ValueError):  # a number of thousands of digits
             return Run(cell, int(parts[-1][1:]))

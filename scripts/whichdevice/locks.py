@@ -1,109 +1,107 @@
 """Locks that the kernel releases when their owner dies, however it dies (Linux and macOS)."""
 
-import contextlib
 import errno
 import fcntl
 import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from whichdevice.errors import StudyError
 
 STUDY_LOCK = ".lock"
 MEASUREMENT_LOCK = "whichdevice-measurement.lock"
 LOCK_FOLDER = "WHICHDEVICE_LOCK_FOLDER"  # variable: another place for it, e.g. for tests that need no quiet host
-SCHEDULED = "WHICHDEVICE_SCHEDULED"  # variable: a scheduler gave this job its place and its time
+SCHEDULERS = ("SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")  # variables: this job has its node or its pod from one of them
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 OPEN_PATIENCE = 1.0  # seconds for another user to finish making the file
 
-_held: "set[Lock]" = set()
 
+class StudyLock:
+    """One call at a time changes a study's folder. Making the object touches nothing; `take` locks."""
 
-class Lock:
-    """A held lock; ends with `release()`, a `with` block or the process.
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = FileLock(folder / STUDY_LOCK, timeout=0)
 
-    Children never share it: a started program closes the file (close-on-exec), a forked one at its start. So one
-    that outlives a killed owner keeps nobody waiting.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-        _held.add(self)
-
-    def release(self) -> None:
-        """Give the lock back; once is enough. The file stays, as deleting it could split the lock in two."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-            _held.discard(self)
-
-    def __enter__(self) -> "Lock":
+    def take(self) -> "StudyLock":
+        """Lock the folder, made if it is missing, for this process; raises StudyError while another has it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except Timeout:
+            raise StudyError(
+                f"{self.folder} is in use by another call; wait for it, or use another study name"
+            ) from None
+        except NotImplementedError:
+            _warn_no_locks(self.folder)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                why = error.strerror or error
+                raise StudyError(f"cannot lock {self.folder}: {why}; check its permissions") from error
+            _warn_no_locks(self.folder)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def release(self) -> None:
+        """Let other calls have the folder; the end of the process does the same."""
+        self._lock.release()
 
 
-def _release_in_child() -> None:
-    for lock in list(_held):
-        lock.release()  # closes the child's copy only
+@contextmanager
+def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) -> Iterator[None]:
+    """Wait until no other measurement runs on this host, whoever started it, and let none start in the `with` block.
 
-
-os.register_at_fork(after_in_child=_release_in_child)
-
-
-def study_lock(folder: Path) -> Lock:
-    """Lock a study's folder for this process, made if it is missing; raises StudyError when another holds it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / STUDY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise StudyError(f"cannot lock {folder}: {error.strerror or error}; check its permissions") from error
-    if not _try(descriptor, folder):
-        owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        process = f" (process {owner})" if owner.isdigit() else ""
-        raise StudyError(f"{folder} is in use by another study{process}; wait for it or use another study name")
-    with contextlib.suppress(OSError):  # a full disk costs others the number, not us the lock
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    return Lock(descriptor)
-
-
-def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) -> Lock:
-    """Wait until no other measurement runs on this host, whoever started it, and hold the place.
-
-    `on_wait` is called once if there is something to wait for. The file lies in /tmp rather than in
-    TMPDIR, which differs between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place.
+    `on_wait` is called once if there is something to wait for. The file is in /tmp rather than in TMPDIR, which differs
+    between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place. Programs that are started meanwhile do not
+    inherit the lock, so one that outlives a killed owner keeps nobody waiting.
     """
     path = (folder or _shared_folder()) / MEASUREMENT_LOCK
-    told = False
-    while True:
-        descriptor = _open_shared(path)
+    descriptor = _open_shared(path)
+    try:
         try:
-            if not _try(descriptor, path):
-                if not told:
-                    on_wait()
-                    told = True
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_current(descriptor, path):
-                return Lock(descriptor)
-        except BaseException:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
             os.close(descriptor)
-            raise
-        os.close(descriptor)  # the file was cleared away meanwhile: a newcomer would lock a new one
+            raise StudyError(f"cannot lock {path}: {error.strerror or error}") from error
+        _warn_no_locks(path)
+    except BaseException:  # interrupted while it waited
+        os.close(descriptor)
+        raise
+    try:
+        if _is_current(descriptor, path):
+            yield
+            return
+    finally:
+        os.close(descriptor)
+    with measurement_lock(on_wait, folder):  # the file was deleted meanwhile: a newcomer would lock a new one
+        yield
 
 
-def beside_no_measurement(on_wait: Callable[[], object]) -> AbstractContextManager[object]:
+@contextmanager
+def beside_no_measurement(on_wait: Callable[[], object]) -> Iterator[None]:
     """The measurement lock for work that is not timed itself; none in a scheduler's job.
 
     There a measured run has its node to itself, and waiting would use up the job's own time.
     """
-    return contextlib.nullcontext() if os.environ.get(SCHEDULED) else measurement_lock(on_wait)
+    if any(os.environ.get(variable) for variable in SCHEDULERS):
+        yield
+    else:
+        with measurement_lock(on_wait):
+            yield
+
+
+def _warn_no_locks(what: Path) -> None:
+    """A file system without locks cannot stop the work."""
+    logging.getLogger(__name__).warning("%s: this file system has no locks; run one study at a time", what)
 
 
 def _shared_folder() -> Path:
@@ -113,23 +111,11 @@ def _shared_folder() -> Path:
     return tmp if os.access(tmp, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 
 
-def _try(descriptor: int, what: Path) -> bool:
-    """Take the lock if it is free. A file system without locks cannot stop the work: it only warns."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise StudyError(f"cannot lock {what}: {error.strerror or error}") from error
-        logging.getLogger(__name__).warning("%s: this file system has no locks; run one study at a time", what)
-    return True
-
-
 def _open_shared(path: Path) -> int:
     """Open a file that any user may have made, read-only: that suffices for flock.
 
-    First without O_CREAT: with fs.protected_regular Linux refuses O_CREAT on another user's file in a sticky folder.
+    First without O_CREAT: with fs.protected_regular Linux refuses O_CREAT on another user's file in a sticky folder,
+    which is why the study's kind of lock would not do here.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     end = time.monotonic() + OPEN_PATIENCE

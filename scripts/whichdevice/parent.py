@@ -1,4 +1,4 @@
-"""Processes that must not go on for nobody: they end when whoever started them does, however that ended."""
+"""End this process when the one that started it ends, however that happens."""
 
 import os
 import signal
@@ -6,7 +6,6 @@ import threading
 import time
 
 POLL_SECONDS = 0.5
-STARTER = "WHICHDEVICE_STARTER"  # number of the process that starts this one, or one between: Snakemake's
 
 
 def end_with_supervisor() -> None:
@@ -19,16 +18,16 @@ def end_with_supervisor() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def stop_with_parent() -> None:
+def stop_with_parent(starter: int) -> None:
     """Be sent SIGTERM when the parent is gone: Snakemake may be killed without a chance to end its jobs.
 
-    It may have gone before this is called: then the process that STARTER names is no longer above this one.
+    `starter` is the number of Snakemake's own process. It may have ended before this is called: then it is no longer
+    above this one.
     """
     import psutil  # here: the measured process imports this file and needs none of it
 
     parent = os.getppid()
-    starter = int(os.environ.get(STARTER, parent))
-    orphan = starter != parent and starter not in [process.pid for process in psutil.Process().parents()]
+    orphan = starter not in [process.pid for process in psutil.Process().parents()]
 
     def watch() -> None:
         while not orphan and os.getppid() == parent:

@@ -10,6 +10,7 @@ from benchmarks import noise_floor
 from benchmarks.quiet_host import QuietHost
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.measuring.request import planned_record
 from whichdevice.records.conditions import Noise
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
@@ -59,6 +60,6 @@ def test_a_small_slowdown_in_much_noise_is_not_found(capsys: pytest.CaptureFixtu
 def test_records_of_other_options_are_not_taken_for_these(working_folder: Path) -> None:
     study = noise_floor.study_of(OPTIONS)
     run = study_runs(study)[0]
-    write_record(synthetic.record_of(study, run), Path(run.record(study)))
+    write_record(synthetic.record_of(study, run), Path(planned_record(study, run)))
     with pytest.raises(SystemExit, match="measured with other options; take another --folder"):
         noise_floor.measured(study, QuietHost(0))

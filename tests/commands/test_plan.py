@@ -11,6 +11,7 @@ import yaml
 from whichdevice.__main__ import main
 from whichdevice.commands.plan import merged
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning import device_speed, estimate, study_plan
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
@@ -29,7 +30,7 @@ Plan = Callable[..., str]
 def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
     """Print the plan of CONFIG with overrides, on a host with a CPU alone, whatever this one has."""
     absent = {"gpu": "no GPU found on this host", "tpu": "no TPU found on this host"}
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: absent)
     Path("my study.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
 
     def printed(*overrides: str) -> str:
@@ -65,23 +66,29 @@ def test_the_minutes_are_those_of_the_runs(plan):
 def test_what_is_measured_already_is_not_planned_again(plan):
     study_plan_now = plan_study(CONFIG)
     for run in study_plan_now.wanted()[:2]:
-        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
+        write_record(
+            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
+        )
     assert f"{RUNS} on this host, 2 measured already, {RUNS - 2} to measure" in plan()
 
 
 @pytest.mark.parametrize("override", ["measure={seconds: 60}", "seed=7"])
-def test_what_is_outdated_is_planned_again_and_said(plan, override):
+def test_what_has_a_record_of_other_settings_is_planned_again(plan, override):
     study_plan_now = plan_study(CONFIG)
     for run in study_plan_now.wanted()[:2]:
-        write_record(synthetic.record_of_this_code(study_plan_now.study, run), Path(run.record(study_plan_now.study)))
-    assert f"0 measured already, {RUNS} to measure (2 of them again: their records are of other" in plan(override)
+        write_record(
+            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
+        )
+    out = plan(override)
+    assert f"0 measured already, {RUNS} to measure." in out
+    assert "2 measured runs changed in settings, code or data and are measured again; old records stay" in out
 
 
 def test_failed_runs_that_are_to_be_repeated_are_planned(plan):
     study_plan_now = plan_study(CONFIG)
     for run, status in zip(study_plan_now.wanted(), ["failed", "ok", "timed_out"], strict=False):
         record = synthetic.failed_record(study_plan_now.study, run, status)
-        write_record(record, Path(run.record(study_plan_now.study)))
+        write_record(record, Path(planned_record(study_plan_now.study, run)))
     out = plan("retry=failed")
     assert "2 on this host, 0 measured already, 2 to measure" in out
     assert re.search(r"^cpu +matmul +2 ", out, re.MULTILINE)
@@ -110,14 +117,14 @@ def test_what_only_leaves_out_is_counted(plan):
 def test_what_did_not_fail_is_not_blamed_on_only(plan):
     planned = plan_study(CONFIG)
     run = planned.wanted()[0]
-    write_record(synthetic.failed_record(planned.study, run, "failed", "why"), Path(run.record(planned.study)))
+    write_record(synthetic.failed_record(planned.study, run, "failed", "why"), Path(planned_record(planned.study, run)))
     out = plan("retry=failed", "only={batch_size: [64, 128]}")
     assert f"Left out: {RUNS // 3} runs that `only` does not select." in out
     assert f"Left out: {2 * RUNS // 3 - 1} runs that did not fail (retry=failed)." in out
 
 
 def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch):
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: {})
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: {})
     monkeypatch.setattr(device_speed, "_host_flops", lambda: 1e6)  # as slow as nobody's
     devices = "gpu: {kind: gpu, hardware: T4}, other: {kind: gpu}, tpu: {kind: tpu, replicas: 8, hardware: TPU v2}"
     out = plan(f"devices={{{devices}}}", "run_on=all")

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichdevice.config.load import load_study, read_study, resolved, write_study
+from whichdevice.config.load import check_only, load_study, read_study, resolved, write_study
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.workloads import workload_names
@@ -71,7 +71,9 @@ FAULTS = {
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, self_check, "
-    "compile, workloads, storage, merge, only, retry, against, results_from",
+    "forecast, workloads, storage, only, retry, against",
+    "merge: results/other": "merge is not a key: records are merged by python -m whichdevice merge SOURCE",
+    "results_from: gs://b/s": "results_from is not a key: a study is fetched by python -m whichdevice fetch ADDRESS",
     "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
 }
 
@@ -79,7 +81,7 @@ FAULTS = {
 @pytest.mark.parametrize("text", FAULTS)
 def test_a_fault_is_one_line_with_place_and_mend(text: str) -> None:
     with pytest.raises(StudyError) as caught:
-        load_study(yaml.safe_load(text), "my.yaml")
+        check_only(load_study(yaml.safe_load(text), "my.yaml"), "my.yaml")
     assert str(caught.value) == f"my.yaml: {FAULTS[text]}"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from whichdevice.datasets import reachable
-from whichdevice.datasets.prepare import is_stale, prepare_dataset, sound_dataset
+from whichdevice.datasets.prepare import prepare_dataset, sound_dataset
 from whichdevice.datasets.registry import dataset_names, get_dataset
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
@@ -173,14 +173,16 @@ def test_a_damaged_description_is_healed_too(
     assert load_dataset(folder, verify=True).info == made
 
 
-def test_a_type_that_there_is_not_makes_the_description_garbled(invented: Path, tmp_path: Path) -> None:
+def test_a_garbled_or_missing_description_is_prepared_anew(invented: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mnist" / "files"
-    prepare_dataset("mnist", "files", str(invented), 1, folder)
+    made = prepare_dataset("mnist", "files", str(invented), 1, folder)
     content = (folder / "dataset.json").read_bytes()
     (folder / "dataset.json").write_bytes(content.replace(b'"|u1"', b'"|u3"', 1))
-    assert is_stale("mnist", folder, invented)  # so the next call prepares it anew
     with pytest.raises(StudyError, match="is garbled or of another version"):
         load_dataset(folder)
+    assert sound_dataset("mnist", "files", str(invented), folder) == made
+    (folder / "dataset.json").unlink()
+    assert sound_dataset("mnist", "files", str(invented), folder) == made
 
 
 def test_archives_below_the_home_folder_mend_damaged_data(

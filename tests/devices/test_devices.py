@@ -96,29 +96,34 @@ def test_a_listed_device_that_is_absent_is_an_error_of_one_line(host: dict[str, 
     )
 
 
+def require_kind(study: Study, kind: str) -> list[str]:
+    """The devices of a kind that this host measures, of a study without merged records."""
+    return devices.require_kind(study, kind, devices.absent_devices(study))
+
+
 def test_all_does_not_even_look(host: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "kind", lambda name: pytest.fail("looked for a device"))
     assert chosen(study("all")) == ["cpu", "gpu"]
-    assert devices.require_kind(study("all"), "gpu") == ["gpu"]
+    assert require_kind(study("all"), "gpu") == ["gpu"]
 
 
 def test_require_names_the_devices_of_a_kind_that_are_here(host: dict[str, int]) -> None:
     host["gpu"] = 1
     several = study(one=Device(kind="gpu"), eight=Device(kind="gpu", replicas=8), cpu=Device(kind="cpu"))
-    assert devices.require_kind(several, "gpu") == ["one"]
-    assert devices.require_kind(study(["gpu"]), "gpu") == ["gpu"]
+    assert require_kind(several, "gpu") == ["one"]
+    assert require_kind(study(["gpu"]), "gpu") == ["gpu"]
 
 
 def test_require_says_why_a_kind_is_absent(host: dict[str, int]) -> None:
     with pytest.raises(StudyError, match=r"^gpu: no GPU found on this host \(NVML: not installed\); run this on"):
-        devices.require_kind(study(), "gpu")
+        require_kind(study(), "gpu")
 
 
 def test_require_says_when_the_study_has_no_such_device(host: dict[str, int]) -> None:
     with pytest.raises(StudyError, match="tpu: the study has no device of this kind; add one"):
-        devices.require_kind(study(), "tpu")
+        require_kind(study(), "tpu")
     with pytest.raises(StudyError, match="gpu: run_on lists only cpu; add gpu to it"):
-        devices.require_kind(study(["cpu"]), "gpu")
+        require_kind(study(["cpu"]), "gpu")
 
 
 def test_detection_is_quick_and_imports_no_framework() -> None:

@@ -12,7 +12,6 @@ from whichdevice.config.model import Train, Workload
 from whichdevice.exporting import export
 from whichdevice.exporting.export import export_model, export_path
 from whichdevice.measuring.supervisor import Finish
-from whichdevice.planning.export_plan import may_export_now
 from whichdevice.records.exported import read_export
 from whichdevice.records.store import read_record, write_record
 
@@ -94,33 +93,15 @@ def test_a_process_that_fails_leaves_its_reason(exported):
     assert (record.status, record.reason) == ("failed", "ValueError: unknown layer")
 
 
-def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, working_folder):
+def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, study, working_folder):
     first = exported()
-    folder = working_folder / "results/small/models/mnist_cnn"
+    folder = (working_folder / export_path(study, "mnist_cnn")).parent
     assert exported(finish="failed", reason="ValueError: unknown layer") == first
     assert (folder / "saved_model/1/saved_model.pb").read_bytes() == b"graph"
     told = read_export(folder / "failed.json")
     assert (told.status, told.reason) == ("failed", "ValueError: unknown layer; the earlier export stays")
     exported()
     assert not (folder / "failed.json").exists()
-
-
-def test_a_failed_export_is_worth_another_try_with_other_versions_alone(exported, study, monkeypatch):
-    assert not may_export_now(study, "mnist_cnn")
-    exported(finish="failed", reason="ValueError: unknown layer")
-    assert not may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "version", lambda name: "2")
-    assert may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
-    assert not may_export_now(study, "mnist_cnn")  # it would fail again
-    monkeypatch.setattr(export, "find_spec", lambda name: True)
-    exported()
-    monkeypatch.setattr(export, "version", lambda name: "3")
-    assert not may_export_now(study, "mnist_cnn")  # what succeeded stays
-    exported(finish="failed", reason="ValueError: unknown layer")
-    assert not may_export_now(study, "mnist_cnn")
-    monkeypatch.setattr(export, "version", lambda name: "4")
-    assert may_export_now(study, "mnist_cnn")
 
 
 def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
@@ -134,9 +115,9 @@ def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
     assert found["tensorflow"].startswith("of tensorflow-") and found["keras"] == "of keras"
 
 
-def test_an_export_names_no_folder_of_this_machine(exported, working_folder):
+def test_an_export_names_no_folder_of_this_machine(exported, study, working_folder):
     exported()
-    text = (working_folder / "results/small/models/mnist_cnn/export.json").read_text()
+    text = export_path(study, "mnist_cnn").read_text()
     assert str(working_folder) not in text
     assert "/work" not in text
 
@@ -153,4 +134,4 @@ def test_numpy_is_not_asked_to_unpickle(tmp_path):
 def test_a_full_disk_leaves_no_record_and_no_folder(exported, working_folder):
     with pytest.raises(OSError, match="no room left on the disk"):
         exported("failed", "OSError: [Errno 28] No space left on device: 'model.keras'")
-    assert not list((working_folder / "results/small").glob("models/*/*"))
+    assert not list((working_folder / "results/small").glob("models/*/*/*"))

@@ -2,14 +2,13 @@
 
 python tests/faults/campaign.py [--kills 50] [--seed 1]    prints "N faults, 0 lost"
 
-A loss is a record that ever lay there whole and is gone or another, a half-written file that stayed or was there to be
-read, a study that did not finish by a plain `snakemake all`, or a fault that the report does not tell.
+A loss is a record that was ever there whole and is gone, a second record that a stopped job measured again, a half-written
+file that stayed or was there to be read, a study that did not finish by a plain call, or a fault that the report hides.
 """
 
 import argparse
 import contextlib
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,61 +23,56 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 from faults.trial import RUN, SNAKEMAKE, STUDY, SUPERVISOR, WAIT, Trial  # noqa: E402
 from workflow.conftest import copy_project  # noqa: E402
 
+WHAT = (SNAKEMAKE, RUN, SUPERVISOR, "everything")
+ROUND, REPEATS = 8, 3  # kills of one study before it is finished, and its runs
+
 
 def kill_at(trial: Trial, seconds: float, what: str) -> bool:
-    """Kill Snakemake, the supervisor or the measured process (or all) after a moment, then check.
+    """Kill Snakemake, the supervisor or the measured process (or all) after a moment; waits until there is one.
 
-    Waits on until there is one. False where the study ended before.
+    False where the call ended before.
     """
-    process = trial.start()
+    process = trial.start("runs")
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
     killed = False
     while process.poll() is None and not killed:
         killed = trial.kill("" if what == "everything" else what) > 0
     process.communicate(timeout=WAIT)
+    trial.interrupted += killed
     deadline = time.monotonic() + 60
     while trial.processes(RUN) and time.monotonic() < deadline:
         time.sleep(0.05)
     trial.expect(not trial.processes(RUN), "a measured process outlived the study")
-    trial.check()
     return killed
 
 
 def kills(folder: Path, number: int, seed: int, duration: float, say: Callable[[str], None]) -> list[str]:
-    """Kill at so many random moments of a study of about that duration in seconds; the losses.
+    """Kill at so many random moments, up to `duration` seconds after a call's start; the losses.
 
-    By turns of a new study, and of one whose config has changed, so that its records are being replaced.
+    Rounds of kills on one study, each finished by plain calls. By turns of a new study, and of one whose config has
+    changed, so that it measures beside its older records.
     """
     draw = random.Random(seed)
     losses: list[str] = []
-    turn = tries = 0
+    turn = rounds = 0
     while turn < number:
-        what = (SNAKEMAKE, RUN, SUPERVISOR, "everything")[turn // 2 % 4]
-        replacing = turn % 2 == 1
-        trial = replaced(folder, tries) if replacing else Trial(folder, f"kill{tries}", STUDY)
-        moment, began = draw.uniform(0.5, duration), time.monotonic()
-        hit = kill_at(trial, moment, what)
-        trial.watch.end()
-        took = time.monotonic() - began
-        if hit:
+        name, seconds = ("changed", 0.1 + rounds / 1000) if rounds % 2 else (f"kill{rounds}", 0.1)
+        measure = {**STUDY["measure"], "seconds": seconds, "repeats": REPEATS}
+        trial = Trial(folder, name, {**STUDY, "measure": measure})
+        for _ in range(min(ROUND, number - turn)):
+            what = WHAT[turn % len(WHAT)]
+            moment = draw.uniform(0.5, duration)
+            if not kill_at(trial, moment, what):
+                break  # the study is whole
             turn += 1
-            study = "records being replaced" if replacing else "a new study"
-            say(f"kill {turn}, {study}: {what} after {moment:.1f} s: {'; '.join(trial.losses) or 'nothing lost'}")
-        else:  # the machine has got faster: with less to draw from, the next one hits
-            duration = max(1.0, min(duration, took) * 0.9)
+            say(f"kill {turn}, {name}: {what} after {moment:.1f} s")
+        trial.finish()
+        trial.watch.end()
+        say(f"{name}: {'; '.join(trial.losses) or 'nothing lost'}; {len(trial.watch.repeated)} measured twice")
         losses += trial.losses
-        tries += 1
-        if not replacing:
-            shutil.rmtree(trial.results)
+        rounds += 1
     return losses
-
-
-def replaced(folder: Path, turn: int) -> Trial:
-    """The study `replaced` with a config that it never had."""
-    seconds = STUDY["measure"]["seconds"] + turn / 1000
-    config = {**STUDY, "measure": {**STUDY["measure"], "seconds": seconds}}
-    return Trial(folder, "replaced", config, wanted=lambda record: record.asked.seconds == seconds)
 
 
 def planted(folder: Path, chosen: list[str], say: Callable[[str], None]) -> tuple[int, list[str]]:
@@ -86,7 +80,7 @@ def planted(folder: Path, chosen: list[str], say: Callable[[str], None]) -> tupl
     from faults.planted import FAULTS
 
     number, losses = 0, []
-    for name in chosen or FAULTS:
+    for name in [] if chosen == ["none"] else chosen or FAULTS:
         trial = Trial(folder, name, STUDY)
         skipped = FAULTS[name](trial)
         trial.watch.end()
@@ -103,7 +97,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--faults", nargs="*", default=[], help="only these of the planted ones")
+    parser.add_argument("--faults", nargs="*", default=[], help="only these of the planted ones; none: none of them")
     asked = parser.parse_args()
 
     def say(line: str) -> None:
@@ -117,7 +111,7 @@ def main() -> int:
         duration = time.monotonic() - began
         say(f"an undisturbed study takes {duration:.0f} s: {'; '.join(first.losses) or 'nothing lost'}")
         number, losses = planted(folder, asked.faults, say)
-        losses += first.losses + kills(folder, asked.kills, asked.seed, duration, say)
+        losses += first.losses + kills(folder, asked.kills, asked.seed, min(duration, 25.0), say)
     print("\n".join(losses))
     print(f"{number + asked.kills} faults, {len(losses)} lost")
     return bool(losses)

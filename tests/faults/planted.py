@@ -36,7 +36,7 @@ def dataset_bit_flipped(trial: Trial) -> str | None:
     """One wrong bit in the data is seen before the next run, which prepares them anew."""
     trial.config = {**STUDY, "workloads": LEARNING, "measure": {**STUDY["measure"], "repeats": 1}}
     trial.check()
-    array = trial.folder / "results/datasets/mnist/standin/train_images.npy"
+    (array,) = trial.folder.glob("results/datasets/mnist/standin-*/train_images.npy")
     content = bytearray(array.read_bytes())
     content[len(content) // 2] ^= 1
     array.write_bytes(content)
@@ -62,13 +62,14 @@ def clock_set_back(trial: Trial) -> str | None:
 
 
 def killed_as_a_record_lands(trial: Trial) -> str | None:
-    """Killed when a record lies there and Snakemake has not noted it yet: it stays, nothing is measured again."""
+    """Killed when a record is there and Snakemake has not noted it yet: it stays whole, and runs at most once more."""
     process = trial.start()
     while not trial.watch.seen and process.poll() is None:
         time.sleep(0.001)
     process.kill()
     trial.kill("")
     process.communicate(timeout=WAIT)
+    trial.interrupted += 1
     trial.expect(len(trial.watch.seen) == 1, "killed too late")
     trial.check()
     return None

@@ -4,7 +4,6 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import psutil
 import yaml
 from faults.watching import RecordWatch
 
-from whichdevice.records.schema import Record
+from whichdevice.records.store import read_record
 
 STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
     "measure": {"seconds": 0.2, "min_steps": 1, "repeats": 3, "timeout": 600, "retry_disturbed": False},
     "train": {"epochs": 0},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
     "data": {"source": "standin"},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
@@ -36,10 +35,10 @@ class Trial:
     study: str
     config: dict
     losses: list[str] = field(default_factory=list)
-    wanted: Callable[[Record], bool] = lambda record: True
+    interrupted: int = 0  # calls that were stopped, or stopped themselves
 
     def __post_init__(self) -> None:
-        self.watch = RecordWatch(self.results, self.wanted)
+        self.watch = RecordWatch(self.results)
 
     @property
     def results(self) -> Path:
@@ -67,13 +66,14 @@ class Trial:
         """Exit status of a whole call and what it said."""
         process = self.start(*arguments, prefix=prefix)
         said, _ = process.communicate(timeout=WAIT)
+        self.interrupted += process.returncode != 0
         return process.returncode, said
 
     def check(self, told: str = "", statuses: set[str] | None = None) -> str:
         """Call the study again and note every loss of what was ever there; what the call said."""
         code, said = self.call()
         self.expect(code == 0, f"`snakemake all` ended with {code}: {said[-2000:]}")
-        for loss in self.watch.lost():
+        for loss in self.watch.lost(self.interrupted):
             self.expect(False, loss)
         left = [path for path in self.results.glob("runs/**/.record.json.*") if path.is_file()]
         self.expect(not left, f"half-written: {left}")
@@ -83,6 +83,19 @@ class Trial:
             self.expect(wrong.empty, f"statuses: {wrong[['run', 'status', 'reason']].to_dict('records')}")
             self.expect(told in (self.results / "report.html").read_text(encoding="utf-8"), f"report hides {told!r}")
         return said
+
+    def finish(self) -> None:
+        """Measure what is still missing, and note every loss of what was ever there; without tables and report."""
+        code, said = self.call("runs")
+        self.expect(code == 0, f"`snakemake runs` ended with {code}: {said[-2000:]}")
+        for loss in self.watch.lost(self.interrupted):
+            self.expect(False, loss)
+        statuses = {read_record(path).status for path in self.results.glob("runs/**/record.json")}
+        self.expect(statuses == {"ok"}, f"statuses: {statuses}")
+        left = [path for path in self.results.glob("runs/**/.record.json.*") if path.is_file()]
+        self.expect(not left, f"half-written: {left}")
+        code, said = self.call("runs", "-n")
+        self.expect("Nothing to be done" in said, f"something is left to do: {said[-500:]}")
 
     def expect(self, holds: bool, loss: str) -> None:
         """Note a loss unless something holds."""

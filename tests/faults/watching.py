@@ -2,28 +2,26 @@
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
 POLL_SECONDS = 0.01
 
 
 class RecordWatch:
-    """Looks at a study's records all the time and keeps each as it was when it first lay there whole."""
+    """Looks at a study's records all the time and keeps each as it was when it was first there whole."""
 
-    def __init__(self, results: Path, wanted: Callable[[Record], bool]) -> None:
-        """Of a study's folder; records that are not wanted are those of an earlier config, to be replaced."""
-        self._results, self._wanted = results, wanted
-        self._earlier: set[str] = set()
+    def __init__(self, results: Path) -> None:
+        """Of a study's folder; records of an earlier config are other files, and are kept too."""
+        self._results = results
         self._versions: dict[str, tuple[int, int]] = {}
         self._at_work = threading.Lock()
         self._stop = threading.Event()
         self.seen: dict[str, bytes] = {}
         self.faults: list[str] = []
+        self.repeated: list[str] = []  # records that another whole one of the same key has replaced
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -34,7 +32,7 @@ class RecordWatch:
     def look(self) -> None:
         """Read every record that is new or another file than before, and note what is wrong with it."""
         with self._at_work:
-            for path in self._results.glob("runs/*/*/*/r*/record.json"):
+            for path in self._results.glob("runs/*/*/*/r*/*/record.json"):
                 name = str(path.relative_to(self._results))
                 try:
                     facts = path.stat()
@@ -42,23 +40,26 @@ class RecordWatch:
                         continue
                     content = path.read_bytes()
                     self._versions[name] = facts.st_ino, facts.st_mtime_ns
-                    if not self._wanted(read_record(path)) and name not in self.seen:
-                        self._earlier.add(name)
-                        continue
+                    read_record(path)
                 except FileNotFoundError:
-                    continue  # `lost` tells, if it was seen before
+                    continue  # `lost` reports it, if it was seen before
                 except (StudyError, OSError) as error:
                     self.faults.append(f"{name} was not whole: {error}")
                     continue
-                if self.seen.setdefault(name, content) != content and (fault := f"{name} changed") not in self.faults:
-                    self.faults.append(fault)
+                if self.seen.setdefault(name, content) != content:
+                    self.repeated.append(name)
+                    self.seen[name] = content
 
-    def lost(self) -> list[str]:
-        """What is wrong by now: records that were seen whole and are gone, changed, or were ever half there."""
+    def lost(self, interrupted: int) -> list[str]:
+        """What is wrong by now: records that were seen whole and are gone, or were ever half there.
+
+        A job that is stopped between its record and Snakemake's note of it runs once more, so each of the `interrupted`
+        calls may have one record replaced by another whole one.
+        """
         self.look()
         gone = [f"{name} is gone" for name in self.seen if not (self._results / name).is_file()]
-        kept = [f"{name} is still that of the earlier config" for name in self._earlier - self.seen.keys()]
-        return [*self.faults, *gone, *kept]
+        often = [f"measured again: {self.repeated}"] if len(self.repeated) > interrupted else []
+        return [*self.faults, *gone, *often]
 
     def damaged(self, path: Path, content: bytes) -> None:
         """Damage a record on purpose: neither that nor its next version is a fault."""

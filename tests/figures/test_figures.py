@@ -70,7 +70,7 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
         assert "data: original files" in text
 
 
-TAKE_MORE = ["crossover", "inference", "scaling", "speedup_over_cpu", "tpu_generations"]  # than one device measured
+TAKE_MORE = ["crossover", "inference", "scaling", "speedup_over_cpu", "forecasts"]  # than one device measured
 SAYS = {
     "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
@@ -95,7 +95,7 @@ SAYS = {
     "inference": ["No inference was measured", "mode: predict"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
     "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
-    "tpu_generations": ["No step was compiled for a TPU"],
+    "forecasts": ["No step was compiled for another device"],
     "time_to_target": ["target 0.95 (chosen for stand-in data)", "seconds from process start", "no device has"],
     "noise": ["warm-up, discarded", "steady state", "step time against the cell's mean", "mnist_cnn on cpu"],
     "cold_start": ["first step", "take the device", "trace and compile", "100 steady steps", "seconds"],

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-LOCKS = ["cpu", "gpu", "torch", "tpu", "test", "google-batch", "sky"]
+LOCKS = ["cpu", "gpu", "torch", "tpu", "test", "sky"]
 EXTRAS = ["cloud", "kubernetes", "slurm"]
 
 

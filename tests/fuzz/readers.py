@@ -19,11 +19,6 @@ import synthetic
 from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
 
-from whichdevice.bundle import unpack
-from whichdevice.cells import parse_run
-from whichdevice.compiling.device_time import device_time
-from whichdevice.compiling.hlo import parse_program
-from whichdevice.compiling.topology import device_of
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
@@ -35,13 +30,15 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
 from whichdevice.figures.artefacts import read_artefact
 from whichdevice.figures.results import StudyResults
+from whichdevice.forecast.hlo import parse_program
+from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
 from whichdevice.records.exported import read_export
-from whichdevice.records.foreign import foreign_record
+from whichdevice.records.foreign import foreign_record, foreign_run
+from whichdevice.records.results_folder import merged_records
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
 from whichdevice.report.contents import contents
-from whichdevice.storage.place import safe_name
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows
@@ -122,7 +119,7 @@ def _dataset_folder(path: Path) -> None:
 
 def _program(path: Path) -> None:
     text = path.read_bytes().decode("utf-8", "replace")
-    device_time(parse_program(text), device_of("TPU v5e"))
+    work_of(parse_program(text), "tpu")
 
 
 def _published(path: Path) -> None:
@@ -131,15 +128,18 @@ def _published(path: Path) -> None:
 
 def _bucket_listing(path: Path) -> None:
     names = path.read_bytes().decode("utf-8", "replace").splitlines()
-    for name in filter(safe_name, names):
-        assert path.parent in (path.parent / name).resolve().parents, name
-        parse_run(name)
+    for name in names:
+        if (run := foreign_run(name)) is not None:
+            assert path.parent in (path.parent / run.path).resolve().parents, name
 
 
-def _bundle(path: Path) -> None:
-    inside = path.parent / "inside"
-    unpack(path, inside)
-    assert {entry.name for entry in path.parent.iterdir()} <= {path.name, "inside"}, "left its folder"
+def _source(path: Path) -> None:
+    """What a merged source says of its records, in the place where it is looked for."""
+    folder = path.parent / "results/merged/aaaa"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / path.name).write_bytes(path.read_bytes())
+    for record in merged_records(path.parent / "results").values():
+        assert folder.resolve() in record.resolve().parents, record
 
 
 @cache
@@ -151,7 +151,7 @@ def _summary() -> pd.DataFrame:
 def readers() -> tuple[Reader, ...]:
     """All of them."""
     image = struct.pack(">4B3I", 0, 0, 8, 3, 2, 4, 4) + bytes(range(32))
-    program = (ROOT / "tests/compiling/programs/nested_loops-v5e-1x1.hlo").read_bytes()
+    program = (ROOT / "tests/forecast/programs/nested_loops-v5e-1x1.hlo").read_bytes()
     listing = b"cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json\ncpu/matmul/jax-float32-b64-loop=fit/r12\n"
     return (
         Reader("config.yaml", (ROOT / "config/config.yaml").read_bytes(), _config),
@@ -177,7 +177,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("images-idx3-ubyte.gz", gzip.compress(image), lambda path: read_idx(path, (2, 4, 4))),
         Reader("text.gz", gzip.compress(b"First Citizen"), lambda path: list(unpacked(path, LIMIT))),
         Reader("weather.tar.gz", valid_inputs.weather(), lambda path: read_archive(path, LIMIT)),
-        Reader("bundle.tar", valid_inputs.tar("r1/predictions.npy", bytes(64), "w"), _bundle),
+        Reader("source.json", valid_inputs.merged_source(), _source),
         Reader("program.hlo", program, _program),
         Reader("listing.txt", listing, _bucket_listing),
     )

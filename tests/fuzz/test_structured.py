@@ -1,5 +1,6 @@
 """Inputs of the right form with odd values in a few places, which reach deeper than changed bytes do."""
 
+import gzip
 import io
 import os
 import tempfile
@@ -57,7 +58,9 @@ def test_a_record_never_stops_the_tables_and_the_page(content: bytes) -> None:
 @settings(max_examples=EXAMPLES, **calm)
 @given(st.data())
 def test_other_documents(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["compiled.json", "export.json", "samples.json", "dataset.json"]))
+    name = data.draw(
+        st.sampled_from(["compiled.json", "source.json", "export.json", "samples.json", "dataset.json"])
+    )
     read(name, data.draw(strategies.mutated_json(READERS[name].valid)))
 
 
@@ -71,7 +74,7 @@ def test_sheets(data: st.DataObject) -> None:
 @settings(max_examples=EXAMPLES, **calm)
 @given(strategies.archives())
 def test_archives(content: bytes) -> None:
-    read("bundle.tar", content)
+    read("weather.tar.gz", gzip.compress(content))
 
 
 @settings(max_examples=EXAMPLES, **calm)

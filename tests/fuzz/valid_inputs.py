@@ -13,8 +13,9 @@ import yaml
 from whichdevice.datasets.info import DatasetFacts
 from whichdevice.datasets.store import write_dataset
 from whichdevice.datasets.weather_archive import CSV
-from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, CompileRequest
+from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.exported import ExportCheck, ExportedFile, ExportRecord, TensorSpecification
+from whichdevice.records.results_folder import MergedDevice, MergedRecord, MergedSource
 from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
 
@@ -63,6 +64,15 @@ def resolved() -> bytes:
     return yaml.safe_dump(synthetic.small_study().model_dump(mode="json")).encode()
 
 
+def merged_source() -> bytes:
+    """What is known of a merged source."""
+    device = MergedDevice(name="gpu", kind="gpu", models=["Some GPU"])
+    entry = MergedRecord(key="0123456789ab", version="1")
+    run = study_runs(synthetic.small_study())[0].path
+    source = MergedSource(devices={"a100": device}, workloads={"mnist_cnn": "mnist_cnn"}, records={run: entry})
+    return source.model_dump_json().encode()
+
+
 def tar(name: str, content: bytes, mode: str) -> bytes:
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode=mode) as archive:
@@ -78,11 +88,7 @@ def weather() -> bytes:
 
 
 def compiled() -> bytes:
-    asked = CompileRequest(
-        topology="v5e-1x1", workload="mnist_cnn", module="mnist_cnn", precision="float32", batch_size=8
-    )
-    facts = CompileFacts(
-        devices=1, hbm=16e9, hbm_available=15e9, collectives={"all-reduce": Collective(count=1, nbytes=4)}
-    )
+    asked = ProgramRequest(device="T4", workload="mnist_cnn", module="mnist_cnn", precision="float32", batch_size=8)
+    facts = CompileFacts(memory=16e9, memory_available=15e9, collectives={"all": Collective(count=1, nbytes=4)})
     record = CompiledRecord(asked=asked, status="ok", code_hash="x", versions={"jax": "0.10.2"}, facts=facts)
     return record.model_dump_json().encode()

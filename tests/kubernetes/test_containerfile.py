@@ -5,7 +5,8 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import pytest
-from fakes.remote_study import APART, ROOT
+ROOT = Path(__file__).parents[2]
+APART = ROOT / ".venv/apart/kubernetes"
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 

@@ -10,7 +10,7 @@ from whichdevice.config.load import write_study
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.measuring.measure import measure
-from whichdevice.measuring.request import dataset_folder
+from whichdevice.measuring.request import dataset_folder, planned_record
 from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs
 
@@ -36,7 +36,7 @@ def learned(real_data: Path, working_folder: Path):
         config = Path(study.root, "config.yaml")
         write_study(study, config)
         (only,) = study_runs(study)
-        path = Path(only.record(study))
+        path = Path(planned_record(study, only))
         record = measure(config, path, Path("run.log"))
         assert record.status == "ok", f"{record.reason}\n{Path('run.log').read_text(encoding='utf-8')}"
         return record, path.parent

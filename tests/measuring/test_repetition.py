@@ -12,6 +12,7 @@ from whichdevice.config.load import write_study
 from whichdevice.measuring import measure as measuring
 from whichdevice.measuring.measure import measure
 from whichdevice.measuring.repetition import chosen, repetition, with_note
+from whichdevice.measuring.request import planned_record
 from whichdevice.records.conditions import Energy, MeteredPart, Noise
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record
@@ -120,7 +121,7 @@ def scripted(working_folder: Path, monkeypatch: pytest.MonkeyPatch):
     study.data.sources = {"mnist": "standin"}
     config = working_folder / study.root / "config.yaml"
     write_study(study, config)
-    path = working_folder / TIMES.record(study)
+    path = working_folder / planned_record(study, TIMES)
     monkeypatch.setattr(measuring, "measurement_lock", lambda waiting: nullcontext())
 
     def run(*severities: float | None) -> Record:

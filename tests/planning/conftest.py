@@ -12,6 +12,5 @@ def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Plan a call on a host that has a CPU and a GPU, whatever this one has."""
     absent = {"tpu": "no TPU found on this host"}
     monkeypatch.setattr("sys.prefix", str(working_folder))  # an environment that nothing is known of
-    monkeypatch.setattr(study_plan, "absent_devices", lambda study: absent)
-    monkeypatch.setattr("whichdevice.devices.absent_devices", lambda study: absent)
+    monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: absent)
     return lambda **changes: plan_study({**CONFIG, **changes})

@@ -6,6 +6,7 @@ from typing import Any
 
 import synthetic
 
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning.study_plan import StudyPlan
 from whichdevice.records.store import write_record
 
@@ -29,5 +30,5 @@ def end(plan: StudyPlan, *statuses: str) -> list[str]:
         record = (
             synthetic.record_of(plan.study, run) if good else synthetic.failed_record(plan.study, run, status, "why")
         )
-        write_record(record, Path(run.record(plan.study)))
+        write_record(record, Path(planned_record(plan.study, run)))
     return plan.records(runs)

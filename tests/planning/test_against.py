@@ -21,6 +21,10 @@ def test_what_cannot_be_compared_with_is_one_line() -> None:
         records()
     with pytest.raises(StudyError, match=r"^against: no folder results/gone; paths start where Snakemake runs$"):
         records(against="results/gone")
+    with pytest.raises(
+        StudyError, match=r"^against: fetch it first: python -m whichdevice fetch gs://bucket/there, then"
+    ):
+        records(against="gs://bucket/there")
     Path("results/empty/runs").mkdir(parents=True)
     with pytest.raises(StudyError, match=r"^against: no record\.json below results/empty$"):
         records(against="results/empty")

@@ -6,20 +6,22 @@ from types import SimpleNamespace
 import pytest
 import synthetic
 
-from whichdevice.planning.closing import lost_line
+from whichdevice.measuring.request import planned_record
+from whichdevice.planning.messages import stopped_lines
 from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.records.store import write_record
 
 
 @pytest.fixture
-def plan(working_folder: Path) -> StudyPlan:
+def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPlan:
+    monkeypatch.setattr("whichdevice.planning.slurm.partitions", tuple)  # whatever this host has
     return plan_study(
         {
             "study": "cluster",
             "run_on": "all",
             "data": {"source": "standin"},
             "measure": {"repeats": 1},
-            "compile": {"topologies": []},
+            "forecast": {"devices": []},
             "devices": {
                 "epyc": {"kind": "cpu"},
                 "h100": {"kind": "gpu", "resources": {"slurm_partition": "gpu", "gres": "gpu:h100:1", "mem_mb": 64000}},
@@ -29,28 +31,27 @@ def plan(working_folder: Path) -> StudyPlan:
     )
 
 
-def asked(plan: StudyPlan, device: str, **profile: str) -> dict:
-    resources = plan.scheduler_resources(lambda name, wildcards, attempt: profile.get(name), mem_mb=8000, runtime=20)
+def asked(plan: StudyPlan, device: str) -> dict:
+    resources = plan.scheduler_resources(mem_mb=8000, runtime=20)
     wildcards = SimpleNamespace(device=device)
-    return {name: value(wildcards, attempt=1) if callable(value) else value for name, value in resources.items()}
+    return {name: value(wildcards) if callable(value) else value for name, value in resources.items()}
 
 
 def test_a_devices_own_resources_win_over_the_defaults(plan):
-    assert asked(plan, "h100") == {"slurm_partition": "gpu", "gres": "gpu:h100:1", "mem_mb": 64000, "runtime": 20}
+    assert asked(plan, "h100") == {
+        "slurm_partition": "gpu",
+        "gres": "gpu:h100:1",
+        "mem_mb": 64000,
+        "runtime": 20,
+        "cpus_per_task": None,
+    }
 
 
 def test_what_only_another_device_asks_for_is_left_out(plan):
-    assert asked(plan, "epyc") == {"slurm_partition": None, "gres": None, "mem_mb": 8000, "runtime": 20}
-
-
-def test_what_only_another_device_asks_for_is_the_profile_s_default(plan):
-    assert asked(plan, "epyc", slurm_partition="all", gres="none") == {
-        "slurm_partition": "all",
-        "gres": "none",
-        "mem_mb": 8000,
-        "runtime": 20,
+    assert asked(plan, "epyc") == {
+        **{"slurm_partition": None, "gres": None, "cpus_per_task": None},
+        **{"mem_mb": 8000, "runtime": 20},
     }
-    assert asked(plan, "h100", slurm_partition="all")["slurm_partition"] == "gpu"
 
 
 def test_all_devices_are_planned_for_a_scheduler_whatever_this_host_has(plan):
@@ -59,12 +60,12 @@ def test_all_devices_are_planned_for_a_scheduler_whatever_this_host_has(plan):
 
 def test_runs_without_a_record_are_counted_and_the_first_is_named(plan):
     first, second = plan.wanted()
-    write_record(synthetic.record_of(plan.study, first), Path(first.record(plan.study)))
-    assert lost_line(plan).startswith(f"No record of 1 of 2 runs (first: {second.path}): ")
-    assert "The same call again goes on with them." in lost_line(plan)
+    write_record(synthetic.record_of(plan.study, first), Path(planned_record(plan.study, first)))
+    assert stopped_lines(plan)[0].startswith(f"No record of 1 of 2 runs (first: {second.path}): ")
+    assert "The same call again goes on with them." in stopped_lines(plan)[0]
 
 
-def test_where_every_run_has_a_record_nothing_is_said(plan):
+def test_where_every_run_has_a_record_the_logs_alone_are_named(plan):
     for run in plan.wanted():
-        write_record(synthetic.failed_record(plan.study, run, "failed", "why"), Path(run.record(plan.study)))
-    assert lost_line(plan) == ""
+        write_record(synthetic.failed_record(plan.study, run, "failed", "why"), Path(planned_record(plan.study, run)))
+    assert stopped_lines(plan) == ["The study stopped; finished runs are kept. Logs: results/cluster/logs"]

@@ -1,48 +1,52 @@
-"""What is exported and compiled: the models that learn, and training steps."""
+"""Which models a call exports: those of workloads that learn in it or have learned, narrowed by `only`."""
+
+import re
+from pathlib import Path
 
 import pytest
+import synthetic
 
-from whichdevice.errors import StudyError
-from whichdevice.planning.compile_plan import compiled_records
-from whichdevice.planning.export_plan import export_inputs, exported_models
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+from whichdevice.records.store import write_record
 
-STUDY = {
-    "study": "plans",
-    "run_on": ["cpu"],
-    "devices": {"cpu": {"kind": "cpu"}, "tpu": {"kind": "tpu", "replicas": 8}},
-    "data": {"source": "standin"},
-    "compile": {"topologies": ["v2-2x2"]},
-}
-CNN = {"batch_size": [256, 512], "export": True}
+CNN = {"mnist_cnn": {"batch_size": [256, 512], "export": True}, "mnist_official": {"batch_size": [64], "export": True}}
+PATH = r"results/planned/models/(\w+)/[0-9a-f]{12}/export\.json"
 
 
-def planned(**workloads):
-    return plan_study({**STUDY, "workloads": {"mnist_cnn": CNN, **workloads}})
+@pytest.fixture
+def learning(plan):
+    return lambda **changes: plan(workloads=CNN, only={"device": "cpu", **changes.pop("only", {})}, **changes)
 
 
-def test_what_learns_nothing_is_not_exported(working_folder):
-    with pytest.raises(StudyError, match=r"workloads\.mine\.export: it learns nothing"):
-        planned(mine={"module": "mnist_official", "export": True, "epochs": 0})
+def names(paths: list[str]) -> list[str]:
+    return [re.fullmatch(PATH, path)[1] for path in paths]
 
 
-def test_no_program_for_tpus_is_made_of_predictions(working_folder):
-    plan = planned(predicted={"module": "mnist_cnn", "mode": "predict", "batch_size": [8, 64]})
-    predicted = [run for run in plan.runs if run.cell.workload == "predicted"]
-    assert {(run.cell.device, run.cell.batch_size) for run in predicted} == {
-        (device, size) for device in ("cpu", "tpu") for size in (8, 64)
-    }
-    assert plan.request(predicted[0].path)["mode"] == "predict"
-    assert compiled_records(plan.study)
-    assert not [path for path in compiled_records(plan.study) if "predicted" in path]
+def test_an_export_needs_the_runs_that_learn(learning):
+    planned = learning()
+    assert names(exported_models(planned)) == ["mnist_cnn", "mnist_official"]
+    assert [Path(path).parts[-3] for path in export_inputs(planned, "mnist_cnn")] == ["r1", "r1"]
 
 
-def test_an_export_needs_the_runs_that_learn(working_folder):
-    plan = planned()
-    assert exported_models(plan) == ["results/plans/models/mnist_cnn/export.json"]
-    assert [path.split("/")[-2] for path in export_inputs(plan, "mnist_cnn")] == ["r1", "r1"]
+def test_only_narrows_the_exports_too(learning, plan):
+    assert names(exported_models(learning(only={"workload": "mnist_official"}))) == ["mnist_official"]
+    assert exported_models(learning(only={"repeat": 2})) == []  # it does not learn
+    learned = learning().runs[0]
+    write_record(synthetic.record_of(learning().study, learned), Path(learning().record(learned)))
+    assert exported_models(learning(only={"repeat": 2})) == []
 
 
-def test_nothing_is_exported_where_nothing_learns_here(working_folder):
-    plan = plan_study({**STUDY, "workloads": {"mnist_cnn": CNN}, "only": {"repeat": 2}})
-    assert exported_models(plan) == []
+def test_another_run_or_other_code_is_another_export(learning):
+    first = exported_models(learning())
+    assert exported_models(learning()) == first
+    assert exported_models(learning(only={"batch_size": [256]})) == first[:1]
+    assert not set(exported_models(learning(train={"epochs": 3}))) & set(first)
+
+
+def test_records_that_a_call_does_not_bring_about_count_too(learning):
+    planned = learning()
+    both = export_inputs(planned, "mnist_cnn")
+    for run in planned.runs:
+        write_record(synthetic.record_of(planned.study, run), Path(planned.record(run)))
+    narrowed = learning(only={"batch_size": [256]})
+    assert set(other_learned(narrowed, "mnist_cnn")) > set(both) - set(export_inputs(narrowed, "mnist_cnn"))

@@ -11,9 +11,9 @@ from planning.planned import CONFIG
 from whichdevice.config.load import write_study
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
+from whichdevice.measuring.request import planned_record
 from whichdevice.planning import kept_sources
-from whichdevice.planning.kept_sources import require_archives
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.planning.study_plan import StudyPlan
 from whichdevice.records.store import write_record
 
 
@@ -26,7 +26,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     calls = Calls()
 
-    def decide(names: Any, data: Any, root: Path, in_bucket: Any) -> dict[str, str]:
+    def decide(names: Any, data: Any, root: Path) -> dict[str, str]:
         calls.append(list(names))
         return {name: data.source if data.source != "auto" else calls.found for name in names}
 
@@ -80,24 +80,26 @@ def test_a_folder_of_archives_that_was_completed_later_is_taken(plan, decided):
     assert plan(data=data).study.data.sources == {"mnist": "standin"}
     for archive in get_dataset("mnist").archives:
         Path("archives/mnist", archive.name).touch()
-    job = plan_study({**CONFIG, "data": data}, refresh=False)
-    assert job.study.data.sources == {"mnist": "standin"}  # a running study's jobs read what it began with
     assert plan(data=data).study.data.sources == {"mnist": "files"}
 
 
-def test_a_mistyped_folder_of_archives_stops_the_call_and_none_of_its_jobs(plan, decided, monkeypatch):
+def test_a_mistyped_folder_of_archives_stops_the_call(plan, decided):
     data = {"source": "auto", "dir": "archves"}
     with pytest.raises(StudyError, match=r"data\.dir: archves is no folder"):
         plan(data=data)
-    assert plan_study({**CONFIG, "data": data}, refresh=False).study.data.sources == {"mnist": "standin"}
-    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
-    assert plan(data=data)  # another machine had the folder
+    assert plan(data=data, storage={"bucket": "bucket"})  # another machine may have had the folder
     assert plan(data={**data, "sources": {"mnist": "tfds"}}).study.data.sources == {"mnist": "tfds"}
 
 
-def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan, monkeypatch):
-    def require(dir: str | None = None) -> None:
-        planned = plan(data={"source": "files", "dir": dir})
+def require_archives(planned: StudyPlan) -> None:
+    """What the workflow asks of the planner before it prepares a dataset."""
+    for name in planned.datasets(planned.to_measure()):
+        planned.archives(name)
+
+
+def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan):
+    def require(dir: str | None = None, bucket: str | None = None) -> None:
+        planned = plan(data={"source": "files", "dir": dir}, storage={"bucket": bucket})
         require_archives(planned)
 
     with pytest.raises(StudyError, match=r"^config: data\.source: mnist is to come from files, and data\.dir names no"):
@@ -106,22 +108,21 @@ def test_archives_that_are_nowhere_stop_the_call_before_any_job(plan, monkeypatc
         require("/nowhere")
     matmul = plan(data={"source": "files", "dir": "/nowhere"}, only={"workload": "matmul"})
     require_archives(matmul)  # no run of this call reads them
-    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {"mnist": {"files"}})
-    require("/nowhere")
-    monkeypatch.setattr(kept_sources, "in_bucket", lambda study: {})
+    require("/nowhere", bucket="bucket")  # where the job looks first
     Path("archives/mnist").mkdir(parents=True)
     for archive in get_dataset("mnist").archives:
         Path("archives/mnist", archive.name).touch()
     require("archives")
-    Path("results/datasets/mnist/files").mkdir(parents=True)
-    Path("results/datasets/mnist/files/dataset.json").touch()
+    prepared = Path(plan(data={"source": "files", "dir": "archives"}).dataset_json("mnist"))
+    prepared.parent.mkdir(parents=True)
+    prepared.touch()
     require("/nowhere")  # prepared by an earlier call
 
 
 def test_finished_runs_need_no_archives(plan):
     planned = plan(data={"source": "files", "dir": "/nowhere"})
     for run in planned.runs:
-        path = Path(run.record(planned.study))
+        path = Path(planned_record(planned.study, run))
         path.parent.mkdir(parents=True)
         write_record(synthetic.record_of_this_code(planned.study, run), path)
     require_archives(planned)

@@ -1,5 +1,6 @@
 """What a call of the workflow brings about, without Snakemake: its runs, and what is left out."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import synthetic
 from planning.planned import RUNS, end
 
 from whichdevice.errors import StudyError
-from whichdevice.planning import failed_runs
-from whichdevice.planning.closing import closing_line
+from whichdevice.measuring.request import planned_record
+from whichdevice.planning import messages
+from whichdevice.planning.messages import closing_lines
 from whichdevice.records.store import write_record
 
 
@@ -81,8 +83,8 @@ def test_records_of_an_absent_device_are_kept_in_sight(plan):
     planned = plan()
     (run, *_) = [run for run in planned.runs if run.cell.device == "tpu"]
     assert planned.other_records() == []
-    write_record(synthetic.record_of(planned.study, run), Path(run.record(planned.study)))
-    assert planned.other_records() == [run.record(planned.study)]
+    write_record(synthetic.record_of(planned.study, run), Path(planned_record(planned.study, run)))
+    assert planned.other_records() == [planned_record(planned.study, run)]
 
 
 def test_what_did_not_end_well_is_repeated_also_one_refused_before_its_need_was_known(plan):
@@ -96,8 +98,8 @@ def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeyp
     for run, need in zip(planned.wanted(), (2e9, 9e9), strict=False):
         facts = synthetic.record_of(planned.study, run).workload.model_copy(update={"estimated_memory": need})
         record = synthetic.failed_record(planned.study, run, "refused").model_copy(update={"workload": facts})
-        write_record(record, Path(run.record(planned.study)))
-    monkeypatch.setattr(failed_runs, "available_memory", lambda: 5e9)
+        write_record(record, Path(planned_record(planned.study, run)))
+    monkeypatch.setattr(messages, "available_memory", lambda: 5e9)
     assert plan(retry="failed").wanted() == planned.wanted()[:1]
     assert plan(retry="failed", run_on="all").wanted() == planned.wanted()[:2]  # whose node may have more
 
@@ -112,7 +114,7 @@ def test_an_unreadable_record_has_failed(plan):
     Path(paths[0]).write_text("{", encoding="utf-8")
     again = plan(retry="failed")
     assert again.records(again.wanted()) == paths[:1]
-    assert "1 of 2 runs failed (1 unreadable)" in closing_line(planned)
+    assert "1 of 2 runs failed (1 unreadable)" in closing_lines(planned)[0]
 
 
 def test_what_failed_is_repeated_within_what_only_selects(plan):
@@ -127,25 +129,14 @@ def test_a_repeat_that_mends_everything_says_so(plan):
     chosen = again.wanted()
     assert len(chosen) == 2
     for run in chosen:
-        write_record(synthetic.record_of(again.study, run), Path(run.record(again.study)))
-    assert "ok" in closing_line(again)
-
-
-def test_a_request_holds_what_the_run_is_asked(plan):
-    planned = plan()
-    request = planned.request("gpu/mnist_cnn/tensorflow-float32-b512/r2")
-    asked = {"device": "gpu", "batch_size": 512, "repeat": 2, "seed": 6, "dataset": "mnist", "source": "standin"}
-    assert {name: request[name] for name in asked} == asked
-    assert (request["learn"], request["epochs"]) == (False, 0)  # train.repeats is 1
-    assert "timeout" not in request  # more time for runs that hang measures none of the others again
-    with pytest.raises(StudyError, match="no such device"):
-        planned.request("abacus/mnist_cnn/tensorflow-float32-b512/r2")
+        write_record(synthetic.record_of(again.study, run), Path(planned_record(again.study, run)))
+    assert "ok" in closing_lines(again)[0]
 
 
 def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
     assert plan().datasets() == ["mnist"]
     assert plan(only={"workload": "matmul"}).datasets() == []
-    assert plan().dataset_json("mnist") == "results/datasets/mnist/standin/dataset.json"
+    assert re.fullmatch(r"results/datasets/mnist/standin-[0-9a-f]{8}/dataset.json", plan().dataset_json("mnist"))
 
 
 @pytest.fixture
@@ -157,7 +148,7 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):
     planned = plan(workloads={"matmul": {"batch_size": [64], "backend": ["tensorflow", "torch"]}})
     assert {run.cell.backend for run in planned.wanted()} == {"tensorflow"}
-    assert "2 runs left out: torch is not installed" in closing_line(planned)
+    assert "2 runs left out: torch is not installed" in closing_lines(planned)[0]
 
 
 @pytest.mark.usefixtures("without_torch")
@@ -205,7 +196,7 @@ def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_p
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     planned = plan()
     assert {run.cell.device for run in planned.wanted()} == {"cpu"}
-    assert "make study ENV=gpu" in closing_line(planned)
+    assert "make study ENV=gpu" in closing_lines(planned)[0]
     (tmp_path / ".installed-gpu").touch()
     assert {run.cell.device for run in plan().wanted()} == {"cpu", "gpu"}
 

@@ -3,7 +3,7 @@
 import pytest
 import synthetic
 
-from whichdevice.records.compiled import CompiledRecord, CompileRequest
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest
 from whichdevice.records.facts import Software
 from whichdevice.records.redaction import without_paths
 from whichdevice.records.schema import Record
@@ -30,6 +30,6 @@ def test_records_redact_reasons_and_flags():
     values = synthetic.failed_record(study, synthetic.configured_runs(study)[0]).model_dump(mode="json")
     assert "/home" not in (Record.model_validate({**values, "reason": "no /home/NAME/x/y"}).reason or "")
     assert Software(flags={"XLA_FLAGS": "--dir=/home/NAME/x"}).flags["XLA_FLAGS"] == "--dir=.../x"
-    asked = CompileRequest(topology="v2-2x2", workload="m", module="m", precision="float32", batch_size=1)
+    asked = ProgramRequest(device="TPU v2", workload="m", module="m", precision="float32", batch_size=1)
     record = CompiledRecord(asked=asked, status="unavailable", reason="cannot open /opt/a/libtpu.so", code_hash="0")
     assert record.reason == "cannot open .../libtpu.so"

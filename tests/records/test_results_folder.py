@@ -1,62 +1,68 @@
-"""Which records of a results folder count: its own, and those merged that the last call named."""
+"""Which records of a results folder count: its own, and of other runs those that were merged."""
 
 from pathlib import Path
 
 import pytest
 
-from whichdevice.records.results_folder import record_paths
+from whichdevice.errors import StudyError
+from whichdevice.records.results_folder import MergedRecord, MergedSource, merged_records, record_paths
+from whichdevice.records.store import write_atomically
 
-RUN = "mnist_cnn/tensorflow-float32-b256/r1/record.json"
+RUN, KEY = "mnist_cnn/tensorflow-float32-b256/r1", "0123456789ab"
+
+
+def merge(results: Path, name: str, *devices: str, key: str | None = None, ended: str = "2026-01-01T00:00:00Z") -> None:
+    """A merged source with a record of each device."""
+    records = {f"{device}/{RUN}": MergedRecord(key=key) for device in devices}
+    for run in records:
+        write_atomically(
+            f'{{"ended": "{ended}"}}', results / "merged" / name / "runs" / run / (key or "") / "record.json"
+        )
+    write_atomically(MergedSource(records=records).model_dump_json(), results / "merged" / name / "source.json")
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Own runs, and those of two sources: one measured here too."""
-    for name in ("runs/cpu", "merged/a/gpu", "merged/b/tpu", "merged/b/cpu"):
-        file = tmp_path / name / RUN
-        file.parent.mkdir(parents=True)
-        file.write_text("{}", "utf-8")
-    (tmp_path / "merged/b/index.json").write_text("{}", "utf-8")
+    write_atomically("{}", tmp_path / "runs/cpu" / RUN / KEY / "record.json")
+    merge(tmp_path, "a", "gpu")
+    merge(tmp_path, "b", "tpu", "cpu", key=KEY)
     return tmp_path
 
 
 def devices(results: Path) -> list[str]:
-    """Where each record lies, without the common rest of its path."""
-    return [path.relative_to(results).as_posix().removesuffix(f"/{RUN}") for path in record_paths(results)]
+    """Where each record is, without the common rest of its path."""
+    return [path.relative_to(results).as_posix().partition("/mnist")[0] for path in record_paths(results)]
 
 
 def test_merged_records_count_and_own_ones_come_before_merged_ones_of_the_same_run(results: Path) -> None:
-    assert devices(results) == ["merged/a/gpu", "merged/b/tpu", "runs/cpu"]
+    assert devices(results) == ["merged/a/runs/gpu", "merged/b/runs/tpu", "runs/cpu"]
 
 
-def test_a_source_that_the_last_call_did_not_name_counts_no_more(results: Path) -> None:
-    (results / "merged/counted.json").write_text('["b"]', "utf-8")
-    assert devices(results) == ["merged/b/tpu", "runs/cpu"]
-    (results / "merged/counted.json").write_text('["../../b"]', "utf-8")  # no way out of the folder
-    assert devices(results) == ["merged/b/tpu", "runs/cpu"]
-    (results / "merged/counted.json").write_text('["..", "", ".", "b"]', "utf-8")
-    assert devices(results) == ["merged/b/tpu", "runs/cpu"]
-
-
-def test_all_sources_count_where_nothing_readable_says_which(results: Path) -> None:
-    for text in ("{", "1", "[" * 100_000):
-        (results / "merged/counted.json").write_text(text, "utf-8")
-        assert devices(results) == ["merged/a/gpu", "merged/b/tpu", "runs/cpu"]
-
-
-def test_a_results_folder_whose_sources_were_all_dropped_is_no_other_folder(results: Path) -> None:
-    (results / "runs/cpu" / RUN).unlink()
-    (results / "merged/counted.json").write_text("[]", "utf-8")
-    assert devices(results) == []
+def test_a_record_that_its_source_does_not_name_does_not_count(results: Path) -> None:
+    write_atomically("{}", results / "merged/a/runs/tpu" / RUN / "record.json")
+    write_atomically("{}", results / "merged/.c.123/runs/gpu" / RUN / "record.json")
+    write_atomically(MergedSource().model_dump_json(), results / "merged/.c.123/source.json")
+    assert devices(results) == ["merged/a/runs/gpu", "merged/b/runs/tpu", "runs/cpu"]
 
 
 def test_of_two_sources_with_one_run_the_later_one_counts(results: Path) -> None:
-    for source, ended in (("a", "2026-01-02T00:00:00Z"), ("b", "2026-01-01T00:00:00Z")):
-        file = results / "merged" / source / "tpu" / RUN
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f'{{"ended": "{ended}"}}', "utf-8")
-    assert devices(results) == ["merged/a/gpu", "merged/a/tpu", "runs/cpu"]
+    merge(results, "c", "gpu", ended="2026-01-02T00:00:00Z")
+    assert devices(results) == ["merged/b/runs/tpu", "merged/c/runs/gpu", "runs/cpu"]
+
+
+def test_a_name_that_is_no_run_leads_nowhere(results: Path) -> None:
+    records = {f"../../../{RUN}": MergedRecord(), f"gpu/../../{RUN}": MergedRecord(), "x": MergedRecord()}
+    write_atomically(MergedSource(records=records).model_dump_json(), results / "merged/a/source.json")
+    assert devices(results) == ["merged/b/runs/tpu", "runs/cpu"]
+
+
+@pytest.mark.parametrize("text", ["{", "1", "[" * 100_000, '{"records": {"x": {"key": "../../../../.."}}}'])
+def test_a_garbled_source_is_one_line_with_the_way_out(results: Path, text: str) -> None:
+    write_atomically(text, results / "merged/a/source.json")
+    with pytest.raises(StudyError, match=r"cannot read .*merged/a/source\.json: delete .*merged/a and merge again$"):
+        merged_records(results)
 
 
 def test_any_other_folder_is_searched(results: Path) -> None:
-    assert devices(results / "merged/b") == ["cpu", "tpu"]
+    assert [path.parts[-6] for path in record_paths(results / "merged/b/runs")] == ["cpu", "tpu"]

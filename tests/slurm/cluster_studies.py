@@ -49,7 +49,7 @@ QUICK = [
 def command(*arguments: str) -> list[str]:
     """Snakemake through the profile."""
     profile = ["--profile", "profiles/slurm", "--configfile", "study.yaml", "--config", "run_on=all"]
-    return [sys.executable, "-m", "snakemake", *arguments, "--cores", "2", *profile, *QUICK]
+    return [sys.executable, "-m", "snakemake", *arguments, *profile, *QUICK]
 
 
 def variables(slurm: ThrowawaySlurm) -> dict[str, str]:
@@ -58,12 +58,12 @@ def variables(slurm: ThrowawaySlurm) -> dict[str, str]:
     return {**slurm.environment, "PATH": python, "PYTHONPATH": str(PLUGIN), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def write(project: Project, name: str, **workload: Any) -> None:
+def write(project: Project, name: str, devices: dict[str, Any] = DEVICES, **workload: Any) -> None:
     """The study of a test: one small run on each device."""
     project.write(
         {
             "study": name,
-            "devices": DEVICES,
+            "devices": devices,
             "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
             "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"], **workload}},
         }
@@ -101,6 +101,27 @@ class Whole:
                 timeout=PATIENCE,
             )
             self.code, self.said, self.jobs, self.slurm = done.returncode, done.stdout, slurm.jobs(), slurm
+            self.cores = int(slurm.ask("sinfo", "-h", "-p", "cpu", "-o", "%c"))
+            self.refused = self._ask_for_too_much(project, slurm)
+
+    def _ask_for_too_much(self, project: Project, slurm: ThrowawaySlurm) -> str:
+        """What a call prints within a minute whose run asks for more cores than any node has; it is then ended."""
+        greedy = {"at_cpu": {"kind": "cpu", "resources": {"slurm_partition": "cpu", "cpus_per_task": 999}}}
+        write(project, "greedy", devices=greedy)
+        process = subprocess.Popen(
+            command("runs"),
+            cwd=project.folder,
+            env=variables(slurm),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            return process.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.communicate()[0]
 
 
 class Disturbed:

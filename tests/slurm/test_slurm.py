@@ -10,6 +10,7 @@ from slurm.cluster_studies import DEVICES, PLUGIN, RUN, Disturbed, Whole
 from slurm.throwaway_slurm import Job, missing_programs
 from workflow.conftest import Project, copy_project
 
+from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
 absent = [*missing_programs(), *([] if PLUGIN.is_dir() else ["the plugin (sh envs/extra.sh slurm --apart)"])]
@@ -37,6 +38,12 @@ def disturbed(project: Project) -> Iterator[Disturbed]:
     yield Disturbed(project)
 
 
+def record(project: Project, device: str) -> Record:
+    """The only record of a device in the disturbed study."""
+    (path,) = (project.folder / "results/disturbed/runs" / device / RUN).glob("*/record.json")
+    return read_record(path)
+
+
 def measured_at(jobs: list[Job]) -> dict[str, tuple[str, str]]:
     """Device: partition and node of its last job."""
     return {
@@ -50,6 +57,13 @@ def measured_at(jobs: list[Job]) -> dict[str, tuple[str, str]]:
 def test_each_device_is_measured_in_its_partition(whole):
     assert whole.code == 0, whole.said
     assert measured_at(whole.jobs) == {"at_cpu": ("cpu", "cpu"), "at_gpu": ("gpu", "gpu"), "at_tpu": ("tpu", "tpu")}
+
+
+def test_each_run_takes_the_cores_of_its_node_and_what_can_never_start_is_reported(project, whole):
+    records = [read_record(path) for path in (project.folder / "results/whole").glob("runs/**/record.json")]
+    assert {each.machine.threads for each in records} == {whole.cores}
+    (line,) = [line for line in whole.refused.splitlines() if line.startswith("Slurm will never start")]
+    assert line.startswith("Slurm will never start the runs of device at_cpu: it asks for 999 cores (cpus_per_task)")
 
 
 def test_tables_figures_and_page_share_a_job(whole):
@@ -67,7 +81,7 @@ def test_the_study_ends_with_all_its_records_and_its_report(project, whole):
 def test_a_cancelled_job_runs_again(project, disturbed):
     states = [job.state for job in disturbed.jobs if "at_gpu" in job.comment]
     assert sorted(states) == ["CANCELLED", "COMPLETED"], disturbed.said
-    assert read_record(project.folder / "results/disturbed/runs/at_gpu" / RUN / "record.json").status == "ok"
+    assert record(project, "at_gpu").status == "ok"
 
 
 def test_a_lost_node_is_told_and_the_other_runs_go_on(project, disturbed):
@@ -75,7 +89,7 @@ def test_a_lost_node_is_told_and_the_other_runs_go_on(project, disturbed):
     assert "failed due to a node failure" in disturbed.said
     (line,) = [line for line in disturbed.said.splitlines() if "No record" in line]
     assert line.startswith(f"No record of 1 of 3 runs (first: at_tpu/{RUN})")
-    assert read_record(project.folder / "results/disturbed/runs/at_cpu" / RUN / "record.json").status == "ok"
+    assert record(project, "at_cpu").status == "ok"
 
 
 def test_accounting_knows_partition_and_node(disturbed):

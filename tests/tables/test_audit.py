@@ -8,7 +8,7 @@ import synthetic
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.tables import compiled
+from whichdevice.tables import forecasts
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN, audit_table
 from whichdevice.tables.columns import read_table, table
 from whichdevice.tables.published import DISPUTED, published_table, read_published
@@ -43,7 +43,7 @@ def audited(*claims: dict[str, str], steps: pd.DataFrame | None = None) -> pd.Da
     """The audit of these claims."""
     measured = summary()
     beside = published_table(claims, measured)
-    modelled = table([] if steps is None else steps, compiled.COLUMNS)
+    modelled = table([] if steps is None else steps, forecasts.COLUMNS)
     return audit_table(claims, beside, measured, modelled, hardware_rows())
 
 
@@ -123,12 +123,15 @@ def test_what_was_not_measured_says_why() -> None:
     assert rows["measured"].isna().tolist() == [True, True, False]
 
 
-def test_a_modelled_time_stands_beside_the_step_that_it_models() -> None:
-    step = {"topology": "v2-2x2", "module": "mnist_cnn", "batch_size": 1024, "time_low": 0.001, "time_high": 0.002}
+def test_a_forecast_is_beside_the_step_that_it_is_of() -> None:
+    step = {
+        "device": "TPU v2", "devices": 8, "module": "mnist_cnn", "batch_size": 1024, "step_time": 0.0015,
+        "step_time_low": 0.001, "step_time_high": 0.002,
+    }  # fmt: skip
     row = audited(claim(), steps=pd.DataFrame([step])).iloc[0]
-    assert (row["modelled_low"], row["modelled_high"]) == (0.001, 0.002)
-    assert "100 ms a step, of which the TPU itself needs 1 to 2 ms (modelled)" in row["why"]
-    assert pd.isna(audited(claim(device="TPU v3-8"), steps=pd.DataFrame([step])).iloc[0]["modelled_low"])
+    assert (row["forecast_low"], row["forecast"], row["forecast_high"]) == (0.001, 0.0015, 0.002)
+    assert "100 ms a step, of which the device needs about 1.5 ms (1 to 2; forecast)" in row["why"]
+    assert pd.isna(audited(claim(device="TPU v3-8"), steps=pd.DataFrame([step])).iloc[0]["forecast"])
 
 
 @pytest.mark.slow
@@ -161,6 +164,6 @@ def test_a_claim_stands_beside_the_published_format_and_loop_though_another_is_f
     measured = summary_table(table(rows, TABLES["runs"]))
     for claimed, precision in ((claim(), "float32"), (claim(precision="mixed_bfloat16"), "mixed_bfloat16")):
         beside = published_table([claimed], measured)
-        row = audit_table([claimed], beside, measured, table([], compiled.COLUMNS), hardware_rows()).iloc[0]
+        row = audit_table([claimed], beside, measured, table([], forecasts.COLUMNS), hardware_rows()).iloc[0]
         assert (row["precision"], row["loop"], pd.isna(row["note"])) == (precision, "fit", True)
         assert row["measured"] > beside.loc[beside["precision"] == precision, "measured"].min()

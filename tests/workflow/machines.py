@@ -1,6 +1,8 @@
 """Machines for the tests of what goes between them: clones of the project that share nothing but a bucket."""
 
+import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from workflow.conftest import Project, copy_project
 
-from whichdevice.storage.place import open_place
+from whichdevice.remote.place import open_place
 
 USER, HOST, PROJECT, TOKEN = "vqzuser", "vqzhost", "vqz-project-4711", "ya29.vqztoken"
 NAMED = ("unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh")  # a host of that name, for root
@@ -33,7 +35,7 @@ def bucket_at(emulator: str, folder: Path) -> Iterator[str]:
             patch.setenv(name, value)
         address = f"gs://bucket-{uuid.uuid4().hex[:12]}"
         place = open_place(address)
-        place.fs.mkdir(place.bucket)
+        place.fs.mkdir(address.removeprefix("gs://"))
         yield address
 
 
@@ -49,6 +51,18 @@ def machine(folder: Path, name: str) -> Project:
     if subprocess.run([*NAMED, "true"], capture_output=True).returncode == 0:
         project.prefix = NAMED
     return project
+
+
+def whichdevice(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the tool on a machine; what it prints is in `stdout`."""
+    return subprocess.run(
+        [*project.prefix, sys.executable, "-m", "whichdevice", *words],
+        cwd=project.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(project.folder / "scripts"), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
 
 
 def told(results: Path, *words: str) -> list[str]:

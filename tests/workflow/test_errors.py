@@ -78,7 +78,7 @@ def test_a_damaged_archive_is_one_clear_line_and_leaves_no_dataset(project, tmp_
     assert done.code != 0
     assert "Traceback" not in done.out
     assert names[0] in done.out
-    assert not (project.folder / "results/datasets/mnist/files/dataset.json").exists()
+    assert not list(project.folder.glob("results/datasets/mnist/files-*/dataset.json"))
 
 
 def test_no_network_with_source_tfds_is_one_clear_line_soon(project, monkeypatch):
@@ -108,5 +108,5 @@ def test_a_full_disk_is_one_clear_line_and_leaves_no_dataset(project, small_disk
     assert done.code != 0
     assert "Traceback" not in done.out
     assert "disk" in done.out
-    assert not list(small_disk.glob("standin/*.npy"))
-    assert not (small_disk / "standin/dataset.json").exists()
+    assert not list(small_disk.glob("standin-*/*.npy"))
+    assert not list(small_disk.glob("standin-*/dataset.json"))

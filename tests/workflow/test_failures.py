@@ -40,7 +40,7 @@ def study(project):
         {
             "study": "faulty",
             "data": {"source": "standin"},
-            "compile": {"topologies": []},
+            "forecast": {"devices": []},
             "measure": {"seconds": 0.1, "min_steps": 1, "repeats": 1, "timeout": 25, "retry_disturbed": False},
             "workloads": workloads,
         }
@@ -50,7 +50,7 @@ def study(project):
 
 
 def record(study, workload: str) -> Record:
-    (path,) = (study.folder / "results/faulty/runs/cpu" / workload).glob("*/r1/record.json")
+    (path,) = (study.folder / "results/faulty/runs/cpu" / workload).glob("*/r1/*/record.json")
     return Record.model_validate_json(path.read_text())
 
 

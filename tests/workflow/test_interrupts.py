@@ -83,12 +83,12 @@ def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Po
 
 def records(project: Any, name: str) -> dict[Path, bytes]:
     """The study's records as they lie there; an attempt's folder may go away beside them."""
-    return {path: path.read_bytes() for path in (project.folder / "results" / name).glob("runs/*/*/*/r*/record.json")}
+    return {path: path.read_bytes() for path in (project.folder / "results" / name).glob("runs/*/*/*/r*/*/record.json")}
 
 
 def half(project: Any, name: str) -> list[Path]:
     """What lies in the runs' folders and is no record: files written aside, an attempt's folder."""
-    found = (project.folder / "results" / name).glob("runs/*/*/*/r*/*")
+    found = (project.folder / "results" / name).glob("runs/*/*/*/r*/*/*")
     return [path for path in found if path.name != "record.json"]
 
 

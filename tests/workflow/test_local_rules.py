@@ -10,5 +10,5 @@ def test_every_local_rule_is_a_rule(project_root: Path) -> None:
     rules = {name for text in texts for name in re.findall(r"^ *rule (\w+):", text, re.M)}
     blocks = [block for text in texts for block in re.findall(r"localrules:((?:\s+\w+,)+)", text)]
     listed = {name for block in blocks for name in re.findall(r"\w+", block)}
-    assert len(listed) > 5
+    assert listed
     assert listed - rules == set()

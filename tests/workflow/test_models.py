@@ -40,7 +40,7 @@ def study(project):
 
 
 def test_a_model_trained_by_jax_predicts_the_same_as_a_saved_model_of_tensorflow(study):
-    record = read_export(study / "models/mnist_cnn/export.json")
+    record = read_export(next(study.glob("models/mnist_cnn/*/export.json")))
     assert (record.status, record.reason) == ("ok", None)
     assert record.backend == "jax"
     assert record.check.weights_equal
@@ -49,11 +49,11 @@ def test_a_model_trained_by_jax_predicts_the_same_as_a_saved_model_of_tensorflow
     assert record.check.saved_model <= record.check.tolerance
     assert record.check.same_class >= 9_990  # near ties may fall the other way on another backend
     for name, file in record.files.items():
-        assert (study / "models/mnist_cnn" / name).stat().st_size == file.size
+        assert (next(study.glob("models/mnist_cnn/*")) / name).stat().st_size == file.size
 
 
 def test_a_model_with_layers_of_its_own_file_is_read_back_and_predicts_the_same(study):
-    record = read_export(study / "models/decoder/export.json")
+    record = read_export(next(study.glob("models/decoder/*/export.json")))
     assert (record.status, record.reason) == ("ok", None)
     assert record.input.shape == [None, 16] and record.output.shape == [None, 16, 50]
     assert record.check.weights_equal and record.check.saved_model <= record.check.tolerance

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -53,7 +55,7 @@ def results(study):
 
 def records(study) -> dict[str, Record]:
     return {
-        path.parent.relative_to(results(study) / "runs").as_posix(): Record.model_validate_json(path.read_text())
+        path.parents[1].relative_to(results(study) / "runs").as_posix(): Record.model_validate_json(path.read_text())
         for path in results(study).glob("runs/**/record.json")
     }
 
@@ -98,7 +100,7 @@ def test_a_record_holds_what_it_takes_to_believe_it(study):
     assert len(record.epochs) == 1
     assert record.results["test_images"] == 10_000
     assert set(record.artefacts) >= {"weights", "predictions", "profile"}
-    folder = results(study) / "runs" / record.run
+    (folder,) = (results(study) / "runs" / record.run).iterdir()
     assert (folder / record.artefacts["profile"].file).name == "host.xplane.pb"
 
 
@@ -121,110 +123,87 @@ def test_a_second_call_does_nothing(study):
     assert "Nothing to be done" in study.snakemake("all").out
 
 
-def test_forcing_measures_that_kind_again_and_nothing_else(study):
-    jobs = planned(study, "--forcerun", "measure", target="cpu")
-    assert dict(jobs) == {"measure": RUNS, "cpu": 1, "total": RUNS + 1}
-
-
-def test_another_batch_size_runs_only_what_is_new(study):
-    study.write({**STUDY, "workloads": {**STUDY["workloads"], "matmul": {"batch_size": [64, 128, 256]}}})
-    jobs = planned(study)
-    assert jobs["measure"] == 2
-    assert jobs["tables"] == 1
-
-
-def test_another_time_budget_measures_everything_again(study):
-    study.write({**STUDY, "measure": {**STUDY["measure"], "seconds": 0.3}})
-    assert planned(study)["measure"] == RUNS
-
-
-def test_touching_files_measures_nothing(study):
-    for path in [*study.folder.glob("scripts/**/*.py"), *study.folder.glob("results/datasets/**/*.json")]:
-        path.touch()
-    assert planned(study)["measure"] == 0
-
-
-def test_results_in_a_fresh_checkout_are_not_measured_again(study, tmp_path):
+def test_results_in_a_fresh_checkout_are_drawn_again_and_not_measured(study, tmp_path):
     fresh = type(study)(tmp_path / "fresh")
-    shutil.copytree(study.folder, fresh.folder, ignore=shutil.ignore_patterns(".snakemake", "__pycache__"))
-    assert planned(fresh)["measure"] == 0
+    ignored = shutil.ignore_patterns(".snakemake", "__pycache__", "datasets")  # neither notes nor data
+    shutil.copytree(study.folder, fresh.folder, ignore=ignored)
+    jobs = planned(fresh)
+    assert jobs["measure"] == jobs["dataset"] == 0
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "measured", "figures"),
-    [
-        ("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ", 0, 1),
-        (
-            "scripts/whichdevice/backends/tensorflow_training.py",
-            "return sums / tf",
-            "return 1.0 * sums / tf",
-            RUNS,
-            1,
-        ),
-        ("scripts/whichdevice/workloads/mnist_cnn.py", "layers.Dropout(0.5)", "layers.Dropout(0.45)", 2, 1),
-        ("scripts/whichdevice/backends/tensorflow.py", '"""', '"""Now: ', 0, 0),
-    ],
-    ids=["a figure", "the backend", "a workload", "a comment"],
-)
-def test_code_runs_again_what_it_made(study, file, old, new, measured, figures):
-    before = (study.folder / file).read_text()
-    study.edit(file, old, new)
-    try:
-        jobs = planned(study)
-        assert jobs["measure"] == measured
-        assert jobs["figures"] == figures
-    finally:
-        (study.folder / file).write_text(before)
+def test_a_changed_figure_is_drawn_and_nothing_is_measured(study):
+    study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ")
+    jobs = planned(study)
+    study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nSHADE = 1\nTITLE = ", "\nTITLE = ")
+    assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
 
 
-def test_a_stand_in_made_by_other_code_is_made_again_and_what_read_it_measured_again(study):
-    study.edit("scripts/whichdevice/datasets/standin/digits.py", "import ", "SHADE = 1\nimport ")
-    try:
-        jobs = planned(study)
-        assert jobs["dataset"] == 1
-        assert jobs["measure"] == 2
-    finally:
-        study.edit("scripts/whichdevice/datasets/standin/digits.py", "SHADE = 1\nimport ", "import ")
+def test_a_new_batch_size_with_the_data_deleted_measures_it_alone_and_prepares_what_it_reads(study):
+    aside = study.folder / "aside"
+    (study.folder / "results/datasets").rename(aside)
+    study.write({**STUDY, "workloads": {**STUDY["workloads"], "mnist_official": {"batch_size": [64]}}})
+    jobs = planned(study)
+    aside.rename(study.folder / "results/datasets")
+    assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (2, 1, 1)
 
 
-def test_a_changed_config_and_a_missing_run_are_both_seen_at_once(study):
-    study.write({**STUDY, "train": {"epochs": 2}})
-    assert planned(study)["measure"] == 1  # the one that learns
+def test_a_change_measures_again_and_the_change_taken_back_measures_nothing(study):
+    before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
+    longer = {**STUDY, "measure": {**STUDY["measure"], "seconds": 0.3}}
+    study.write(longer)
+    one = ("--config", "only={workload: matmul, batch_size: 64, repeat: 1}")
+    done = study.snakemake("tables", *one)
+    assert done.code == 0, done.out
+    assert "1 measured runs changed in settings, code or data and are measured again" in done.out
+    assert len(list(results(study).glob("runs/**/record.json"))) == RUNS + 1
+    table = (results(study) / "tables/runs.csv").read_text()
+    assert table.count("not_measured") >= RUNS - 1  # records of the other settings are in no table
+    study.write(STUDY)
+    jobs = planned(study)
+    assert (jobs["measure"], jobs["tables"]) == (0, 1)
+    assert study.snakemake("tables").code == 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert {json.loads(path.read_bytes())["asked"]["seconds"] for path in before} == {0.2}
 
 
-def test_a_device_can_ask_its_scheduler_for_resources(study):
-    study.write({**STUDY, "devices": {"cpu": {"kind": "cpu", "resources": {"slurm_partition": "short"}}}})
-    done = study.snakemake("-n", "runs", "--forcerun", "measure", "--quiet", "host")
-    assert "slurm_partition=short" in done.out
+def test_code_edited_after_planning_is_refused_and_leaves_no_record(study):
+    (record,) = (results(study) / "runs/cpu/matmul/tensorflow-float32-b64/r1").glob("*/record.json")
+    other = record.parents[1] / "0123456789ab" / "record.json"
+    for path, line in ((other, "edited after this call was planned; make the same call again"), (record, "")):
+        before = record.read_bytes()
+        done = by_hand(study, path)
+        assert (done.returncode == 0) == (line == ""), done.stderr
+        assert line in done.stderr and not other.exists()
+    assert record.read_bytes() != before  # by hand it is measured once more
 
 
-def test_a_lost_record_blocks_nothing(study):
-    lost = results(study) / "runs/cpu/matmul/tensorflow-float32-b64/r2/record.json"
-    kept = lost.read_bytes()
-    lost.unlink()
-    assert planned(study)["measure"] == 1
-    assert planned(study, "--config", "only={workload: mnist_cnn}")["measure"] == 0
-    lost.write_bytes(kept)
+def by_hand(study, record):
+    """Measure one run without Snakemake."""
+    command = [sys.executable, "scripts/measure.py", "results/tiny/config.yaml", record.relative_to(study.folder)]
+    return subprocess.run([*command, "--log", "hand.log"], cwd=study.folder, capture_output=True, text=True)
 
 
-def test_one_run_can_be_measured_by_hand(study):
-    import subprocess
-    import sys
-
-    record = "results/tiny/runs/cpu/matmul/tensorflow-float32-b64/r1/record.json"
-    before = json.loads((study.folder / record).read_text())["started"]
-    done = subprocess.run(
-        [sys.executable, "scripts/measure.py", "results/tiny/config.yaml", record, "--log", "hand.log"],
-        cwd=study.folder, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads((study.folder / record).read_text())["started"] > before
+def test_reading_the_workflow_changes_no_file(study):
+    before = tree(study.folder)
+    assert study.snakemake("-n", "all").code == 0
+    assert study.snakemake("--lint").code == 0
+    assert tree(study.folder) == before
 
 
-def test_two_studies_in_one_folder_do_not_meet(study):
-    from whichdevice.locks import study_lock
+def tree(folder):
+    """Every file with its time, but for Snakemake's own notes."""
+    found = {}
+    for path in folder.rglob("*"):
+        if ".snakemake" not in path.parts and "__pycache__" not in path.parts:
+            found[path] = path.stat().st_mtime_ns if path.is_file() else 0
+    return found
 
-    with study_lock(results(study)):
-        done = study.snakemake("all", "--forcerun", "tables")
+
+def test_two_calls_of_one_study_do_not_meet(study):
+    from whichdevice.locks import StudyLock
+
+    lock = StudyLock(results(study)).take()
+    done = study.snakemake("tables", "--forcerun", "tables")
+    lock.release()
     assert done.code != 0
-    assert "in use" in done.error
+    assert "is in use by another call" in done.error

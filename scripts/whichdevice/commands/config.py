@@ -1,4 +1,7 @@
-"""Print the default study as commented YAML, ready to be changed: `config > my.yaml`."""
+"""Print the default study as commented YAML, ready to be changed.
+
+example: whichdevice config > my.yaml
+"""
 
 import argparse
 import sys
@@ -28,19 +31,19 @@ def run(args: argparse.Namespace) -> int:
 
 def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
-    from whichdevice.config.load import load_study, resolved
+    from whichdevice.config.load import check_only, load_study, resolved
     from whichdevice.config.yaml_file import check_yaml
     from whichdevice.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_study
     from whichdevice.study_runs import study_runs
 
     call = load_study(check_yaml(path), str(path))
+    check_only(call, str(path))
     study = resolved(call)
     try:
         check_study(study)
-        if not call.merge:  # which may bring the devices that run a workload
-            # Of what this host lacks, and whatever run_on says: another host may be meant.
-            check_cells(study, study_runs(study), absent_devices(study.model_copy(update={"run_on": "auto"})))
+        # Of what this host lacks, and whatever run_on says: another host may be meant.
+        check_cells(study, study_runs(study), absent_devices(study.model_copy(update={"run_on": "auto"})))
     except StudyError as error:
         raise StudyError(f"{path}: {str(error).removeprefix('config: ')}") from error
 

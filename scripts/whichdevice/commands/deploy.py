@@ -16,8 +16,10 @@ from whichdevice.config.load import load_study
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.consent import agree
 from whichdevice.errors import StudyError
+from whichdevice.exporting.export import export_path
+from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
-from whichdevice.storage.place import open_place
+from whichdevice.remote.place import open_place
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
 LABEL = "whichdevice"  # on everything that is made; its value is the model
@@ -84,7 +86,13 @@ def _artefact(args: argparse.Namespace) -> str:
     call = load_study(merged(check_yaml(args.configfile), args.config), str(args.configfile))
     if not args.artefact and call.storage.bucket is None:
         raise StudyError("deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish; or --artefact")
-    folder = f"{(call.storage.bucket or '').rstrip('/')}/{call.study}/models/{args.model}"
+    folder = ""
+    if not args.artefact:
+        study = plan_study(merged(check_yaml(args.configfile), args.config)).study
+        if args.model not in study.workloads:
+            raise StudyError(f"deploy: the study has no workload {args.model}")
+        below = export_path(study, args.model).parent.relative_to(study.root).as_posix()
+        folder = f"{(call.storage.bucket or '').rstrip('/')}/{call.study}/{below}"
     artefact = (args.artefact or f"{folder}/{SAVED_MODEL}").rstrip("/")
     if not artefact.startswith("gs://"):
         raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")

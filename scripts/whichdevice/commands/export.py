@@ -1,4 +1,7 @@
-"""Write a study's tables as Parquet: `export --parquet results/quick`."""
+"""Write a study's tables as Parquet.
+
+example: whichdevice export --parquet results/quick
+"""
 
 import argparse
 from pathlib import Path

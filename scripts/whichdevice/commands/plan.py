@@ -1,4 +1,7 @@
-"""Say before anything runs how many runs, minutes, disk and memory a study takes, and what is left out and why."""
+"""Print how many runs, minutes, disk and memory a study takes before anything runs, and what is left out and why.
+
+example: whichdevice plan --configfile my.yaml
+"""
 
 import argparse
 import shlex
@@ -8,13 +11,16 @@ from typing import Any
 
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
+from whichdevice.package_path import CONFIG
 
-DEFAULT = Path("config/config.yaml")
+DEFAULT = Path("config/config.yaml")  # of this folder, else the one that ships
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--configfile", type=Path, default=DEFAULT, help="the study's config")
+    shipped = CONFIG / DEFAULT.name
+    own = DEFAULT if DEFAULT.is_file() else shipped
+    parser.add_argument("--configfile", type=Path, default=own, help="the study's config")
     parser.add_argument(
         "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake, e.g. 'data={source: standin}'"
     )
@@ -22,19 +28,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan."""
-    from whichdevice.planning.kept_sources import require_archives
     from whichdevice.planning.study_plan import plan_study
 
-    plan = plan_study(merged(check_yaml(args.configfile), args.config), files=[args.configfile])
-    require_archives(plan)
+    plan = plan_study(read_config(args))
+    for name in plan.datasets(plan.to_measure()):
+        plan.archives(name)
     for line in plan_lines(plan, lambda target: workflow_call(args, target)):
         print(line)
     return 0
 
 
+def read_config(args: argparse.Namespace) -> dict[str, Any]:
+    """The config that a call names, with what it overrides; raises StudyError with file and line."""
+    return merged(check_yaml(args.configfile), args.config)
+
+
+def configfile_option(args: argparse.Namespace) -> list[str]:
+    """`--configfile` for Snakemake, where it would not take that file itself."""
+    return [] if args.configfile in (DEFAULT, CONFIG / DEFAULT.name) else ["--configfile", str(args.configfile)]
+
+
 def workflow_call(args: argparse.Namespace, target: str) -> str:
     """The call of Snakemake that makes a target with the config that this command was given."""
-    own = ["--configfile", str(args.configfile)] if args.configfile != DEFAULT else []
+    own = configfile_option(args)
     return shlex.join(["snakemake", "--cores", "1", target, *own, *(["--config", *args.config] if args.config else [])])
 
 
@@ -63,9 +79,7 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
 
     study, wanted = plan.study, plan.wanted()
-    outdated = {run for run in wanted if plan.is_outdated(run.path)}
-    done = {run for run in wanted if Path(run.record(study)).is_file()} - outdated if plan.call.retry is None else set()
-    needs = {run: estimate_run(study, run) for run in wanted if run not in done}
+    needs = {run: estimate_run(study, run) for run in plan.to_measure()}
     available = available_memory()
     refused = [run for run, need in needs.items() if need.memory > available]
     going = {run: need for run, need in needs.items() if run not in refused}
@@ -74,13 +88,13 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     peak = max((need.memory for need in going.values()), default=0.0)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
-        f"{len(done)} measured already, {len(going)} to measure{_again(sum(run in outdated for run in going))}.",
+        f"{len(wanted) - len(needs)} measured already, {len(going)} to measure.",
         f"About {minutes:.0f} minutes, {disk / 1e9:.1f} GB of disk, at most {peak / 1e9:.1f} GB of memory (estimates).",
         "Data: "
         + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
         + ".",
         *plan.notes(),
-        _compiles(compiled_records(study)),
+        _compiles(compiled_records(plan)),
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
@@ -100,13 +114,9 @@ def _minutes(needs: list[Any]) -> str:
     return f"{sum(known) / 60:.1f}" if known else "unknown"
 
 
-def _again(outdated: int) -> str:
-    return f" ({outdated} of them again: their records are of other settings, code or data)" if outdated else ""
-
-
 def _compiles(records: list[str]) -> str:
     done = sum(Path(record).is_file() for record in records)
-    return f"TPU compiler: {len(records)} programs, {done} compiled already; each takes seconds to a few minutes."
+    return f"Forecasts: {len(records)} programs, {done} compiled already; each takes seconds, for a TPU minutes."
 
 
 def _left_out(
@@ -132,7 +142,7 @@ def _left_out(
 def _not_wanted(plan: Any) -> dict[str, int]:
     """How many of the runs that this host could measure are left out, and which these are."""
     here = [run for run in plan.runs if run.cell.device not in plan.absent and plan.platform(run) not in plan.missing]
-    own = [run for run in here if run not in plan.elsewhere.records]
+    own = [run for run in here if run not in plan.merged_records]
     reach = len(plan.in_reach())
     return {
         "that `only` does not select": len(own) - reach,

@@ -21,12 +21,12 @@ from typing import Any
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.storage import Merge
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.consent import agree
 from whichdevice.errors import StudyError
-from whichdevice.merging.merge import merge_records
 from whichdevice.planning.study_plan import plan_study
+from whichdevice.records.store import read_record
+from whichdevice.remote.merge import merge_folder
 
 # TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
 TPUS = {
@@ -36,7 +36,7 @@ TPUS = {
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
 }
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
-NOT_SENT = ("run_on", "merge", "against", "retry", "results_from")  # keys that concern this machine alone
+NOT_SENT = ("run_on", "against", "retry")  # keys that concern this machine alone
 COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]
 EVERY, PATIENCE = 180.0, 900.0  # seconds between two copies of the records; that one copy or taking down may last
 TRIES, RECONNECTS, PAUSE = 5, 100, 20.0  # for the last copy and taking down; for the log; seconds between two tries
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the price, ask, rent, measure, bring back, take down; the exit status."""
     values = merged(check_yaml(args.configfile), args.config)
-    plan = plan_study({**values, "run_on": "all"}, files=[args.configfile])
+    plan = plan_study({**values, "run_on": "all"})
     args.accelerator = args.accelerator or {"gpu": "L4:1", "tpu": "tpu-v2-8"}[args.device]
     args.infra = args.infra or ("gcp" if args.device == "tpu" else None)
     task = json.dumps(make_task(plan, values, args), indent=1) + "\n"  # JSON is YAML
@@ -137,15 +137,6 @@ def answer(*command: str) -> Any:
         return json.loads(done.stdout[start.start() :]) if start and done.returncode == 0 else None
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-
-
-def bring_back(folder: Path, call: Any) -> list[str]:
-    """Merge the records in a folder into the study, with the checks of every merge; raises StudyError."""
-    merge = [*call.merge, Merge.model_validate({"from": str(folder)})]
-    merged = merge_records(call.model_copy(update={"merge": merge}))
-    if refused := [run.path for run, each in merged.runs.items() if each.facts.kind is None]:
-        raise StudyError(f"{len(refused)} records are damaged and were not taken, e.g. {refused[0]}")
-    return [f"{len(merged.runs)} records are here.", *merged.notes]
 
 
 def say(line: str | bytes) -> None:
@@ -236,10 +227,11 @@ class Rental:
         if self.do(*COPY, *only, f"{self.name}:sky_workdir/", f"{self.folder}/", after=after, patience=PATIENCE):
             return "records could not be copied"
         try:
-            for line in bring_back(self.folder / root, self.call) if any(self.folder.rglob("record.json")) else []:
+            records = [read_record(path) for path in self.folder.rglob("record.json")]
+            for line in merge_folder(Path(root), self.folder / root, {}, self.call) if records else []:
                 say(line)
         except StudyError as error:
-            return str(error)
+            return f"a record is damaged or of another device: {error}"
         return None
 
     def take_down(self) -> None:

@@ -1,4 +1,7 @@
-"""Print the JSON schema of a config file, which editors use to complete and check it."""
+"""Print the JSON schema of a config file, which editors use to complete and check it.
+
+example: whichdevice schema > study.schema.json
+"""
 
 import argparse
 import sys

@@ -26,6 +26,10 @@ NEEDS = {
 }
 SHORT = reprlib.Repr()  # of a list in lists in lists, say, only the beginning
 SHORT.maxstring = SHORT.maxlong = SHORT.maxother = 2000
+COMMANDS = {  # what was a key once
+    "merge": "records are merged by python -m whichdevice merge SOURCE",
+    "results_from": "a study is fetched by python -m whichdevice fetch ADDRESS",
+}
 LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
@@ -118,5 +122,7 @@ def _unknown_key(loc: Sequence[int | str], place: str, model: type[BaseModel]) -
             continue
         fields = _fields(inner)
         inner = _plain(fields[str(part)].annotation) if fields else _plain(get_args(inner)[1])
+    if place in COMMANDS:
+        return f"{place} is not a key: {COMMANDS[place]}"
     prefix = f"{parent}." if parent else ""
     return f"{place} is not a key" + did_you_mean(wrong, _fields(inner), prefix, "keys here are")

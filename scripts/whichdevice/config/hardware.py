@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from whichdevice.config.faults import did_you_mean
 from whichdevice.errors import StudyError
+from whichdevice.package_path import CONFIG
 
-HARDWARE = Path(__file__).parents[3] / "config" / "hardware.csv"
+HARDWARE = CONFIG / "hardware.csv"
 PRICES = HARDWARE.with_name("prices.csv")
 PRICES_VARIABLE = "WHICHDEVICE_PRICES"
 CUDA_COLUMNS = (

@@ -18,7 +18,6 @@ from whichdevice.config.section import (
     Share,
     Values,
 )
-from whichdevice.config.storage import Merge, Storage, each_once, entries
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]
@@ -26,7 +25,7 @@ Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloa
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
 Mode = Literal["train", "predict"]
-Topology = Annotated[str, BeforeValidator(text)]  # checked against the slices that the compiler knows
+TargetName = Annotated[str, BeforeValidator(text)]  # checked against the sheet
 
 
 class Device(Section):
@@ -41,7 +40,6 @@ class Device(Section):
     resources: dict[Name, Annotated[int | str, BeforeValidator(whole_from_text)]] = Field(
         default_factory=dict, description="scheduler resources of its runs, e.g. {slurm_partition: gpu}"
     )
-    elsewhere: Bool = Field(False, description="never measured here: its records come by `merge`")
 
 
 class Data(Section):
@@ -136,18 +134,26 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
-class Compile(Section):
-    """The real TPU compiler on the study's workloads; it needs Linux on x86-64 and no TPU."""
+FORECAST_DEVICES = (
+    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "TPU v2", "TPU v5e",
+)  # fmt: skip
 
-    topologies: Annotated[list[Topology], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
-        ["v2-2x2"],
-        description="TPU slices: v2-2x2, v3-2x2, v4-2x2x1, v5e-2x2, v5p-2x2x1, v6e-2x2 ...; [] compiles nothing",
+
+class Forecast(Section):
+    """Forecasts for devices that nobody here has, by their own compilers; they need Linux on x86-64 and no device."""
+
+    devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
+        list(FORECAST_DEVICES),
+        description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
+    gpus: Values[PositiveInt] = Field([1], description="how many GPUs of one machine share a batch: 1, 2, 4 or 8")
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
-    precision: Values[Precision] = Field(
-        ["mixed_bfloat16"], description="number formats; a TPU multiplies bfloat16, and float32 in several passes"
+    precision: Values[Precision | Literal["mixed"]] = Field(
+        ["mixed"], description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16"
     )
-    batch_size: Values[PositiveInt] | None = Field(None, description="global batch sizes; empty takes each workload's")
+    batch_size: Values[PositiveInt] | None = Field(
+        None, description="batch sizes over all devices; empty takes each workload's largest"
+    )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
@@ -214,8 +220,8 @@ class Study(Section):
     self_check: SelfCheck = Field(
         default_factory=SelfCheck, description="one cell twice and once planted slower, for the study's noise floor"
     )
-    compile: Compile = Field(
-        default_factory=Compile, description="what the TPU compiler says of the workloads, without a TPU"
+    forecast: Forecast = Field(
+        default_factory=Forecast, description="what the workloads would take on devices that nobody here has"
     )
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)] = Field(
         default_factory=_default_workloads, description="what is run, by any name"
@@ -227,14 +233,18 @@ class Study(Section):
         return f"results/{self.study}"
 
 
+class Storage(Section):
+    """Where datasets and results go beside this machine. It changes no number, and no result names it."""
+
+    bucket: str | None = Field(
+        None, description="gs://name/prefix, or another address or folder; empty keeps everything on this machine"
+    )
+
+
 class StudyFile(Study):
-    """What a config file may say: the study, and where its results go and come from, which no result names."""
+    """What a config file may say: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(default_factory=Storage, description="a bucket for datasets and results: docs/bucket.md")
-    merge: Annotated[list[Merge], BeforeValidator(entries), AfterValidator(each_once)] = Field(
-        default_factory=list,
-        description="records of other machines, e.g. [{from: results/other, rename: {cpu: laptop}}]",
-    )
 
 
 class Call(StudyFile):
@@ -246,8 +256,4 @@ class Call(StudyFile):
     )
     against: str | None = Field(
         None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
-    )
-    results_from: str | None = Field(
-        None,
-        description="for `snakemake report`: a study published elsewhere, gs://name/prefix/<study>; measures nothing",
     )

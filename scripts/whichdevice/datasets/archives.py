@@ -41,15 +41,6 @@ def first_missing(folder: Path, recipe: Recipe) -> Archive | None:
     return next((archive for archive in recipe.archives if find(folder, archive) is None), None)
 
 
-def checksums(folder: Path, recipe: Recipe) -> dict[str, str]:
-    """SHA-256 of each archive of the dataset as it lies in `folder`; nothing unless all are there."""
-    paths = {archive.name: find(folder, archive) for archive in recipe.archives}
-    found = {name: path for name, path in paths.items() if path is not None}
-    if len(found) < len(paths):
-        return {}
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in found.items()}
-
-
 def unpacked(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
     """The file's content in chunks, unpacked if its name ends in gz.
 

@@ -1,10 +1,12 @@
 """Prepares one dataset from one source: reads or generates its arrays and writes them whole."""
 
+import hashlib
+import json
 from pathlib import Path
 
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Source
-from whichdevice.datasets.archives import checksums, examine, require
+from whichdevice.datasets.archives import examine, require
 from whichdevice.datasets.base import Arrays, Recipe
 from whichdevice.datasets.info import ArchiveInfo, DatasetFacts, DatasetInfo
 from whichdevice.datasets.reachable import require_network
@@ -14,9 +16,12 @@ from whichdevice.datasets.store import check_room, load_dataset, read_info, writ
 from whichdevice.datasets.tfds_source import is_prepared
 from whichdevice.errors import StudyError
 
+STANDIN_SEED = 1  # of the stand-in data alone: one fixed number, so that studies of any seed share them
+RECIPE_LENGTH = 8
+
 
 def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, folder: Path) -> DatasetInfo:
-    """Write the dataset's arrays and dataset.json into `folder`, which is `<datasets>/<name>/<source>`.
+    """Write the dataset's arrays and dataset.json into `folder`, which is `<datasets>/<name>/<source>-<recipe>`.
 
     `data_dir` holds `<name>/<archive>` for source `files`; `seed` makes the stand-in. Raises StudyError on an unknown
     name, missing or damaged archives, no network and no room on disk; then `folder` is as it was.
@@ -57,9 +62,13 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
 def sound_dataset(name: str, source: Source, data_dir: str | None, folder: Path) -> DatasetInfo:
     """What is known of a prepared dataset whose every byte is as it was prepared; a damaged one is prepared anew.
 
-    Raises StudyError where that cannot be done, or gives other data.
+    So is a missing one, in a job that its files do not reach. Raises StudyError where that cannot be done, or gives
+    other data.
     """
-    known = read_info(folder)
+    try:
+        known = read_info(folder)
+    except StudyError:
+        return prepare_dataset(name, source, data_dir, STANDIN_SEED, folder)
     try:
         return load_dataset(folder, verify=True).info
     except StudyError as damage:
@@ -77,33 +86,18 @@ def dataset_code(name: str) -> str:
     return code_hash("whichdevice.datasets.prepare", f"whichdevice.datasets.{name}")
 
 
-def made_of(name: str, prepared: Path, data_dir: Path | None) -> dict[str, str]:
-    """What a dataset of source `files` or `standin` would be made of now: hashes of its code and its archives.
+def recipe_key(name: str, source: Source) -> str:
+    """8 hexadecimal digits of what the dataset is made of: the code, published checksums, the stand-in's seed.
 
-    Archives that are no longer at hand count as those that the dataset in `prepared` was made of.
+    The archives on this machine do not count, so the key is the same on every machine.
     """
-    found = checksums(data_dir / name, get_dataset(name)) if data_dir and prepared.name == "files" else {}
-    if not found and (info := _info(prepared)) is not None:
-        found = {archive.name: archive.sha256 for archive in info.archives}
-    return {"code": dataset_code(name), **found}
-
-
-def is_stale(name: str, prepared: Path, data_dir: Path | None) -> bool:
-    """Whether a dataset stands in `prepared`, but not as it would be made now."""
-    info = _info(prepared)
-    if info is None:
-        return (prepared / "dataset.json").is_file()
-    made = {"code": info.code, **{archive.name: archive.sha256 for archive in info.archives}}
-    return made != made_of(name, prepared, data_dir)
-
-
-def _info(prepared: Path) -> DatasetInfo | None:
-    if not (prepared / "dataset.json").is_file():
-        return None
-    try:
-        return read_info(prepared)
-    except StudyError:
-        return None
+    published = [(archive.name, archive.sha256, archive.content_md5) for archive in get_dataset(name).archives]
+    parts = [
+        dataset_code(name),
+        published if source == "files" else None,
+        STANDIN_SEED if source == "standin" else None,
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:RECIPE_LENGTH]
 
 
 def _from_files(recipe: Recipe, data_dir: str | None) -> tuple[Arrays, list[ArchiveInfo]]:

@@ -1,6 +1,6 @@
 """Decides where each dataset comes from: what the config says, or the first source that is at hand."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,18 +15,15 @@ from whichdevice.errors import StudyError
 TFDS_FOLDER = ".tfds"  # below the datasets' root: TFDS's own downloads and prepared files
 
 
-def decide_source(name: str, data: Data, datasets_root: Path, in_bucket: Collection[str] = ()) -> Source:
-    """`data.sources` wins over `data.source`; `auto` takes files, else tfds (prepared or reachable), else standin.
-
-    What lies prepared in the bucket, `in_bucket`, counts as at hand.
-    """
+def decide_source(name: str, data: Data, datasets_root: Path) -> Source:
+    """`data.sources` wins over `data.source`; `auto` takes files, else tfds (prepared or reachable), else standin."""
     recipe = get_dataset(name)
     wanted = data.sources.get(name, data.source)
     if wanted != "auto":
         return wanted
-    if lies_whole(name, data) or "files" in in_bucket:
+    if lies_whole(name, data):
         return "files"
-    here = "tfds" in in_bucket or is_prepared(datasets_root / TFDS_FOLDER, recipe.tfds_name)
+    here = is_prepared(datasets_root / TFDS_FOLDER, recipe.tfds_name)
     if here or unreachable_host(recipe) is None:
         return "tfds"
     return "standin"
@@ -63,15 +60,12 @@ def check_names(data: Data) -> None:
             raise StudyError(f"data.sources: no dataset {name!r}; nearest: {', '.join(near)}")
 
 
-def decide_sources(
-    names: Iterable[str], data: Data, datasets_root: Path, in_bucket: Mapping[str, Collection[str]] | None = None
-) -> dict[str, Source]:
+def decide_sources(names: Iterable[str], data: Data, datasets_root: Path) -> dict[str, Source]:
     """The source of each dataset, looked up side by side in under 5 s; raises StudyError on unknown names."""
     check_names(data)
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    there = in_bucket or {}
     with ThreadPoolExecutor(len(wanted)) as pool:
-        found = pool.map(lambda name: decide_source(name, data, datasets_root, there.get(name, ())), wanted)
+        found = pool.map(lambda name: decide_source(name, data, datasets_root), wanted)
         return dict(zip(wanted, found, strict=True))

@@ -9,12 +9,32 @@ import numpy as np
 from whichdevice.datasets.archives import DAMAGE, LIMIT, unpacked
 from whichdevice.datasets.resample import Observations
 from whichdevice.errors import StudyError
-from whichdevice.tar_members import Member
 
 CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
 CSV = "weather-denmark.csv"
 SIGNAL_COLUMNS = ["Temp", "Pressure", "WindSpeed", "WindDir"]  # in the order of resample.SIGNALS
 COLUMNS = ["City", "DateTime", *SIGNAL_COLUMNS]
+# Headers of a tar that are read into memory at once: long names and further attributes.
+EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+MOST_HEADER_BYTES = 2**20
+
+
+class Member(tarfile.TarInfo):
+    """For `tarfile.open(..., tarinfo=Member)`: raises tarfile.ReadError where a header would fill the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
+        """A member of the 512 bytes of its header."""
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in EXTENDED and not 0 <= member.size <= MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header says that it has {member.size:,} bytes")
+        return member
 
 
 def read_archive(path: Path, limit: int = LIMIT) -> dict[str, Observations]:

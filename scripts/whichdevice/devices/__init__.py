@@ -4,7 +4,9 @@ Nothing here imports a framework: the answer shapes targets before any work star
 """
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from whichdevice.devices.base import DeviceFacts, DeviceKind
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "detect", "kind", "kinds", "require_kind"]
 
-MERGED = "measured elsewhere; its records come by merge"
 INFRASTRUCTURE = {"__init__", "base", "machine"}
 
 
@@ -36,34 +37,33 @@ def detect(devices: "dict[str, Device]") -> dict[str, str | None]:
     return {name: kind(device.kind).absent_reason(device.replicas) for name, device in devices.items()}
 
 
-def absent_devices(study: "Study") -> dict[str, str]:
+def absent_devices(study: "Study", elsewhere: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """The devices that a call of this study does not measure here, by `run_on`, each with the reason.
 
     `auto` leaves out those that this host lacks, `all` none, a list those that it does not name. Those that it
-    names must be there: StudyError otherwise.
+    names must be there: StudyError otherwise. `elsewhere`: devices that only other machines measure, with the reason.
     """
-    elsewhere = {name: MERGED for name, device in study.devices.items() if device.elsewhere}
+    away = dict(elsewhere)
     if study.run_on == "all":
-        return elsewhere
-    own = {name: device for name, device in study.devices.items() if name not in elsewhere}
+        return away
+    own = {name: device for name, device in study.devices.items() if name not in away}
     if study.run_on == "auto":
-        return elsewhere | {name: reason for name, reason in detect(own).items() if reason is not None}
+        return away | {name: reason for name, reason in detect(own).items() if reason is not None}
     for name in study.run_on:
-        reason = MERGED if name in elsewhere else detect({name: own[name]})[name]
+        reason = away[name] if name in away else detect({name: own[name]})[name]
         if reason is not None:
             raise StudyError(_elsewhere(name, reason))
-    return elsewhere | {name: "not named in run_on" for name in own if name not in study.run_on}
+    return away | {name: "not named in run_on" for name in own if name not in study.run_on}
 
 
-def require_kind(study: "Study", kind: str) -> list[str]:
-    """The devices of one kind that a call which asks for this kind measures here.
+def require_kind(study: "Study", kind: str, absent: Mapping[str, str]) -> list[str]:
+    """The devices of one kind that a call which asks for this kind measures here, without the absent ones.
 
     Raises StudyError when the study names none, or when this host has none of them and `run_on` is not `all`.
     """
     named = [name for name, device in study.devices.items() if device.kind == kind]
     if not named:
         raise StudyError(f"{kind}: the study has no device of this kind; add one under `devices:` in the config")
-    absent = absent_devices(study)
     here = [name for name in named if name not in absent]
     if not here and isinstance(study.run_on, list):
         raise StudyError(f"{kind}: run_on lists only {', '.join(study.run_on)}; add {', '.join(named)} to it")

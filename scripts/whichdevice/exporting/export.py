@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from whichdevice.cells import Run
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
@@ -25,9 +26,10 @@ from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.software import OF_BACKEND
 from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.outside import end_from_inside
-from whichdevice.measuring.request import dataset_folder
+from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.exported import FAILED, RECORD, ExportedFile, ExportRecord, read_export
+from whichdevice.study_runs import study_runs
 from whichdevice.workloads import is_file_module
 
 FOLDER = "models"
@@ -44,9 +46,20 @@ def export_code_hash(module: str) -> str:
     return code_hash(*entries, f"whichdevice.workloads.{module}")
 
 
+def learning_runs(study: Study, workload: str) -> list[Run]:
+    """The workload's runs that train to the end, of every device."""
+    runs = [run for run in study_runs(study) if run.cell.workload == workload]
+    return [run for run in runs if build_request(study, run).learn]
+
+
 def export_path(study: Study, workload: str) -> Path:
-    """Where the export's record lives, relative to the working directory."""
-    return Path(study.root) / FOLDER / workload / RECORD
+    """Where the export's record is or will be, relative to the working directory.
+
+    Its folder is named by a hash of the code and of the runs whose best model it holds.
+    """
+    runs = [(run.path, run_key(study, run)) for run in learning_runs(study, workload)]
+    key = content_key(export_code_hash(study.workloads[workload].module or workload), sorted(runs))
+    return Path(study.root) / FOLDER / workload / key / RECORD
 
 
 def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
@@ -78,18 +91,6 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
             _put_back(home.parent, folder)
         (folder / name).write_text(record.model_dump_json(indent=1), encoding="utf-8")
     return record
-
-
-def failed_export(study: Study, workload: str) -> ExportRecord | None:
-    """The record of the last export where that failed."""
-    home = export_path(study, workload)
-    for path in (home.with_name(FAILED), home):
-        try:
-            record = read_export(path)
-        except StudyError:
-            continue
-        return record if record.status == "failed" else None
-    return None
 
 
 def export_versions() -> dict[str, str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.backends import backend_class
-from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.devices.machine import describe_machine
@@ -20,20 +19,11 @@ from whichdevice.host.software import describe_software
 from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.progress import Progress
-from whichdevice.measuring.request import dataset_folder
+from whichdevice.measuring.request import dataset_folder, run_code_hash
 from whichdevice.measuring.supervisor import Finish, supervise_job
 from whichdevice.records.facts import DataFacts
 from whichdevice.records.request import Request
 from whichdevice.records.schema import Record
-from whichdevice.workloads import is_file_module
-
-
-def run_code_hash(module: str, backend: str) -> str:
-    """Hash of the code that a run of this workload on this backend really executes."""
-    entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
-    if is_file_module(module):
-        return code_hash(*entries, files=[Path(module)])
-    return code_hash(*entries, f"whichdevice.workloads.{module}", files=[])
 
 
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:

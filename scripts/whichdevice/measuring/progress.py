@@ -32,15 +32,8 @@ class Progress:
         self._write(" · ".join([f"{self._title}: {phase}", *_details(values)]), last=False)
 
     def done(self, record: Record) -> None:
-        """Say how the run ended."""
-        text = f"{self._title}: {record.status}"
-        if record.status != "ok":
-            text += f": {record.reason}"
-        elif record.steady.step_time is not None and record.workload is not None:
-            rate = f"{record.steady.throughput:,.4g} {record.workload.unit}s/s"
-            text += f" · {step_time_text(record.steady.step_time)} · {rate}"
-        took = (record.ended - record.started).total_seconds()
-        self._write(f"{text} · took {took:.0f} s", last=True)
+        """Print how the run ended."""
+        self._write(run_line(self._title, record), last=True)
 
     def _write(self, line: str, last: bool) -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads any more: no reason to lose the run
@@ -52,6 +45,17 @@ class Progress:
         else:
             self._stream.write(line + "\n")
         self._stream.flush()
+
+
+def run_line(title: str, record: Record) -> str:
+    """How a run ended: status or reason, step time, throughput, and how long it took."""
+    text = f"{title}: {record.status}"
+    if record.status != "ok":
+        text += f": {record.reason}"
+    elif record.steady.step_time is not None and record.workload is not None:
+        rate = f"{record.steady.throughput:,.4g} {record.workload.unit}s/s"
+        text += f" · {step_time_text(record.steady.step_time)} · {rate}"
+    return f"{text} · took {(record.ended - record.started).total_seconds():.0f} s"
 
 
 def _details(values: Mapping[str, Any]) -> list[str]:

@@ -1,12 +1,18 @@
 """From a study and one of its runs to everything that was asked of that run."""
 
+import hashlib
+import json
+from functools import cache
 from pathlib import Path
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Study
+from whichdevice.code_hash import code_hash
+from whichdevice.config.model import Source, Study
+from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
-from whichdevice.workloads import workload_class
+from whichdevice.records.results_folder import OWN, RECORD
+from whichdevice.workloads import is_file_module, workload_class
 from whichdevice.workloads.base import TrainingWorkload
 
 
@@ -18,9 +24,51 @@ def dataset_of(study: Study, workload: str) -> str | None:
 DATASETS = Path("results/datasets")
 
 
+KEY_LENGTH = 12
+
+
 def dataset_folder(study: Study, dataset: str) -> Path:
-    """Where the prepared dataset lives, relative to the working directory; its source must be decided."""
-    return DATASETS / dataset / study.data.sources[dataset]
+    """The folder of the prepared dataset, relative to the working directory; its source must be decided.
+
+    It is named by the source and the recipe: data made by other code or from other archives are another folder.
+    """
+    source = study.data.sources[dataset]
+    return DATASETS / dataset / f"{source}-{_recipe(dataset, source)}"
+
+
+def run_key(study: Study, run: Run) -> str:
+    """12 hexadecimal digits of all that can change a run's numbers: its request, its code and its dataset's recipe.
+
+    A pure function of config and code: files of this machine do not count, nor does the time that a run is allowed.
+    """
+    request = build_request(study, run)
+    code = run_code_hash(request.module, request.backend)
+    recipe = None if request.dataset is None or request.source is None else _recipe(request.dataset, request.source)
+    return content_key(request.model_dump(mode="json", exclude={"timeout"}), code, recipe)
+
+
+def planned_record(study: Study, run: Run) -> str:
+    """Where the run's record is or will be, relative to the working directory."""
+    return f"{study.root}/{OWN}/{run.path}/{run_key(study, run)}/{RECORD}"
+
+
+def content_key(*parts: object) -> str:
+    """12 hexadecimal digits of a hash of values that JSON can hold: the folder of what is made from them."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
+
+
+@cache
+def run_code_hash(module: str, backend: str) -> str:
+    """Hash of the code that a run of this workload on this backend executes."""
+    entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
+    if is_file_module(module):
+        return code_hash(*entries, files=[Path(module)])
+    return code_hash(*entries, f"whichdevice.workloads.{module}")
+
+
+@cache
+def _recipe(dataset: str, source: Source) -> str:
+    return recipe_key(dataset, source)
 
 
 def build_request(study: Study, run: Run) -> Request:

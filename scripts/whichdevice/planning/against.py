@@ -11,6 +11,8 @@ def against_records(call: Call) -> list[Path]:
     """The records that `against` names; raises StudyError where it names none."""
     if not call.against:
         raise StudyError("compare: with what? --config against=results/<study>, or a folder of records")
+    if "://" in call.against:
+        raise StudyError(f"against: fetch it first: python -m whichdevice fetch {call.against}, then name its folder")
     folder = Path(call.against).expanduser()
     if not folder.is_dir():
         raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")

@@ -8,12 +8,12 @@ from itertools import product
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
-from whichdevice.cells import KIND_PRECISIONS, Cell, Run
-from whichdevice.compiling.topology import TOPOLOGIES
+from whichdevice.cells import Cell, Run
 from whichdevice.config.hardware import hardware_rows, price_sheet
 from whichdevice.config.model import Study
 from whichdevice.datasets.sources import check_names
 from whichdevice.errors import StudyError
+from whichdevice.forecast.study import study_targets
 from whichdevice.planning.axis_checks import check_axes
 from whichdevice.planning.export_plan import check_export
 from whichdevice.study_runs import uneven_cells
@@ -25,7 +25,7 @@ def check_study(study: Study) -> None:
     check_axes(study)
     check_export(study)
     check_hardware(study)
-    check_compile(study)
+    check_forecast(study)
     check_names(study.data)
 
 
@@ -106,19 +106,16 @@ def environment_of(kind: str, backend: str) -> str:
     return "torch" if backend == "torch" else "cpu" if (kind, backend) == ("tpu", "jax") else kind
 
 
-def check_compile(study: Study) -> None:
-    """Raise StudyError on a topology, workload or precision that there is not."""
-    by_accelerator = {topology.accelerator: name for name, topology in TOPOLOGIES.items()}
-    places: tuple[tuple[str, Iterable[str], Iterable[str]], ...] = (
-        ("topologies", study.compile.topologies, TOPOLOGIES),
-        ("workload", study.compile.workload or [], study.workloads),
-        ("precision", study.compile.precision, KIND_PRECISIONS["tpu"]),
-    )
-    for place, values, known in places:
-        for value in values:
-            if value not in known:
-                nearest = f"; did you mean {by_accelerator[value]}?" if value in by_accelerator else ""
-                raise StudyError(f"config: compile.{place}: no {value}{nearest}; there are {', '.join(known)}")
+def check_forecast(study: Study) -> None:
+    """Raise StudyError on a device or workload of `forecast` that does not exist, or a precision that no device has."""
+    targets = study_targets(study)
+    for name in study.forecast.workload or []:
+        if name not in study.workloads:
+            raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
+    for precision in study.forecast.precision:
+        refusals = [target.refusal(precision) for target in targets if precision != "mixed"]
+        if refusals and None not in refusals:
+            raise StudyError(f"config: forecast.precision: {refusals[0]}")
 
 
 def _uneven(study: Study, cell: Cell) -> StudyError:

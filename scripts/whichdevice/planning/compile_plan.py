@@ -1,34 +1,49 @@
-"""What a call of the workflow compiles for TPUs."""
+"""What a call of the workflow compiles."""
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from whichdevice.compiling.compile import KEPT, NEEDED, compile_code_hash, compiler_versions
-from whichdevice.compiling.request import compile_requests, compiled_path, request_of
-from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.records.compiled import read_compiled
+from whichdevice.forecast.compile import KEPT
+from whichdevice.forecast.study import compiled_path, program_requests
+from whichdevice.records.compiled import ProgramRequest, read_compiled
+
+if TYPE_CHECKING:
+    from whichdevice.planning.study_plan import StudyPlan
+
+AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, that a program has
 
 
-def compiled_records(study: Study) -> list[str]:
-    """Paths of all compiled records of the study."""
-    return [str(compiled_path(study, request)) for request in compile_requests(study)]
+def compiled_records(plan: "StudyPlan") -> list[str]:
+    """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`.
+
+    Where the compiler is not installed, or the study was fetched and is only shown, those that exist.
+    """
+    paths = [str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study) if _selected(plan, asked)]
+    if plan.merged.fetched or (plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras")))):
+        paths = [path for path in paths if Path(path).is_file()]
+    return paths if plan.call.retry is None else [path for path in paths if _failed(Path(path))]
 
 
-def compile_parameters(study: Study, record: str) -> dict[str, Any]:
-    """What a compiled record depends on beside its dataset; any change compiles anew."""
-    request = request_of(study, Path(record))
-    asked = request.model_dump(mode="json", exclude={"timeout"})
-    return {"asked": asked, "code": compile_code_hash(request.module)}
+def other_compiled(plan: "StudyPlan") -> list[str]:
+    """Existing compiled records of the study that this call does not bring about."""
+    wanted = set(compiled_records(plan))
+    paths = (str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study))
+    return [path for path in paths if path not in wanted and Path(path).is_file()]
 
 
-def may_compile_now(study: Study, record: str) -> bool:
-    """Whether a step that did not compile is worth another try: by a compiler of other versions, or with more time."""
+def _failed(record: Path) -> bool:
+    """Whether there is a record, and it says neither that the program compiled nor that it does not fit."""
     try:
-        found, request = read_compiled(Path(record)), request_of(study, Path(record))
+        return record.is_file() and read_compiled(record).status not in KEPT
     except StudyError:
+        return True
+
+
+def _selected(plan: "StudyPlan", asked: ProgramRequest) -> bool:
+    """Whether `only` selects it: by the axes that a program has, and devices of the study by their row of the sheet."""
+    only = plan.call.only
+    if only.device is not None and asked.device not in [plan.study.devices[name].hardware for name in only.device]:
         return False
-    here = compiler_versions()
-    if found.status in KEPT or not set(NEEDED) <= set(here):
-        return False
-    return found.versions != here or found.asked.timeout < request.timeout
+    return all(wanted is None or getattr(asked, axis) in wanted for axis in AXES for wanted in [getattr(only, axis)])

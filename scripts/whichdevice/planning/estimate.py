@@ -22,7 +22,7 @@ from whichdevice.datasets.registry import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
-from whichdevice.measuring.request import build_request
+from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.planning.device_speed import step_flops
 from whichdevice.quick_import import quick_imports, without_native_messages
@@ -92,7 +92,7 @@ def _measured_step(study: Study, cell: Cell) -> float | None:
     """Median step time of this cell's records in the study, in seconds."""
     times = []
     for repeat in range(1, study.measure.repeats + 1):
-        path = Path(Run(cell, repeat).record(study))
+        path = Path(planned_record(study, Run(cell, repeat)))
         if path.is_file():
             try:
                 record: Record = read_record(path)

@@ -1,14 +1,12 @@
 """What a call of the workflow exports: the trained models of the workloads that ask for it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.exporting.export import NEEDED, export_code_hash, export_path, export_versions, failed_export
-from whichdevice.measuring.request import build_request
-from whichdevice.study_runs import study_runs
+from whichdevice.exporting.export import export_path, learning_runs
+from whichdevice.measuring.request import planned_record
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
 
@@ -17,45 +15,32 @@ if TYPE_CHECKING:
 
 
 def exported_models(plan: "StudyPlan") -> list[str]:
-    """Paths of the export records that this call brings about: of workloads that have learned or will."""
+    """Paths of the export records that this call brings about: of workloads that learn in it, or have learned.
+
+    Narrowed by `only` or `retry` it exports nothing but the workloads of its own runs.
+    """
+    narrowed = plan.call.retry is not None or bool(plan.call.only.model_dump(exclude_none=True))
     return [
         str(export_path(plan.study, name))
         for name, workload in plan.study.workloads.items()
-        if workload.export and (export_inputs(plan, name) or learned_records(plan.study, name))
+        if workload.export and (export_inputs(plan, name) or (not narrowed and learned_records(plan.study, name)))
     ]
 
 
 def export_inputs(plan: "StudyPlan", workload: str) -> list[str]:
     """Records of the workload's learning runs that this call brings about."""
-    return plan.records([run for run in plan.wanted() if run.cell.workload == workload and learns(plan.study, run)])
+    return plan.records(sorted(set(plan.wanted()) & set(learning_runs(plan.study, workload))))
 
 
-def export_parameters(plan: "StudyPlan", workload: str) -> dict[str, Any]:
-    """What an export depends on beside those records; any change exports anew."""
-    module = plan.study.workloads[workload].module or workload
-    wanted = set(export_inputs(plan, workload))
-    others = [path for path in learned_records(plan.study, workload) if str(path) not in wanted]
-    return {
-        "code": export_code_hash(module),
-        "others": {str(path): path.stat().st_mtime_ns for path in others},
-    }
-
-
-def may_export_now(study: Study, workload: str) -> bool:
-    """Whether the last export failed, and other versions of what it needs are installed here by now."""
-    failed = failed_export(study, workload)
-    return failed is not None and set(NEEDED) <= set(here := export_versions()) and failed.versions != here
+def other_learned(plan: "StudyPlan", workload: str) -> dict[str, int]:
+    """Existing records beside those inputs, and when each was written; another one exports anew."""
+    others = set(map(str, learned_records(plan.study, workload))) - set(export_inputs(plan, workload))
+    return {path: Path(path).stat().st_mtime_ns for path in sorted(others)}
 
 
 def learned_records(study: Study, workload: str) -> list[Path]:
-    """Records that are there of the workload's learning runs."""
-    runs = [run for run in study_runs(study) if run.cell.workload == workload and learns(study, run)]
-    return [path for run in runs if (path := Path(run.record(study))).is_file()]
-
-
-def learns(study: Study, run: Run) -> bool:
-    """Whether the run trains to the end."""
-    return build_request(study, run).learn
+    """Existing records of the workload's learning runs."""
+    return [path for run in learning_runs(study, workload) if (path := Path(planned_record(study, run))).is_file()]
 
 
 def check_export(study: Study) -> None:

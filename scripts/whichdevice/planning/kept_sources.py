@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Call, Source
@@ -10,75 +9,57 @@ from whichdevice.datasets.archives import first_missing
 from whichdevice.datasets.registry import get_dataset
 from whichdevice.datasets.sources import check_folder, decide_sources, lies_whole
 from whichdevice.errors import StudyError
-from whichdevice.measuring.request import DATASETS, dataset_folder
-from whichdevice.planning.elsewhere import in_bucket
-
-if TYPE_CHECKING:
-    from whichdevice.planning.study_plan import StudyPlan
+from whichdevice.measuring.request import DATASETS
 
 
-def data_sources(study: Call, names: Sequence[str], main: bool) -> dict[str, Source]:
+def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
     """The source of each dataset: what the call names, else what was kept, else decided now.
 
-    In the main process, archives that have come to lie in `data.dir` since then replace what was taken without them,
-    and a `data.dir` that is no folder raises StudyError unless the bucket has them; jobs may run where it is not.
+    Archives that were put into `data.dir` since then replace what was taken without them. Raises StudyError where
+    `data.dir` is no folder although a source has to be decided.
     """
     known = {
         name: source
-        for name, source in _kept(study).items()
-        if name in names and (source == "files" or not main or not lies_whole(name, study.data))
+        for name, source in _kept(call).items()
+        if name in names and (source == "files" or not lies_whole(name, call.data))
     }
-    known |= {name: source for name, source in study.data.sources.items() if name in names}
+    known |= {name: source for name, source in call.data.sources.items() if name in names}
     missing = [name for name in names if name not in known]
-    there = in_bucket(study) if missing and study.data.source == "auto" else {}
-    if main and any("files" not in there.get(name, ()) for name in missing):
-        check_folder(study.data)
-    return {**known, **(decide_sources(missing, study.data, DATASETS, there) if missing else {})}
+    if not missing:
+        return known
+    if not call.storage.bucket:
+        check_folder(call.data)
+    return {**known, **decide_sources(missing, call.data, DATASETS)}
 
 
-def require_archives(plan: "StudyPlan") -> None:
-    """Raise StudyError where a run that is still to be made reads files that are neither here nor prepared."""
-    call, study = plan.call, plan.study
-    asked = [name for name in plan.datasets() if study.data.sources[name] == "files"]
-    unprepared = [name for name in asked if not (dataset_folder(study, name) / "dataset.json").is_file()]
-    missing = [name for name in unprepared if not lies_whole(name, call.data)]
-    there = in_bucket(call) if missing else {}
-    read = _still_read(plan) if missing else set()
-    for name in missing:
-        if name in read and "files" not in there.get(name, ()):
-            raise StudyError(f"config: data.source: {name} is to come from files, and {_what_is_missing(name, call)}")
+def require_archives(call: Call, name: str) -> None:
+    """Raise StudyError where an archive of the dataset is missing, with what can be done instead.
 
-
-def _still_read(plan: "StudyPlan") -> set[str | None]:
-    """Datasets of runs that have no record yet, or will be measured again."""
-    runs = [
-        run
-        for run, record in zip(plan.wanted(), map(Path, plan.records(plan.wanted())), strict=True)
-        if plan.call.retry is not None or not record.is_file() or plan.is_outdated(run.path)
-    ]
-    return {plan.dataset_of(run.cell.workload) for run in runs}
-
-
-def _what_is_missing(name: str, call: Call) -> str:
+    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    """
+    if call.storage.bucket or lies_whole(name, call.data):
+        return
     if call.data.source == "files":
         other = "take data.source: auto"
     else:
         named = name in call.data.sources
         other = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
     if call.data.folder is None:
-        return f"data.dir names no folder; set it, or {other}"
-    archive = first_missing(call.data.folder / name, get_dataset(name))
-    assert archive is not None
-    return f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
+        what = f"data.dir names no folder; set it, or {other}"
+    else:
+        archive = first_missing(call.data.folder / name, get_dataset(name))
+        assert archive is not None
+        what = f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
+    raise StudyError(f"config: data.source: {name} is to come from files, and {what}")
 
 
-def _kept(study: Call) -> dict[str, Source]:
-    """What an earlier call decided, where this one says the same of its data."""
-    path = Path(study.root) / "config.yaml"
-    if study.data.source != "auto" or not path.is_file():
+def _kept(call: Call) -> dict[str, Source]:
+    """What an earlier call decided, where this one has the same settings of its data."""
+    path = Path(call.root) / "config.yaml"
+    if call.data.source != "auto" or not path.is_file():
         return {}
     try:
         before = read_study(path).data
     except StudyError:
         return {}
-    return before.sources if (before.source, before.dir) == ("auto", study.data.dir) else {}
+    return before.sources if (before.source, before.dir) == ("auto", call.data.dir) else {}

@@ -1,4 +1,7 @@
-"""What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out."""
+"""What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out.
+
+Everything here is a function of the config, the code and the files that exist; nothing is written, locked or fetched.
+"""
 
 import errno
 import os
@@ -9,28 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run, selected
-from whichdevice.config.load import load_study, resolved
+from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
-from whichdevice.datasets.prepare import is_stale, made_of
 from whichdevice.datasets.sources import not_taken
 from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
-from whichdevice.measuring.attempt import run_code_hash
-from whichdevice.measuring.cut import is_outdated
-from whichdevice.measuring.request import build_request, dataset_folder, dataset_of
-from whichdevice.planning.bucket_files import arrays_of
-from whichdevice.planning.checks import (
-    check_cells,
-    check_study,
-    environment_of,
-    missing_packages,
-    uneven_notes,
-)
-from whichdevice.planning.claim import Claim
-from whichdevice.planning.elsewhere import Elsewhere, with_elsewhere
-from whichdevice.planning.failed_runs import is_to_be_repeated
-from whichdevice.planning.kept_sources import data_sources
+from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
+from whichdevice.planning import slurm
+from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
+from whichdevice.planning.kept_sources import data_sources, require_archives
+from whichdevice.planning.merged import Merged, with_merged
+from whichdevice.planning.messages import is_to_be_repeated
+from whichdevice.records.results_folder import write_keys
 from whichdevice.study_runs import measuring_order, study_runs
 
 Resource = Callable[..., int | str | None]
@@ -45,15 +39,15 @@ class StudyPlan:
     runs: list[Run]  # every configured run, in the order of the config, repeat by repeat
     absent: dict[str, str]  # device: why this host does not measure it
     missing: dict[tuple[str, str], str] = field(default_factory=dict)  # kind, backend: why not in this environment
-    elsewhere: Elsewhere = field(default_factory=Elsewhere)  # records of other machines
+    merged: Merged = field(default_factory=Merged)  # records of other machines
 
     def wanted(self, kind: str | None = None) -> list[Run]:
-        """Runs that this call brings about: on devices at hand, of a kind if named, narrowed by `only` and `retry`."""
+        """Runs that this call brings about: of a kind of device if named, narrowed by `only` and `retry`."""
         return [
             run
             for run in self.in_reach()
             if kind in (None, self.study.devices[run.cell.device].kind)
-            and (self.call.retry is None or is_to_be_repeated(self.study, run))
+            and (self.call.retry is None or is_to_be_repeated(self.study, self.record(run)))
         ]
 
     def in_reach(self) -> list[Run]:
@@ -62,7 +56,7 @@ class StudyPlan:
             run
             for run in self.runs
             if run.cell.device not in self.absent
-            and run not in self.elsewhere.records
+            and run not in self.merged_records
             and self.platform(run) not in self.missing
             and selected(run, self.call.only)
         ]
@@ -73,7 +67,7 @@ class StudyPlan:
         if not self.wanted(kind) and not any(
             device.kind == kind and name not in self.absent for name, device in self.study.devices.items()
         ):
-            require_kind(self.study, kind)
+            require_kind(self.study, kind, self.absent)
         return self.wanted(kind)
 
     def need_packages(self, kind: str | None = None) -> None:
@@ -88,27 +82,47 @@ class StudyPlan:
         if asked and set(asked) <= set(self.missing):
             raise StudyError("; ".join(dict.fromkeys(self.missing[platform] for platform in asked)))
 
-    def records(self, runs: list[Run]) -> list[str]:
+    def record(self, run: Run) -> str:
+        """Path of the run's record; another request, code or dataset recipe is another path."""
+        if run not in self._paths:
+            self._paths[run] = planned_record(self.study, run)
+        return self._paths[run]
+
+    @cached_property
+    def merged_records(self) -> dict[Run, Path]:
+        """The merged records that count: of runs that have no record of this machine."""
+        return {run: path for run, path in self.merged.records.items() if not Path(self.record(run)).is_file()}
+
+    @cached_property
+    def _paths(self) -> dict[Run, str]:
+        return {}
+
+    def records(self, runs: Sequence[Run]) -> list[str]:
         """Paths of the records of these runs."""
-        return [run.record(self.study) for run in runs]
+        return [self.record(run) for run in runs]
+
+    def write_keys(self) -> None:
+        """Write which record of each configured run counts now, for whoever reads the results folder later."""
+        write_keys({run.path: Path(self.record(run)).parent.name for run in self.runs}, Path(self.study.root))
+
+    def to_measure(self, runs: Sequence[Run] | None = None) -> list[Run]:
+        """Those of these runs, or of all wanted ones, that have no record yet; all of them with `retry`."""
+        runs = self.wanted() if runs is None else runs
+        return [run for run in runs if self.call.retry is not None or not Path(self.record(run)).is_file()]
 
     def other_records(self) -> list[str]:
-        """Records that are there although this call does not bring them about: other devices, earlier calls, merged."""
+        """Existing records that count though this call does not bring them about: of other devices, and merged."""
         wanted = set(self.wanted())
-        own = [path for run in self.runs if run not in wanted and Path(path := run.record(self.study)).is_file()]
-        return own + [path.as_posix() for path in self.elsewhere.records.values()]
+        own = [path for run in self.runs if run not in wanted and Path(path := self.record(run)).is_file()]
+        return own + [path.as_posix() for path in self.merged_records.values()]
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
-        written = self.elsewhere.written
-        return [written.get(path) or path.stat().st_mtime_ns for path in map(Path, self.other_records())]
+        return [path.stat().st_mtime_ns for path in map(Path, self.other_records())]
 
-    def request(self, run: str) -> dict[str, Any]:
-        """What is asked of the run of that path and can change its numbers; any change in it measures the run again.
-
-        More time for runs that hang changes none of those that did not: `retry=failed` repeats the others.
-        """
-        return build_request(self.study, parse_run(run)).model_dump(mode="json", exclude={"timeout"})
+    def changed(self) -> list[Run]:
+        """Runs to measure that have a record of another request, code or dataset recipe."""
+        return [run for run in self.to_measure() if any(Path(self.record(run)).parents[1].glob("*/record.json"))]
 
     def environment(self, run: str) -> str:
         """The name in envs/ that the run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
@@ -117,16 +131,6 @@ class StudyPlan:
     def platform(self, run: Run) -> tuple[str, str]:
         """Kind of device and backend, as `missing` has them."""
         return self.study.devices[run.cell.device].kind, run.cell.backend
-
-    def code(self, run: str) -> str:
-        """Hash of the code that the run executes: its workload, its backend and the measuring itself."""
-        request = self.request(run)
-        return run_code_hash(request["module"], request["backend"])
-
-    def is_outdated(self, run: str) -> bool:
-        """Whether the run of that path has a record, but of another request, other code or other data than now."""
-        parsed = parse_run(run)
-        return is_outdated(self.study, build_request(self.study, parsed), Path(parsed.record(self.study)))
 
     def place(self, run: str) -> int:
         """The run's place in the order of measuring, from the end: the first run has the highest number."""
@@ -137,37 +141,26 @@ class StudyPlan:
         return {run: number for number, run in enumerate(measuring_order(self.study, self.runs))}
 
     def dataset_json(self, dataset: str) -> str:
-        """Path of a prepared dataset's description; its source is the study's."""
+        """Path of a prepared dataset's description; its folder is named by source and recipe."""
         return str(dataset_folder(self.study, dataset) / "dataset.json")
 
-    def dataset_input(self, workload: str, ancient: Callable[[str], Any]) -> list[Any]:
-        """The description of a workload's dataset as input of a rule, for Snakemake's `ancient` where that holds.
+    def dataset_input(self, workload: str, record: str, ancient: Callable[[str], Any]) -> list[Any]:
+        """The description of a workload's dataset as input of the rule that makes `record`, as Snakemake's `ancient`.
 
-        Another checksum is a reason to run again, a newer file is not. But below an ancient file that is itself about
-        to be made, Snakemake looks no further: a stale one stays as it is.
+        Nothing where the record exists and the dataset, which was deleted, has to be made for another one: below a
+        file that is about to be made, Snakemake would make this record again.
         """
         name = self.dataset_of(workload)
         if name is None:
             return []
         path = self.dataset_json(name)
-        return [path if self.is_stale(name) else ancient(path)]
+        return [] if not Path(path).is_file() and Path(record).is_file() else [ancient(path)]
 
-    def dataset_arrays(self, workload: str, ancient: Callable[[str], Any]) -> list[Any]:
-        """The archive of a workload's arrays as input of a rule: it comes with its description, which decides."""
-        name = self.dataset_of(workload)
-        return [] if name is None else [ancient(arrays_of(self.dataset_json(name)))]
-
-    def made_of(self, dataset: str) -> dict[str, str]:
-        """What the dataset would be made of now; a change in it makes the dataset anew."""
-        return made_of(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
-
-    def is_stale(self, dataset: str) -> bool:
-        """Whether the dataset is prepared, but not as it would be now."""
-        return is_stale(dataset, dataset_folder(self.study, dataset), self.study.data.folder)
-
-    def at_hand(self, paths: list[str]) -> list[str]:
-        """All of them; of a study that was fetched, and is only shown here, those that are there."""
-        return [path for path in paths if Path(path).is_file()] if self.elsewhere.published else paths
+    def archives(self, dataset: str) -> list[str]:
+        """No input files; raises StudyError where the dataset has to be prepared from archives that are not here."""
+        if self.study.data.sources[dataset] == "files" and not Path(self.dataset_json(dataset)).is_file():
+            require_archives(self.call, dataset)
+        return []
 
     def checksum(self, dataset: Sequence[str]) -> str | None:
         """Checksum of the data that a rule's input describes, if any; FileNotFoundError until it is there whole."""
@@ -179,56 +172,89 @@ class StudyPlan:
             # Snakemake asks again once it is made, which it takes from the file's name.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
 
-    def scheduler_resources(self, of_profile: Resource, **defaults: int) -> dict[str, int | Resource]:
+    def scheduler_resources(self, **defaults: int) -> dict[str, int | Resource]:
         """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
 
-        `of_profile` is the default of those that are not named here, of a name and a job.
+        Without `cpus_per_task` a device takes the cores of its Slurm partition's nodes.
         """
 
         def of_device(name: str) -> Resource:
-            def resource(wildcards: Any, **job: Any) -> int | str | None:
-                asked = {**defaults, **self.study.devices[wildcards.device].resources}
-                return asked[name] if name in asked else of_profile(name, wildcards, **job)
+            def resource(wildcards: Any) -> int | str | None:
+                return self._asked(wildcards.device, **defaults).get(name)
 
             return resource
 
-        names = {name for device in self.study.devices.values() for name in device.resources}
+        names = {name for device in self.study.devices.values() for name in device.resources} | {"cpus_per_task"}
         return {**defaults, **{name: of_device(name) for name in sorted(names)}}
+
+    def node_cores(self) -> int | None:
+        """Cores of the nodes of Slurm's default partition, for work beside the runs; None without Slurm."""
+        return slurm.node_cores(slurm.partitions(), None) if self.study.run_on == "all" else None
+
+    def _asked(self, device: str, **defaults: int) -> dict[str, int | str | None]:
+        own = self.study.devices[device].resources
+        if self.study.run_on != "all":
+            return {**defaults, **own}
+        partition = own.get("slurm_partition")
+        cores = slurm.node_cores(slurm.partitions(), None if partition is None else str(partition))
+        return {"cpus_per_task": cores, **defaults, **own}
+
+    def _never_start(self) -> list[str]:
+        """A line for each device whose runs Slurm would keep waiting for ever."""
+        if self.study.run_on != "all":
+            return []
+        found = {
+            device: why
+            for device in dict.fromkeys(run.cell.device for run in self.to_measure())
+            if (why := slurm.never_starts(slurm.partitions(), self._asked(device))) is not None
+        }
+        return [
+            f"Slurm will never start the runs of device {device}: {why}; change devices.{device}.resources"
+            for device, why in found.items()
+        ]
+
+    def uploads(self) -> list[str]:
+        """Marks of the datasets that go to the bucket; none without one."""
+        names = self.datasets() if self.call.storage.bucket else []
+        folders = [dataset_folder(self.study, name) for name in names]
+        return [f"{DATASETS}/uploaded/{folder.parent.name}/{folder.name}.json" for folder in folders]
 
     def dataset_of(self, workload: str) -> str | None:
         """The dataset that one of the study's workloads reads, or None."""
         return dataset_of(self.study, workload)
 
     def notes(self) -> list[str]:
-        """One line each for the person who calls: records, archives and batches that were left aside."""
-        return self.elsewhere.notes + not_taken(self.call.data, self.study.data.sources) + uneven_notes(self.study)
+        """One line each for the person who calls: archives and batches that were left aside, runs that changed."""
+        again = len(self.changed())
+        changed = f"{again} measured runs changed in settings, code or data and are measured again; old records stay"
+        return (
+            self.merged.notes
+            + not_taken(self.call.data, self.study.data.sources)
+            + uneven_notes(self.study)
+            + self._never_start()
+            + [changed] * bool(again)
+        )
 
-    def datasets(self) -> list[str]:
-        """Names of the datasets that the wanted runs read."""
-        names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in self.wanted()})
+    def datasets(self, runs: Sequence[Run] | None = None) -> list[str]:
+        """Names of the datasets that these runs, or all wanted ones, read."""
+        runs = self.wanted() if runs is None else runs
+        names = (dataset_of(self.study, workload) for workload in {run.cell.workload for run in runs})
         return sorted({name for name in names if name is not None})
 
 
-def plan_study(
-    config: dict[str, Any], refresh: bool = True, claim: Claim | None = None, files: Sequence[str | Path] = ()
-) -> StudyPlan:
-    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it.
-
-    With `refresh` false, records of other machines and sources of data are those of an earlier call. Without a `claim`
-    that holds the study's folder nothing on disk changes. `files` are the config files that were named.
-    """
-    call = load_study(config)
-    own = Path(f"{call.root}/config.yaml").resolve() in [Path(file).resolve() for file in files]
-    call, elsewhere = with_elsewhere(call, refresh, claim or Claim(), own)
+def plan_study(config: dict[str, Any]) -> StudyPlan:
+    """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
+    call, merged = with_merged(load_study(config))
+    check_only(call)
     study = resolved(call)
     check_study(study)
     runs = study_runs(study)
-    absent = elsewhere.absent(study) or absent_devices(study)
+    absent = absent_devices(study, merged.absent)
     check_cells(study, runs, absent)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
-    data = study.data.model_copy(update={"sources": data_sources(call, names, refresh)})
+    data = study.data.model_copy(update={"sources": data_sources(call, names)})
     study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)
-    plan = StudyPlan(call, study, runs, absent, missing, elsewhere.counted(study, absent))
+    plan = StudyPlan(call, study, runs, absent, missing, merged)
     plan.need_packages()
     return plan

@@ -9,26 +9,33 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import DeviceKind
 from whichdevice.config.section import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
-from whichdevice.records.results_folder import RECORD
 from whichdevice.records.schema import Record
 
+RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
 MOST_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
+KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
 
 
 def foreign_run(name: str) -> Run | None:
-    """The run that a path's last five parts name, or None where they are not exactly what a run of ours is called."""
-    parts = name.split("/")
-    if len(parts) < 5 or parts[-1] != RECORD:
+    """The run that a record's path names, or None where it is not exactly what a run of ours is called.
+
+    The path ends in <device>/<workload>/<cell>/r<repeat>/record.json, with or without the record's key before the file.
+    """
+    *folders, file = name.split("/")
+    if folders and KEY.fullmatch(folders[-1]):
+        folders.pop()
+    path = "/".join(folders[-4:])
+    if file != RECORD or len(folders) < 4:
         return None
     try:
-        run = parse_run("/".join(parts[-5:]))
+        run = parse_run(path)
     except StudyError:
         return None
     named = all(NAMED.fullmatch(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
-    known = run.cell.loop in ("epoch", "fit") and run.path == "/".join(parts[-5:-1])
+    known = run.cell.loop in ("epoch", "fit") and run.path == path
     return run if named and known else None
 
 

@@ -1,12 +1,14 @@
 """The study in plain words, each made from numbers of the tables."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
+from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
@@ -109,7 +111,7 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
             reason = str(rows["reason"].iloc[0]).split("; ")[0]
             where = ", on a host that has one" if reason.startswith("no ") else ""
             yield Statement(f"Not measured: {device} ({reason}). To measure it{where}:", command, True)
-    elsewhere = [name for name, device in study.study.devices.items() if device.elsewhere]
+    elsewhere = measured_elsewhere(Path(study.study.root))
     here = [name for name in study.devices if name not in elsewhere]
     waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(here)]
     for kind, rows in waiting.groupby("kind", sort=False):

@@ -1,9 +1,11 @@
 """The marks beside the verdict: what it does not hold for, and on what it rests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from whichdevice.figures.results import StudyResults
+from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.headline import BROKEN
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.measured_values import measured_values
@@ -78,8 +80,8 @@ def _mixed(study: StudyResults) -> Iterator[Mark]:
     if mixed.empty:
         return
     what = ", ".join(words for column, words in CONDITIONS.items() if (mixed[column] > 1).any())
-    known = study.study.devices
-    here = all(name in known and not known[name].elsewhere for name in mixed.index.get_level_values("device"))
+    own = study.study.devices.keys() - measured_elsewhere(Path(study.study.root))
+    here = own.issuperset(mixed.index.get_level_values("device"))
     again = workflow_command(study.study, "all", "--forcerun measure") if here else None
     yield Mark(f"{len(mixed)} of {len(kinds)} cells mix repeats", f"measured with other {what}", again, True)
 

@@ -1,11 +1,13 @@
 """Table `runs`: one row per run that the config asks for or that left a record, whatever became of it."""
 
 from collections.abc import Set
+from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
@@ -25,7 +27,7 @@ COLUMNS: dict[str, Column] = {
     "mode": Column("text", "train or predict; empty: a single operation, or no record"),
     "status": Column("text", "ok, out_of_memory, timed_out, failed, refused, unreadable or not_measured"),
     "reason": Column("text", "why the status is not ok"),
-    "evidence": Column("text", "how the numbers were obtained: measured, compiled, modelled or published"),
+    "evidence": Column("text", "how the numbers were obtained: measured, forecast, compiled or published"),
     "seed": Column("int", "seed of weights, batch order and stand-in data"),
     "planted": Column("float", "share by which the timed windows were made longer on purpose, to check the study"),
     "unit": Column("text", "what throughput counts"),
@@ -137,14 +139,13 @@ def missing_row(study: Study, run: Run, measured_devices: Set[str]) -> dict[str,
     return asked_row(study, run) | {
         "status": NOT_MEASURED,
         "reason": absence(study, run.cell.device, measured_devices),
-        "record": run.record(study),
     }
 
 
 def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
     """Why runs of a device have no record, and what to do."""
     kind = study.devices[device].kind
-    if study.devices[device].elsewhere:
+    if device in measured_elsewhere(Path(study.root)):
         return "not among the records of that machine; measure it there and merge them again"
     command = f"run: {workflow_command(study, kind)}"
     if device in measured_devices or kind == "cpu":  # every host has a cpu

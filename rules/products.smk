@@ -1,0 +1,58 @@
+# What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
+from whichdevice.planning.compile_plan import compiled_records, other_compiled
+from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+
+COMPILED = compiled_records(PLAN)
+
+
+# All programs in one job, as the targets of a model share a process that traces it once.
+rule compile:
+    output:
+        [update(record) for record in COMPILED],
+    log:
+        f"{ROOT}/logs/compiled.log",
+    conda:
+        CPU_ENVIRONMENT
+    threads: workflow.cores or 1
+    resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
+        mem_mb=8000,
+        runtime=max(10, round(PLAN.study.forecast.timeout / 60) + len(COMPILED)),
+    params:
+        config=CONFIG,
+        again=PLAN.call.retry is not None,
+    script:
+        "../scripts/compile.py"
+
+
+rule compiled:
+    input:
+        COMPILED,
+
+
+# The best learned model of each workload that asks for it: weights, .keras file and SavedModel, checked beside its run.
+rule export:
+    input:
+        records=lambda wildcards: export_inputs(PLAN, wildcards.workload),
+    output:
+        record=update(f"{ROOT}/models/{{workload}}/{{key}}/export.json"),
+    log:
+        f"{ROOT}/logs/models/{{workload}}/{{key}}.log",
+    conda:
+        CPU_ENVIRONMENT
+    threads: workflow.cores or 1
+    resources:
+        cpus_per_task=lambda wildcards: PLAN.node_cores(),
+        mem_mb=4000,
+        runtime=70,
+    params:
+        others=lambda wildcards: other_learned(PLAN, wildcards.workload),
+        script=f"{workflow.basedir}/scripts/export.py",
+        config=CONFIG,
+    shell:
+        RUN_SCRIPT
+
+
+rule models:
+    input:
+        exported_models(PLAN),

@@ -1,0 +1,77 @@
+"""Bring a published study here to show its report; nothing is measured: `fetch gs://name/prefix/<study>`."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from whichdevice.errors import StudyError
+
+COMPILED = re.compile(r"compiled/([A-Za-z0-9_][A-Za-z0-9_.=-]*/)*[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json")
+MOST_BYTES = 2**22  # of config.yaml and of a compiled record
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("address", help="gs://name/prefix/<study>, or a folder")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="FILE", help="a Python file that the study may name as a module"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch it; print how to make the report."""
+    for line in fetch(args.address, args.allow):
+        print(line)
+    return 0
+
+
+def fetch(address: str, allow: list[str]) -> list[str]:
+    """Bring config, records and compiled records of a published study to results/<study>; the lines to print.
+
+    What another person's config names is never run: a Python file counts only if `allow` names it. Raises StudyError
+    where no study was published there, or results/<study> holds other records.
+    """
+    from whichdevice.config.load import resolved, write_study
+    from whichdevice.records.foreign import RECORD
+    from whichdevice.records.results_folder import CONFIG, MERGED, OWN, merged_sources
+    from whichdevice.remote.merge import merge_folder, source_id
+    from whichdevice.remote.place import open_place
+    from whichdevice.remote.transfer import download
+
+    place = open_place(address)
+    listing = place.listing()
+    if CONFIG not in listing or int(listing[CONFIG]["size"]) > MOST_BYTES:
+        raise StudyError(f"fetch: no study was published at {place.address} (no {CONFIG} there)")
+    study = resolved(_their_study(place.read(CONFIG).decode("utf-8", "replace"), f"{place.address}/{CONFIG}", allow))
+    root = Path(study.root)
+    own = next((root / OWN).rglob(RECORD), None)
+    if own is not None or set(merged_sources(root)) - {root / MERGED / source_id(place)}:
+        raise StudyError(f"fetch: {root} holds other records; move it away, or bring both together with merge")
+    lines = merge_folder(root, address, {}, fetched=True)
+    compiled = {
+        name for name, facts in listing.items() if COMPILED.fullmatch(name) and int(facts["size"]) <= MOST_BYTES
+    }
+    download(place, {name: root / name for name in compiled}, listing)
+    write_study(study, root / CONFIG)
+    return [*lines, f"its report: snakemake --cores 1 report --configfile {root / CONFIG}"]
+
+
+def _their_study(text: str, where: str, allow: list[str]) -> Any:
+    from whichdevice.config.faults import brief
+    from whichdevice.config.load import load_study
+    from whichdevice.config.model import Study
+    from whichdevice.config.yaml_file import parse_yaml
+    from whichdevice.study_runs import workload_files
+
+    values = parse_yaml(text, where)
+    if isinstance(values, dict) and (more := [key for key in values if key not in Study.model_fields]):
+        raise StudyError(f"{where}: {brief(more[0])} is no key of a published study")
+    call = load_study(values, where)
+    for module, name in workload_files(call).items():
+        if module not in allow:
+            raise StudyError(
+                f"{where}: workloads.{name} names the Python file {brief(module)}, which would be run; look at the one "
+                f"that you have of that name, then: --allow {module}"
+            )
+    return call

@@ -1,0 +1,60 @@
+"""Run a study, or one target of it, to a finished report: the workflow, with its progress on one line.
+
+example:
+  whichdevice study                                    config/config.yaml of this folder, else the default study
+  whichdevice study cpu --configfile my.yaml           the runs of one kind of device
+  whichdevice study --config study=try 'only={workload: mnist_cnn}'
+  whichdevice study -- --forcerun measure              what follows -- goes to Snakemake
+"""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+from whichdevice.commands.plan import add_arguments as add_config
+from whichdevice.commands.plan import configfile_option, read_config
+from whichdevice.config.faults import did_you_mean
+from whichdevice.errors import StudyError
+from whichdevice.package_path import WORKFLOW
+
+NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
+RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("target", nargs="*", default=["all"], help="all (default), cpu, gpu, tpu, runs, report ...")
+    add_config(parser)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="print what would run, and run nothing")
+    parser.set_defaults(passed_on=[])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replace this process by Snakemake; raises StudyError on an unknown target or a config that cannot be read."""
+    known = targets()
+    for target in args.target:
+        if target not in known and not Path(target).suffix and "/" not in target:
+            raise StudyError(f"no target {target}{did_you_mean(target, known, kind='targets are')}")
+    read_config(args)
+    command = snakemake_command(args)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # nosec B606  # signals and exit status are Snakemake's own
+    return 0
+
+
+def targets() -> list[str]:
+    """Rules of the workflow that need no wildcards: their names are targets."""
+    files = [WORKFLOW / "Snakefile", *sorted((WORKFLOW / "rules").glob("*.smk"))]
+    names = [name for file in files for name in RULE.findall(file.read_text(encoding="utf-8"))]
+    return [name for name in names if name not in NEED_WILDCARDS]
+
+
+def snakemake_command(args: argparse.Namespace) -> list[str]:
+    """The call of Snakemake, with the workflow of this package and results in the current folder."""
+    return [
+        sys.executable, "-m", "snakemake", *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
+        *configfile_option(args), *(["--config", *args.config] if args.config else []),
+        *(["--dry-run"] if args.dry_run else []), *args.passed_on,
+    ]  # fmt: skip

@@ -1,0 +1,96 @@
+"""What a forecast says of one device, as plain data: for the command, the table and a script of somebody else."""
+
+from typing import Any
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import Target, find_target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.work import Work
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest
+
+INTERVAL = 0.8  # share of true times that the interval is meant to hold
+
+
+def answer(record: CompiledRecord) -> dict[str, Any]:
+    """The row of a compiled program: memory from its facts, time from its work. Seconds and bytes; None: not known.
+
+    A program that does not fit a GPU still has the time that its step would take with more memory.
+    """
+    asked, facts = record.asked, record.facts
+    target = find_target(asked.device, asked.devices)
+    row = without_answer(asked, record.status, record.reason, target)
+    if facts is not None:
+        row |= {
+            "memory_bytes": facts.memory_needed,
+            "memory_available_bytes": facts.memory_available,
+            "memory_is_lower_bound": facts.memory_is_lower_bound,
+            "fits": None if facts.memory_needed is None else facts.memory_missing is None,
+            "largest_batch": facts.largest_batch,
+            "largest_batch_reason": facts.largest_batch_reason,
+            "operations": facts.operations,
+            "bytes": facts.nbytes,
+            "kernels": facts.kernels,
+            "unit": facts.unit,
+            "compile_seconds": facts.compile_seconds,
+        }
+    if record.work is not None:
+        try:
+            row |= _time(record, target)
+        except StudyError as error:
+            row |= {"status": "failed", "reason": str(error)}
+    return row
+
+
+def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
+    asked, facts = record.asked, record.facts
+    work = Work.from_dict(record.work or {})
+    found = forecast_step(work, target.row, asked.precision, asked.mode, asked.devices)
+    units = facts.units_per_step if facts is not None else None
+    return {
+        "step_seconds": found.seconds,
+        "low_seconds": found.low,
+        "high_seconds": found.high,
+        "throughput": units / found.seconds if units and found.seconds else None,
+        "case": {
+            "device": "known" if found.case_device_known else "unknown",
+            "family": "known" if found.case_family_known else "unknown",
+            "model": found.family,
+            "note": found.note,
+        },
+    }
+
+
+def without_answer(
+    asked: ProgramRequest, status: str, reason: str | None, target: Target | None = None
+) -> dict[str, Any]:
+    """A row of which only the question is known, and why."""
+    return {
+        "device": asked.device,
+        "slice": target.slice.name if target is not None and target.slice is not None else None,
+        "gpus": asked.devices,
+        "workload": asked.workload,
+        "precision": asked.precision,
+        "batch": asked.batch_size,
+        "mode": asked.mode,
+        "sequence_length": asked.sequence_length,
+        "status": status,
+        "reason": reason,
+        "evidence": "forecast",
+        "step_seconds": None,
+        "low_seconds": None,
+        "high_seconds": None,
+        "interval": INTERVAL,
+        "throughput": None,
+        "unit": None,
+        "memory_bytes": None,
+        "memory_available_bytes": None,
+        "memory_is_lower_bound": None,
+        "fits": None,
+        "largest_batch": None,
+        "largest_batch_reason": None,
+        "operations": None,
+        "bytes": None,
+        "kernels": None,
+        "compile_seconds": None,
+        "case": None,
+    }

@@ -1,0 +1,208 @@
+"""Compile programs in processes of their own, and keep what was found. Imports no framework.
+
+What is kept of a program, in results/programs/, is the compiler's facts and its work, not its text: the same program is
+compiled once, in whatever study or command. Several targets share a process, so that a model is built and traced once.
+"""
+
+import hashlib
+import json
+import queue
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whichdevice.code_hash import code_hash
+from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import COMPILERS, PACKAGES, environment, find_target
+from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.host.software import installed_versions
+from whichdevice.locks import beside_no_measurement
+from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.workloads import is_file_module, workload_class
+
+CACHE = Path("results/programs")
+NEEDED = ("jax", "jaxlib", "keras")
+KEPT = ("ok", "does_not_fit", "refused")  # statuses that a second compile would only repeat
+PARALLEL = 2  # processes; one program's compile keeps little more than one core busy, and takes 1 to 4 GB of memory
+LENGTH = 24
+Found = Callable[[int, CompiledRecord], None]
+
+
+def compile_programs(
+    requests: Sequence[ProgramRequest], log: Path | None = None, on_record: Found = lambda *_: None
+) -> list[CompiledRecord]:
+    """A record for each request, in their order; `on_record` is called for each as soon as it is known.
+
+    Programs that were compiled before come from results/programs/. Waits while a measurement runs on this host, and
+    lets none start meanwhile; not in a scheduler's job. A program that fails, hangs or does not fit is a record with
+    that status, as is a machine without the compiler (`unavailable`). Raises StudyError where a request is at fault.
+    """
+    drafts = [_draft(request) for request in requests]
+    records: list[CompiledRecord | None] = [_cached(draft) or _without_compiler(draft) for draft in drafts]
+    for number, record in enumerate(records):
+        if record is not None:
+            on_record(number, record)
+    same: dict[Path, list[int]] = {}  # requests for one program, which may have several names
+    for number, record in enumerate(records):
+        if record is None:
+            same.setdefault(cache_path(drafts[number]), []).append(number)
+    missing = [numbers[0] for numbers in same.values()]
+    if missing:
+
+        def waiting() -> None:
+            print("compiling waits for a measurement on this host", file=sys.stderr)
+
+        def found(number: int, record: CompiledRecord) -> None:
+            path = cache_path(record)
+            if record.status in KEPT:
+                with suppress(OSError, StudyError):  # a folder that cannot be written costs the next call its time
+                    write_compiled(record, path)
+            for other in same[path]:
+                named = record.model_copy(update={"asked": drafts[other].asked})
+                records[other] = named
+                on_record(other, named)
+
+        with beside_no_measurement(waiting), tempfile.TemporaryDirectory() as folder:
+            _Pool({number: drafts[number] for number in missing}, Path(folder), log, found).run()
+    return [record for record in records if record is not None]
+
+
+def compile_code_hash(module: str) -> str:
+    """Hash of the code that a program of this workload, and what is read from it, depend on."""
+    entry = "whichdevice.forecast.process"
+    if is_file_module(module):
+        return code_hash(entry, files=[Path(module)])
+    return code_hash(entry, f"whichdevice.workloads.{module}")
+
+
+def cache_path(draft: CompiledRecord) -> Path:
+    """A name made of everything that the outcome depends on: not of the workload's name or the time allowed."""
+    asked = draft.asked.model_dump(mode="json", exclude={"workload", "timeout", "module"})
+    row = find_target(draft.asked.device, draft.asked.devices).facts
+    key = [asked, row, draft.versions, draft.code_hash, draft.schema_version]
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return CACHE / f"{digest[:LENGTH]}.json"
+
+
+def _draft(request: ProgramRequest) -> CompiledRecord:
+    target = find_target(request.device, request.devices)
+    workload_class(request.module)
+    versions = installed_versions((*NEEDED, *PACKAGES[target.compiler]))
+    return CompiledRecord(
+        asked=request, status="failed", versions=versions, code_hash=compile_code_hash(request.module)
+    )
+
+
+def _cached(draft: CompiledRecord) -> CompiledRecord | None:
+    """The same program, compiled before in any study, as this request names it."""
+    try:
+        found = read_compiled(cache_path(draft))
+    except StudyError:
+        return None
+    return found.model_copy(update={"asked": draft.asked})
+
+
+def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
+    """A record that says what is not installed, or None where all is."""
+    compiler = find_target(draft.asked.device, draft.asked.devices).compiler
+    missing = [name for name in (*NEEDED, *PACKAGES[compiler]) if name not in draft.versions]
+    if not missing:
+        return None
+    reason = f"{COMPILERS[compiler]} is not installed here (Linux on x86-64 only): pip install {' '.join(missing)}"
+    return draft.model_copy(update={"status": "unavailable", "reason": reason})
+
+
+class _Pool:
+    """Compiling processes that share a list of programs; one that dies is started again for the rest."""
+
+    def __init__(self, drafts: dict[int, CompiledRecord], folder: Path, log: Path | None, found: Found) -> None:
+        self._drafts, self._folder, self._log, self._found = drafts, folder, log, found
+        self._waiting = self._ordered()
+        self._done: queue.Queue[tuple[int, CompiledRecord] | BaseException | None] = queue.Queue()
+        (folder / "claims").mkdir()
+
+    def _ordered(self) -> list[int]:
+        """TPU programs first, as they take longest; then all targets of one step side by side."""
+
+        def place(number: int) -> tuple[Any, ...]:
+            asked = self._drafts[number].asked
+            kind = find_target(asked.device, asked.devices).kind
+            step = asked.model_dump_json(exclude={"device", "devices", "workload", "timeout", "largest_batch"})
+            return kind == "gpu", step, number
+
+        return sorted(self._drafts, key=place)
+
+    def run(self) -> None:
+        """Compile all of them. Threads are daemons, so that an interrupt ends them and the processes with this one."""
+        count = min(PARALLEL, usable_cores(), len(self._waiting))
+        threads = [threading.Thread(target=self._work, args=(worker, count), daemon=True) for worker in range(count)]
+        for thread in threads:
+            thread.start()
+        running = count
+        while running:
+            item = self._done.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                self._found(*item)
+
+    def _work(self, worker: int, workers: int) -> None:
+        try:
+            while self._unclaimed():
+                self._process(worker, workers)
+        except BaseException as error:
+            self._done.put(error)
+        else:
+            self._done.put(None)
+
+    def _unclaimed(self) -> list[int]:
+        return [number for number in self._waiting if not (self._folder / "claims" / str(number)).exists()]
+
+    def _process(self, worker: int, workers: int) -> None:
+        """One process, until it has nothing left to claim or dies; what it leaves half done fails."""
+        parts: dict[int, dict[str, Any]] = {}
+
+        def on_message(message: dict[str, Any]) -> None:
+            if message["event"] == "progress":
+                print(message["phase"], file=sys.stderr)
+            elif message["event"] == "part":
+                number = int(message["place"])
+                parts.setdefault(number, {}).update(message["value"])
+                if parts[number].get("done"):
+                    self._done.put((number, self._record(number, parts.pop(number))))
+
+        asked = [(number, self._drafts[number].asked.model_dump(mode="json")) for number in self._unclaimed()]
+        compilers = {find_target(draft.asked.device, draft.asked.devices).compiler for draft in self._drafts.values()}
+        job = json.dumps({"requests": asked, "claims": str(self._folder / "claims")})
+        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers)}
+        limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60
+        log = self._log or self._folder / f"{worker}.log"
+        finish = supervise_module("whichdevice.forecast.process", job, variables, log, limit, on_message)
+        for number, part in parts.items():
+            status, reason = _ended(finish)
+            self._done.put((number, self._record(number, {**part, "status": status, "reason": reason})))
+        if not parts and finish.status != "ok" and (unclaimed := self._unclaimed()):
+            # It never came as far as a program: the next one would end in the same way.
+            number = unclaimed[0]
+            (self._folder / "claims" / str(number)).touch()
+            status, reason = _ended(finish)
+            self._done.put((number, self._record(number, {"status": status, "reason": reason})))
+
+    def _record(self, number: int, part: dict[str, Any]) -> CompiledRecord:
+        known = {name: value for name, value in part.items() if name != "done"}
+        return CompiledRecord.model_validate({**self._drafts[number].model_dump(mode="json"), **known})
+
+
+def _ended(finish: Finish) -> tuple[str, str]:
+    """Status and reason of a program in whose middle its process ended."""
+    reason = finish.reason or "the compiling process ended"
+    if finish.status == "out_of_memory":
+        return "out_of_memory", f"this host has too little memory to compile it: {reason}"
+    return ("timed_out" if finish.status == "timed_out" else "failed"), reason

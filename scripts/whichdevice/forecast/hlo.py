@@ -1,0 +1,237 @@
+"""Reads the scheduled program that XLA prints (HLO text) for a GPU or TPU: computations, instructions, shapes.
+
+An array is written as `bf16[128,512]{1,0:T(8,128)(2,1)S(1)}`: type, sizes, order of the dimensions from minor to major,
+tile T and memory space S. No S is off-chip memory (HBM); on a TPU 1 is vector memory, 2 semaphores, 3 the common memory
+of TPU v4, 5 the host, 6 scalar memory. Whatever the text holds, the outcome is a Program or a StudyError.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, prod
+
+from whichdevice.errors import StudyError
+
+HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
+ASSIGNMENT = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
+OPCODE = re.compile(r" ?([a-z][\w\-]*)\(")
+BRACKET = re.compile(r"[()]")
+CALLED = re.compile(r"\b(calls|body|condition|to_apply|select|scatter|true_computation|false_computation)=%?([\w.\-]+)")
+# What a reader of a garbled text runs into.
+MALFORMED = (KeyError, IndexError, ValueError, ArithmeticError, AttributeError, RecursionError)
+BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+WRAPPED = re.compile(r'\n(?="|\}\})')  # the attributes of a Pallas kernel go over several lines
+# Bits of one element. A type that is missing here is an error: its bytes would be counted wrongly.
+BITS = {
+    **dict.fromkeys(("token", "opaque"), 0),
+    **dict.fromkeys(("s2", "u2"), 2),
+    **dict.fromkeys(("s4", "u4", "f4e2m1fn"), 4),
+    **dict.fromkeys(("pred", "s8", "u8", "f8e4m3fn", "f8e5m2", "f8e4m3b11fnuz", "f8e8m0fnu"), 8),
+    **dict.fromkeys(("bf16", "f16", "s16", "u16"), 16),
+    **dict.fromkeys(("f32", "s32", "u32"), 32),
+    **dict.fromkeys(("f64", "s64", "u64", "c64"), 64),
+    "c128": 128,
+}
+HBM = 0  # memory space of everything that is marked with no other
+LEAF = re.compile(r"([a-z][a-z0-9]*)\[([\d,<= ]*)\](?:\{([^{}]*)\})?")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One array: element type, sizes, and where and how it lies in memory."""
+
+    dtype: str
+    dims: tuple[int, ...]
+    minor_to_major: tuple[int, ...] = ()
+    tile: tuple[int, ...] = ()
+    space: int = HBM
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of the numbers themselves."""
+        return prod(self.dims) * BITS[self.dtype] / 8
+
+    @property
+    def padded_nbytes(self) -> float:
+        """Bytes that it takes in memory: the most minor dimensions are rounded up to whole tiles."""
+        physical = [self.dims[axis] for axis in reversed(self.minor_to_major)]
+        if not self.tile or len(physical) != len(self.dims):
+            return self.nbytes
+        physical = [1] * (len(self.tile) - len(physical)) + physical
+        kept = len(physical) - len(self.tile)
+        rounded = [ceil(size / tile) * tile for size, tile in zip(physical[kept:], self.tile, strict=True)]
+        return prod(physical[:kept]) * prod(rounded) * BITS[self.dtype] / 8
+
+
+def shapes_in(text: str) -> tuple[Shape, ...]:
+    """Every array that a type names, those of a tuple in order; raises StudyError on an unknown element type."""
+    return tuple(_shape(*found.groups()) for found in LEAF.finditer(text))
+
+
+def _shape(dtype: str, dims: str, layout: str | None) -> Shape:
+    if dtype not in BITS:
+        raise StudyError(f"compiled program: unknown element type {dtype}")
+    order, _, rest = (layout or "").partition(":")
+    tile = re.search(r"T\(([\d,]+)\)", rest)
+    space = re.search(r"S\((\d+)\)", rest)
+    return Shape(
+        dtype,
+        _numbers(dims),
+        _numbers(order),
+        _numbers(tile[1]) if tile else (),
+        int(space[1]) if space else HBM,
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a computation. `shapes` are the result's arrays, those of a tuple in order."""
+
+    name: str
+    opcode: str
+    shapes: tuple[Shape, ...]
+    operands: tuple[str, ...]
+    literal: str  # between the brackets: operands, a constant's value or a parameter's number
+    attributes: str  # without quoted text
+    config: str  # backend_config, JSON
+    root: bool
+
+    @cached_property
+    def cycles(self) -> int | None:
+        """The compiler's own estimate, where it makes one."""
+        found = re.search(r'"estimated_cycles":"(\d+)"', self.config)
+        return int(found[1]) if found else None
+
+    @cached_property
+    def called(self) -> dict[str, str]:
+        """Computations by role: calls, body, condition, to_apply, branch 0, branch 1 ..."""
+        found = dict(CALLED.findall(self.attributes))
+        if branches := BRANCHES.search(self.attributes):
+            names = branches[1].replace("%", "").replace(" ", "").split(",")
+            found.update({f"branch {number}": name for number, name in enumerate(names)})
+        for number, role in enumerate(("true_computation", "false_computation")):
+            if self.opcode == "conditional" and role in found:
+                found[f"branch {number}"] = found.pop(role)
+        return found
+
+    def attribute(self, name: str) -> str:
+        """The value of one attribute, with braces if it has any, or an empty string."""
+        found = re.search(rf"(?:^|[ ,]){name}=(\{{[^}}]*\}}|[^ ,]+)", self.attributes)
+        return found[1] if found else ""
+
+
+@dataclass
+class Computation:
+    """Instructions in the order in which they run."""
+
+    name: str
+    instructions: dict[str, Instruction] = field(default_factory=dict)
+    users: dict[str, list[Instruction]] = field(default_factory=dict)
+
+    @cached_property
+    def root(self) -> Instruction:
+        """The instruction whose result the computation returns."""
+        for instruction in self.instructions.values():
+            if instruction.root:
+                return instruction
+        raise StudyError(f"compiled program: computation {self.name} returns nothing")
+
+    @cached_property
+    def parameters(self) -> dict[int, Instruction]:
+        """Parameters by number."""
+        found = (each for each in self.instructions.values() if each.opcode == "parameter")
+        return {int(each.literal): each for each in found}
+
+    def operand(self, instruction: Instruction, number: int) -> Instruction:
+        """The instruction that makes an operand."""
+        try:
+            return self.instructions[instruction.operands[number]]
+        except (KeyError, IndexError):
+            raise StudyError(f"compiled program: {instruction.name} lacks operand {number}") from None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole scheduled program of one device."""
+
+    computations: dict[str, Computation]
+    entry: Computation
+    partitions: int
+
+    def computation(self, name: str) -> Computation:
+        """A computation that an instruction calls."""
+        try:
+            return self.computations[name]
+        except KeyError:
+            raise StudyError(f"compiled program: no computation {name}") from None
+
+
+def parse_program(text: str) -> Program:
+    """Read a scheduled program; raises StudyError on anything that is none."""
+    if not text.startswith("HloModule") or "is_scheduled=true" not in text.partition("\n")[0]:
+        raise StudyError("compiled program: not the text of a scheduled HLO module")
+    partitions = re.search(r"num_partitions=(\d+)", text.partition("\n")[0])
+    computations: dict[str, Computation] = {}
+    entry = current = None
+    for line in WRAPPED.sub("", text).splitlines():
+        if current is None:
+            if header := HEADER.match(line):
+                current = computations[header[2]] = Computation(header[2])
+                entry = current if header[1] else entry
+        elif line.startswith("}"):
+            current = None
+        elif assignment := ASSIGNMENT.match(line):
+            _add(current, _instruction(assignment, line))
+        elif line.strip():
+            raise StudyError(f"compiled program: cannot read the line {line.strip()[:60]!r}")
+    if entry is None or current is not None:
+        raise StudyError("compiled program: cut off, it has no complete entry computation")
+    return Program(computations, entry, int(partitions[1]) if partitions else 1)
+
+
+def _add(computation: Computation, instruction: Instruction) -> None:
+    computation.instructions[instruction.name] = instruction
+    for operand in dict.fromkeys(instruction.operands):
+        computation.users.setdefault(operand, []).append(instruction)
+
+
+def _instruction(assignment: re.Match[str], line: str) -> Instruction:
+    rest = line[assignment.end() :]
+    leaf = LEAF.match(rest)
+    end = _closing(rest, 0) if rest.startswith("(") else (leaf.end() if leaf else 0)
+    opcode = OPCODE.match(rest, end)
+    if end == 0 or opcode is None:
+        raise StudyError(f"compiled program: cannot read the line of {assignment[2]}")
+    close = _closing(rest, opcode.end() - 1)
+    literal = rest[opcode.end() : close - 1]
+    attributes, _, config = rest[close:].partition(", backend_config=")
+    return Instruction(
+        name=assignment[2],
+        opcode=opcode[1],
+        shapes=shapes_in(rest[:end]),
+        operands=() if opcode[1] in ("constant", "parameter") else tuple(re.findall(r"%([\w.\-]+)", literal)),
+        literal=literal.strip(),
+        attributes=re.sub(r'"[^"]*"', '""', attributes) + _target(attributes),
+        config=config,
+        root=assignment[1] is not None,
+    )
+
+
+def _target(attributes: str) -> str:
+    """A custom call's target is the one quoted text that matters."""
+    found = re.search(r'custom_call_target="([\w.\-$]*)"', attributes)
+    return f", target={found[1]}" if found else ""
+
+
+def _closing(text: str, start: int) -> int:
+    """The place behind the bracket that closes the one at `start`."""
+    depth = 0
+    for found in BRACKET.finditer(text, start):
+        depth += 1 if found[0] == "(" else -1
+        if depth == 0:
+            return found.end()
+    raise StudyError(f"compiled program: unbalanced brackets in {text[:60]!r}")

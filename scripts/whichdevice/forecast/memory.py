@@ -1,0 +1,165 @@
+"""Device memory: what a compiled program needs, what does not fit, and the largest batch that does."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from whichdevice.errors import StudyError
+
+UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+SIZE = r"([\d.]+)([KMGTP]?)i?B?"
+# The two ways in which libtpu 0.0.42 says it; both name the need and what HBM has left for a program.
+MESSAGES = (
+    re.compile(rf"Used {SIZE} of {SIZE} hbm", re.IGNORECASE),
+    re.compile(rf"\({SIZE}\) exceeds available HBM \({SIZE}\)", re.IGNORECASE),
+)
+# Of the search for the largest batch.
+MOST_COMPILES = 8
+NEAR = 0.95  # of the memory, or of a batch that was refused: from there a batch counts as the largest
+MARGIN = 0.98  # step back after a batch that was refused
+STRIDE = 1.5  # most beyond a need in proportion: where a larger batch takes hardly more, a line leads anywhere
+
+
+class OutOfDeviceMemoryError(StudyError):
+    """The program does not fit a device's HBM; both sizes in bytes, as the compiler rounds them."""
+
+    def __init__(self, needed: float, available: float) -> None:
+        super().__init__(
+            f"needs {needed / 2**30:.2f} GiB of HBM on each device, {available / 2**30:.2f} GiB are available: "
+            f"{(needed - available) / 2**30:.2f} GiB too much"
+        )
+        self.needed, self.available = needed, available
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes on one device, by the compiler's memory analysis."""
+
+    arguments: int
+    outputs: int
+    aliased: int  # outputs that take an argument's place
+    temporary: int
+    code: int
+
+    @property
+    def total(self) -> int:
+        """All that lies in HBM at once."""
+        return self.arguments + self.outputs - self.aliased + self.temporary + self.code
+
+
+def memory_need(analysis: Any) -> MemoryNeed:
+    """From JAX's `Compiled.memory_analysis()`."""
+    return MemoryNeed(
+        analysis.argument_size_in_bytes,
+        analysis.output_size_in_bytes,
+        analysis.alias_size_in_bytes,
+        analysis.temp_size_in_bytes,
+        analysis.generated_code_size_in_bytes,
+    )
+
+
+def out_of_memory(message: str) -> OutOfDeviceMemoryError | None:
+    """The error that a compiler's message stands for, or None where it is about something else."""
+    for pattern in MESSAGES:
+        if found := pattern.search(message):
+            needed, available = _bytes(found[1], found[2]), _bytes(found[3], found[4])
+            return OutOfDeviceMemoryError(needed, available)
+    return None
+
+
+def _bytes(number: str, unit: str) -> float:
+    return float(number) * UNITS[unit.upper()]
+
+
+@dataclass(frozen=True)
+class LargestBatch:
+    """The largest batch that a compile confirmed, and how many compiles it took."""
+
+    batch_size: int
+    compiles: int
+    reason: str | None = None  # why a much larger one may fit
+
+
+@dataclass(frozen=True)
+class _Point:
+    batch: int
+    need: float
+    fits: bool
+
+
+def largest_batch(
+    need: Callable[[int], float], batch_size: int, first_need: float, available: float, multiple: int
+) -> LargestBatch:
+    """Find it to within 5 % of the memory or of a refused batch, in bytes on one device, as a multiple of `multiple`.
+
+    `need` compiles a batch and gives the bytes it takes, or raises OutOfDeviceMemoryError, which states them too. The
+    second analysis is made at about half the memory, as a small step may lie in on-chip memory altogether. Raises
+    StudyError where no batch can be found.
+    """
+    points = [_Point(batch_size, first_need, first_need <= available)]
+    second = _multiple(batch_size * available / 2 / max(first_need, 1.0), multiple)
+    candidate: int | None = second if second != batch_size else 2 * batch_size
+    while candidate is not None and not _found(points, available) and len(points) <= MOST_COMPILES:
+        points.append(_point(need, candidate))
+        candidate = _next(points, available, multiple)
+    largest, compiles = _largest(points), len(points) - 1
+    if largest is None:
+        raise StudyError(f"{MOST_COMPILES} compiles found no batch that fits")
+    if candidate is None or _found(points, available):
+        return LargestBatch(largest.batch, compiles)
+    refused = _refused(points, largest.batch)
+    end = f"{100 * largest.need / available:.0f} % of the memory taken" if refused is None else f"{refused:,} refused"
+    return LargestBatch(largest.batch, compiles, f"a larger batch may fit: {end} after {compiles} compiles")
+
+
+def _point(need: Callable[[int], float], batch: int) -> _Point:
+    try:
+        return _Point(batch, need(batch), True)
+    except OutOfDeviceMemoryError as error:
+        return _Point(batch, error.needed, False)
+
+
+def _largest(points: list[_Point]) -> _Point | None:
+    return max((point for point in points if point.fits), key=lambda point: point.batch, default=None)
+
+
+def _found(points: list[_Point], available: float) -> bool:
+    """Whether the largest batch that fits nearly fills the memory, or nearly equals one that was refused."""
+    largest = _largest(points)
+    if largest is None:
+        return False
+    refused = _refused(points, largest.batch)
+    return largest.need >= NEAR * available or (refused is not None and largest.batch >= NEAR * refused)
+
+
+def _next(points: list[_Point], available: float, multiple: int) -> int | None:
+    """Where the line through the last two points meets the memory, between what fits and what was refused.
+
+    Compilers pad, so that a larger batch may need less: then the middle. None where nothing is left between.
+    """
+    first, second = points[-2:]
+    slope = (second.need - first.need) / (second.batch - first.batch) if second.batch != first.batch else 0.0
+    fits = max((point.batch for point in points if point.fits), default=0)
+    refused = _refused(points, fits)
+    if refused is None:
+        if slope <= 0:
+            return _multiple(max(second.batch, fits) * STRIDE, multiple) + multiple
+        found = min(second.batch + (available - second.need) / slope, STRIDE * fits * available / second.need)
+        return _multiple(found, multiple) if _multiple(found, multiple) > fits else None
+    if refused <= multiple:
+        raise StudyError("not even the smallest batch fits")
+    found = _multiple(second.batch + (available - second.need) / slope, multiple) if slope > 0 else 0
+    found = min(found, _multiple(refused * MARGIN, multiple))
+    if found <= fits or found >= refused:
+        found = _multiple((fits + refused) / 2, multiple)
+    return found if fits < found < refused else None
+
+
+def _refused(points: list[_Point], fits: int) -> int | None:
+    """The smallest batch above `fits` that a compile refused."""
+    return min((point.batch for point in points if not point.fits and point.batch > fits), default=None)
+
+
+def _multiple(value: float, multiple: int) -> int:
+    return max(int(value) // multiple, 1) * multiple

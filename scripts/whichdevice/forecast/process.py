@@ -1,0 +1,208 @@
+"""The compiling process: many programs, one after the other. `python -m whichdevice.forecast.process JOB.json`.
+
+Several such processes may share a list: each program is claimed by a file in a folder before it is compiled. What they
+find goes to the parent through the pipe WHICHDEVICE_EVENTS, by the program's number. A step that was traced is kept for
+the next targets.
+"""
+
+import json
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.memory import OutOfDeviceMemoryError, largest_batch
+from whichdevice.forecast.programs import (
+    CompiledProgram,
+    Step,
+    available_on_tpu,
+    compile_step,
+    describe,
+    make_step,
+    start,
+)
+from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
+from whichdevice.forecast.work import Work, read_work
+from whichdevice.measuring.events import Emitter
+from whichdevice.parent import end_with_supervisor
+from whichdevice.records.compiled import Collective, CompileFacts, ProgramRequest
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+
+# Bytes of a GPU that a program cannot have: the CUDA context with its kernels, and the handles and workspaces of cuBLAS
+# and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a program cannot know what else uses the device.
+RESERVE = 600e6
+
+
+def main() -> int:
+    """Compile what the job file lists: {"requests": [[number, request], ...], "claims": folder}."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
+    end_with_supervisor()
+    compiler = _Compiling(emit)
+    for number, request in job["requests"]:
+        if _claim(Path(job["claims"]) / str(number)):
+            compiler.one(str(number), ProgramRequest.model_validate(request))
+    emit.end("ok")
+    return 0
+
+
+def _claim(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+class _Compiling:
+    """Compiles programs, and keeps what the next one may use again."""
+
+    def __init__(self, emit: Emitter) -> None:
+        self._emit = emit
+        self._key: str | None = None
+        self._step: Step | StudyError | None = None
+        self._available: dict[Target, float] = {}
+
+    def one(self, number: str, request: ProgramRequest) -> None:
+        """Compile one program and send what was found; whatever happens, a status."""
+        self._emit.part(number, {"status": "failed", "reason": None})
+        limit = threading.Timer(request.timeout, self._give_up, (number, request))
+        limit.daemon = True
+        limit.start()
+        try:
+            status, reason = self._compile(number, request)
+        except CompilerMissingError as error:
+            status, reason = "unavailable", str(error)
+        except StudyError as error:
+            status, reason = "failed", str(error)
+        except MemoryError:
+            status, reason = "out_of_memory", "no memory left on this host to compile it"
+        except Exception as error:
+            traceback.print_exc()
+            first = next(iter(str(error).strip().splitlines()), "")
+            status, reason = "failed", f"{type(error).__name__}: {first}"
+        limit.cancel()
+        self._emit.part(number, {"status": status, "reason": reason, "done": True})
+
+    def _give_up(self, number: str, request: ProgramRequest) -> None:
+        reason = f"still compiling after {request.timeout:g} s; given up"
+        self._emit.part(number, {"status": "timed_out", "reason": reason, "done": True})
+        os._exit(1)
+
+    def _compile(self, number: str, request: ProgramRequest) -> tuple[str, str | None]:
+        target = find_target(request.device, request.devices)
+        if (refusal := target.refusal(request.precision)) is not None:
+            return "refused", refusal
+        start([target.compiler])
+        describe(target)
+        step = self._traced(request, target.kind)
+        facts = self._known(request, target)
+        status, reason = "ok", None
+        try:
+            program = compile_step(step, target, request.precision, request.batch_size, request.mode)
+            work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
+            facts = facts.model_copy(update=_facts(program, work))
+            self._emit.part(number, {"work": work.digest()})
+            if (need := program.memory.total) > facts.memory_available:
+                raise OutOfDeviceMemoryError(need, facts.memory_available)
+        except OutOfDeviceMemoryError as error:
+            missing = {"memory_needed": error.needed, "memory_missing": error.needed - error.available}
+            facts = facts.model_copy(update=missing)
+            status, reason = "does_not_fit", str(error)
+        self._emit.part(number, {"facts": facts.model_dump(mode="json")})
+        if request.largest_batch and issubclass(workload_class(request.module), TrainingWorkload):
+            facts = facts.model_copy(update=self._largest(request, target, facts))
+            self._emit.part(number, {"facts": facts.model_dump(mode="json")})
+        return status, reason
+
+    def _traced(self, request: ProgramRequest, kind: str) -> Step:
+        """The step, made anew unless it is the last one's; a failure is kept as well."""
+        what = request.model_dump(include={"module", "precision", "batch_size", "mode", "sequence_length", "options"})
+        key = json.dumps([what, kind], sort_keys=True)
+        if key != self._key:
+            self._key = key
+            try:
+                self._step = _step(request, kind, request.batch_size)
+            except StudyError as error:
+                self._step = error
+        if isinstance(self._step, StudyError):
+            raise self._step
+        assert self._step is not None
+        return self._step
+
+    def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
+        """What holds before the program is compiled."""
+        if target not in self._available:
+            self._available[target] = available_on_tpu(target) if target.kind == "tpu" else target.memory - RESERVE
+        chosen = workload_class(request.module)
+        units = float(request.batch_size)
+        if issubclass(chosen, OperationWorkload):
+            options = Options(request.batch_size, request.precision, given=request.options)
+            units = chosen(options).units_per_step * target.devices
+        return CompileFacts(
+            memory=target.memory,
+            memory_available=self._available[target],
+            unit=chosen.unit,
+            units_per_step=units,
+        )
+
+    def _largest(self, request: ProgramRequest, target: Target, facts: CompileFacts) -> dict[str, Any]:
+        """The largest batch that fits, or why none was found."""
+        available = facts.memory_available
+
+        def need(batch_size: int) -> float:
+            self._emit.progress(f"{target.label}: largest batch: {batch_size}")
+            step = _step(request, target.kind, batch_size)
+            total = compile_step(step, target, request.precision, batch_size, request.mode).memory.total
+            if total > available:
+                raise OutOfDeviceMemoryError(total, available)
+            return total
+
+        try:
+            first = facts.memory_needed or 0.0
+            found = largest_batch(need, request.batch_size, first, available, target.devices)
+        except StudyError as error:
+            return {"largest_batch_reason": str(error)}
+        return {
+            "largest_batch": found.batch_size,
+            "largest_batch_compiles": found.compiles,
+            "largest_batch_reason": found.reason,
+        }
+
+
+def _step(request: ProgramRequest, kind: str, batch_size: int) -> Step:
+    return make_step(
+        request.module, kind, request.precision, batch_size, request.mode, request.options, request.sequence_length
+    )
+
+
+def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:
+    memory = program.memory
+    collectives: dict[str, Collective] = {}
+    moved = [item for item in work.items if item.kind == "collective"]
+    if moved:
+        count = sum(item.count for item in moved)
+        nbytes = sum(item.bytes * item.count for item in moved)
+        collectives["all"] = Collective(count=round(count), nbytes=nbytes)
+    return {
+        "compile_seconds": program.seconds,
+        "memory_needed": float(memory.total),
+        "memory_is_lower_bound": "__cudnn$" in program.text,
+        "arguments": float(memory.arguments),
+        "outputs": float(memory.outputs),
+        "aliased": float(memory.aliased),
+        "temporary": float(memory.temporary),
+        "code": float(memory.code),
+        "operations": work.operations,
+        "nbytes": work.bytes,
+        "kernels": work.kernels,
+        "collectives": collectives,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,330 @@
+"""One training step or forward pass, compiled for a device that is not here.
+
+    from whichdevice.forecast.programs import compile_program
+
+    program = compile_program("resnet50", "A100 SXM 80GB", "mixed_float16", batch=256)
+    program = compile_program("docs/examples/my_model.py", "T4", "float32", 64, mode="predict", options={"width": 64})
+    program.text            # the scheduled program of one device, XLA's HLO
+    program.memory.total    # bytes on each device
+
+The step is the very function that the JAX backend runs. Models are built without their weights, and data are shapes
+where only shapes matter, so that a model larger than this host compiles too. JAX must not have used a device before in
+the process; `compile_program` sets what the compilers need where JAX is not imported yet.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from whichdevice.datasets.registry import get_dataset
+from whichdevice.errors import StudyError
+from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
+from whichdevice.quick_import import quick_imports
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+
+Mode = Literal["train", "predict"]
+FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function of shapes, before any target is known. It may be compiled for several: JAX traces it once."""
+
+    function: Any  # of jax.jit
+    arguments: tuple[Any, ...]  # trees of jax.ShapeDtypeStruct
+    batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
+    outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """What the compiler made of a step for one target."""
+
+    target: Target
+    precision: str
+    batch: int
+    mode: Mode
+    text: str  # the scheduled program of one device
+    memory: MemoryNeed
+    seconds: float  # of compiling
+
+    @property
+    def devices(self) -> int:
+        """How many devices run it together."""
+        return self.target.devices
+
+
+def compile_program(
+    workload: str,
+    target: Target | str,
+    precision: str = "float32",
+    batch: int | None = None,
+    mode: Mode = "train",
+    options: Mapping[str, Any] | None = None,
+    sequence_length: int | None = None,
+    devices: int | None = None,
+) -> CompiledProgram:
+    """Compile a workload (a built-in name or a path to a .py file) for a target, in this process.
+
+    `batch` is over all devices; None takes the recipe's. Raises StudyError, OutOfDeviceMemoryError where a TPU program
+    does not fit, CompilerMissingError where the compiler does not load.
+    """
+    found = find_target(target, devices) if isinstance(target, str) else target
+    start(["cuda", "libtpu"])
+    chosen = workload_class(workload)
+    size = batch or chosen.recipe.batch_size
+    step = make_step(workload, found.kind, precision, size, mode, options or {}, sequence_length)
+    return compile_step(step, found, precision, size, mode)
+
+
+def start(compilers: Sequence[str]) -> None:
+    """Set what the compilers need and import JAX and Keras; what JAX read before stays as it is."""
+    if "jax" not in sys.modules:
+        os.environ.update(environment(compilers))
+    with quick_imports("tensorflow", "torch"):
+        import jax
+        import keras  # noqa: F401
+
+    jax.config.update("jax_platforms", "cpu")
+
+
+def make_step(
+    module: str,
+    kind: str,
+    precision: str,
+    batch: int,
+    mode: Mode = "train",
+    options: Mapping[str, Any] = {},
+    sequence_length: int | None = None,
+) -> Step:
+    """The step of a workload as a function of shapes, for devices of one kind (`gpu` or `tpu`)."""
+    import jax
+    import keras
+
+    # As the JAX backend does: full float32 products unless TF32 is asked for; on a TPU for float32 alone.
+    asked = {"tf32": "tensorfloat32"}.get(precision, "highest" if kind == "gpu" or precision == "float32" else None)
+    jax.config.update("jax_default_matmul_precision", asked)
+    keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
+    given = Options(batch, precision, 1.0, sequence_length, given=dict(options))
+    workload = workload_class(module)(given)
+    if isinstance(workload, OperationWorkload):
+        if mode == "predict":
+            raise StudyError(f"{module}: an operation, which has no inference; leave out --inference")
+        return _operation(workload)
+    if not isinstance(workload, TrainingWorkload):
+        raise StudyError(f"{module}: no model of its own to compile")
+    return _training(workload, precision, mode)
+
+
+def _operation(workload: OperationWorkload) -> Step:
+    """Every device runs the whole operation, as every replica of a measured run does."""
+    import jax
+    import keras
+
+    state, operands = workload.operands(np.random.default_rng(0))
+    described = _described((state, operands), keras.config.dtype_policy().compute_dtype)
+    step = jax.jit(workload.step, donate_argnums=(0,))
+    return Step(step, described, (), "whole")
+
+
+def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
+    """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
+    import jax
+
+    from whichdevice.backends.jax_step import State, training_step
+
+    train, _ = workload.splits(_arrays(workload))
+    with _without_weights():
+        model = workload.model()
+    arrays = _described(dict(train.arrays))
+    index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
+    weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
+    if mode == "predict":
+        workload.check_options()
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch")
+    optimizer = _optimizer(workload, model, precision)
+    workload.check_options()
+    state = State(*weights, _variables(optimizer.variables))
+    step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"))
+
+
+def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
+    """A function (weights, arrays, index int32 [batch]) → float32 predictions."""
+    from jax import numpy as jnp
+
+    def predict(weights: Any, arrays: Any, index: Any) -> Any:
+        inputs, _ = workload.batch(arrays, index)
+        prediction, _ = model.stateless_call(*weights, inputs, training=False)
+        return jnp.asarray(prediction, "float32")
+
+    return predict
+
+
+def _optimizer(workload: TrainingWorkload, model: Any, precision: str) -> Any:
+    """Built; in float16 it scales the loss, as the JAX backend's."""
+    import keras
+
+    optimizer = workload.optimizer()
+    if precision == "mixed_float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    with _without_weights():
+        optimizer.build(model.trainable_variables)
+    return optimizer
+
+
+@contextmanager
+def _without_weights() -> Iterator[None]:
+    """While it lasts, Keras' variables are made without values."""
+    import keras
+
+    with keras.StatelessScope(initialize_variables=False):
+        yield
+
+
+def _arrays(workload: TrainingWorkload) -> dict[str, np.ndarray]:
+    """Zeros in the shapes of the workload's dataset, which take no memory."""
+    if workload.dataset is None:
+        return {}
+    known = get_dataset(workload.dataset).arrays
+    return {name: np.broadcast_to(np.zeros((), array.dtype), array.shape) for name, array in known.items()}
+
+
+def _variables(variables: Sequence[Any]) -> list[Any]:
+    import jax
+
+    return [jax.ShapeDtypeStruct(tuple(each.shape), jax.dtypes.canonicalize_dtype(each.dtype)) for each in variables]
+
+
+def _described(tree: Any, dtype: str | None = None) -> Any:
+    """Shapes and types in place of arrays, with the types that JAX would store."""
+    import jax
+
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, dtype or jax.dtypes.canonicalize_dtype(leaf.dtype)), tree
+    )
+
+
+def compile_step(step: Step, target: Target, precision: str, batch: int, mode: Mode = "train") -> CompiledProgram:
+    """Compile a step for a target; the batch is divided over its devices."""
+    import jax
+
+    if (refusal := target.refusal(precision)) is not None:
+        raise StudyError(refusal)
+    if step.batch and batch % target.devices:
+        raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
+    description = describe(target)
+    whole, divided = _shardings(description)
+    placed = [
+        jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: _placed(leaf, where), argument)
+        for number, argument in enumerate(step.arguments)
+    ]
+    with seen_as(description, target.kind):
+        lowered = _with_outputs(step, whole, divided).lower(*placed)
+    started = time.monotonic()
+    compiled = _compile(lowered, target)
+    seconds = time.monotonic() - started
+    memory = memory_need(compiled.memory_analysis())
+    return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds)
+
+
+def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:
+    import jax
+
+    where = jax.tree.map({"whole": whole, "batch": divided}.__getitem__, step.outputs)
+    donate = (0,) if step.outputs != "batch" else ()
+    return jax.jit(step.function, donate_argnums=donate, out_shardings=where)
+
+
+def describe(target: Target) -> Any:
+    """JAX's description of a target's devices, `.devices` included.
+
+    `start` was called before. Raises CompilerMissingError where the compiler does not load.
+    """
+    from jax.experimental import topologies
+
+    if target.slice is not None:
+        how = {"topology_name": target.slice.libtpu, **target.slice.options}
+    else:
+        how = {"target_config": target.config_text(), "topology": f"1x1x{target.devices}"}  # slices x hosts x devices
+    try:
+        found = topologies.get_topology_desc(platform="cuda" if target.kind == "gpu" else "tpu", **how)
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise CompilerMissingError(f"{COMPILERS[target.compiler]} does not load here: {first}") from error
+    if len(found.devices) != target.devices:
+        raise StudyError(f"{target.label}: the compiler gives {len(found.devices)} devices, not {target.devices}")
+    return found
+
+
+def _shardings(description: Any) -> tuple[Any, Any]:
+    """Copied to every device, and divided along the first axis."""
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    mesh = Mesh(np.array(description.devices), ("batch",))
+    return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+
+
+def _placed(leaf: Any, sharding: Any) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+
+@contextmanager
+def seen_as(description: Any, kind: str) -> Iterator[None]:
+    """While it lasts, `jax.devices()`, `jax.local_devices()` and `jax.default_backend()` answer as on the target.
+
+    Keras chooses its attention by `jax.devices()[0].platform`, as do many models. Only this public interface is
+    changed: JAX itself does not read it.
+    """
+    import jax
+
+    devices = list(description.devices)
+    answers: dict[str, Any] = {
+        "devices": lambda backend=None: devices,
+        "local_devices": lambda *_, **__: devices,
+        "device_count": lambda backend=None: len(devices),
+        "local_device_count": lambda backend=None: len(devices),
+        "default_backend": lambda: kind,
+    }
+    own = {name: getattr(jax, name) for name in answers}
+    for name, answer in answers.items():
+        setattr(jax, name, answer)
+    try:
+        yield
+    finally:
+        for name, function in own.items():
+            setattr(jax, name, function)
+
+
+def available_on_tpu(target: Target) -> float:
+    """Bytes of HBM that libtpu leaves to a program on each device: what it says to one that is far too large."""
+    import jax
+
+    _, divided = _shardings(describe(target))
+    array = _placed(jax.ShapeDtypeStruct((target.devices * FAR_TOO_LARGE,), "int8"), divided)
+    try:
+        _compile(jax.jit(lambda x: x + 1).lower(array), target)
+    except OutOfDeviceMemoryError as error:
+        return error.available
+    raise StudyError(f"{target.label}: the compiler does not say how much memory a device has")
+
+
+def _compile(lowered: Any, target: Target) -> Any:
+    try:
+        return lowered.compile()
+    except Exception as error:
+        too_large = out_of_memory(str(error))
+        if too_large is not None:
+            raise too_large from error
+        first = next(iter(str(error).strip().splitlines()), "")
+        raise StudyError(f"{COMPILERS[target.compiler]} failed: {type(error).__name__}: {first}") from error

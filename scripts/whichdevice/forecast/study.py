@@ -1,0 +1,112 @@
+"""From a study to the programs that it wants compiled, and where their records are."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from whichdevice.config.model import Study
+from whichdevice.config.self_check import SELF_CHECKS
+from whichdevice.errors import StudyError
+from whichdevice.forecast.compile import KEPT, compile_code_hash, compile_programs
+from whichdevice.forecast.targets import Target, find_target
+from whichdevice.measuring.request import content_key
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.workloads import workload_class
+
+
+def program_requests(study: Study) -> list[ProgramRequest]:
+    """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
+
+    What a device does not have (a precision) is left out. Raises StudyError on an unknown device or workload.
+    """
+    return list({request.path: request for request in _requests(study)}.values())
+
+
+def study_targets(study: Study) -> list[Target]:
+    """The study's devices, each in the numbers asked for; raises StudyError where one is unknown."""
+    return [_target(name, count) for name, count in product(study.forecast.devices, study.forecast.gpus)]
+
+
+@cache
+def _target(name: str, count: int) -> Target:
+    try:
+        return find_target(name, count)
+    except StudyError as error:
+        raise StudyError(f"config: forecast.devices: {error}") from None
+
+
+def _requests(study: Study) -> Iterator[ProgramRequest]:
+    settings = study.forecast
+    studied = [name for name in study.workloads if name not in SELF_CHECKS]
+    targets = study_targets(study)
+    for name in studied if settings.workload is None else settings.workload:
+        if name not in study.workloads:
+            raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
+        workload = study.workloads[name]
+        if getattr(workload, "model", None) is not None:
+            continue  # it serves another workload's model
+        module = workload.module or name
+        sizes = settings.batch_size or [max(workload.batch_size or [workload_class(module).recipe.batch_size])]
+        lengths: Sequence[int | None] = workload.sequence_length or [None]
+        for precision, size, length, target in product(settings.precision, sizes, lengths, targets):
+            chosen = target.mixed if precision == "mixed" else precision
+            if target.refusal(chosen) is None and size % target.devices == 0:
+                yield ProgramRequest(
+                    device=target.device,
+                    devices=target.devices,
+                    workload=name,
+                    module=module,
+                    precision=chosen,
+                    batch_size=size,
+                    mode=getattr(workload, "mode", "train"),
+                    sequence_length=length,
+                    options=workload.options,
+                    largest_batch=settings.largest_batch,
+                    timeout=settings.timeout,
+                )
+
+
+def compiled_path(study: Study, request: ProgramRequest) -> Path:
+    """Where the record is or will be, relative to the working directory.
+
+    Its name is a hash of the request, the device's row of the sheet and the code; the time allowed does not count.
+    """
+    row = find_target(request.device, request.devices).facts
+    asked = request.model_dump(mode="json", exclude={"timeout"})
+    key = content_key(asked, row, _code(request.module))
+    return Path(study.root) / "compiled" / request.path / f"{key}.json"
+
+
+@cache
+def _code(module: str) -> str:
+    return compile_code_hash(module)
+
+
+def compile_study(study: Study, paths: Sequence[Path], log: Path, again: bool = False) -> list[CompiledRecord]:
+    """Compile the study's programs with these records, and write each as soon as it is known.
+
+    A record that says how the program compiled stays; with `again` it is made anew as well. Raises StudyError on a path
+    of no program of the study.
+    """
+    requests = {compiled_path(study, request): request for request in program_requests(study)}
+    for path in paths:
+        if path not in requests:
+            raise StudyError(
+                f"{path}: not compiled by this study; its code or config may have been edited after this call was "
+                "planned: make the same call again"
+            )
+    missing = [path for path in paths if again or not _compiled(path)]
+
+    def write(number: int, record: CompiledRecord) -> None:
+        write_compiled(record, missing[number])
+
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return compile_programs([requests[path] for path in missing], log, write)
+
+
+def _compiled(path: Path) -> bool:
+    try:
+        return read_compiled(path).status in KEPT
+    except StudyError:
+        return False

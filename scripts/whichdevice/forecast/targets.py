@@ -1,0 +1,273 @@
+"""Devices that a compiler here can compile for: rows of config/hardware.csv with a compiler. Importable without JAX.
+
+A GPU is described to XLA's compiler by a text made from its row; a TPU slice is known to libtpu by name. A device is
+what JAX sees: one GPU, a core on TPU v2 and v3 (half a chip's memory and bandwidth), a whole chip from v4 on.
+
+    target = find_target("V100 SXM2")           # by its row, an alias, or most of its name
+    target = find_target("A100 SXM 40GB", 8)    # eight of them in one machine
+    target = find_target("v5e-2x2")             # a TPU slice
+"""
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, hardware_rows
+from whichdevice.errors import StudyError
+
+COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
+PACKAGES = {  # that each needs installed beside JAX and Keras
+    "cuda": ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"),
+    "libtpu": ("libtpu",),
+}
+GPU_COUNTS = (1, 2, 4, 8)  # of one machine
+CUDNN = (9, 10, 0)  # that the program is made for; what JAX's CUDA packages of this version ask for at least
+# Facts of the CUDA guide that hold for every compute capability from 6.0 on.
+FIXED = {
+    "threads_per_block_limit": 1024,
+    "threads_per_warp": 32,
+    "shared_memory_per_block": 49152,
+    "block_dim_limit_x": 2147483647,
+    "block_dim_limit_y": 65535,
+    "block_dim_limit_z": 65535,
+}
+# Columns that decide what is compiled, and whether it is.
+FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
+FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "quadro", "core", "tensor"}
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A TPU slice: its name in configs, its row in config/hardware.csv and its name for libtpu."""
+
+    name: str
+    chip: str
+    libtpu: str
+    devices: int
+    accelerator: str  # what a TPU VM of this kind calls itself
+    options: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Target:
+    """One or several devices of one kind that run a program together."""
+
+    device: str  # row of config/hardware.csv
+    devices: int  # GPUs, TPU cores (v2, v3) or TPU chips
+    row: HardwareRow = field(compare=False, repr=False)
+    slice: Topology | None = field(default=None, compare=False)  # of a TPU; the number of devices tells which
+
+    @property
+    def compiler(self) -> str:
+        """`cuda` or `libtpu`."""
+        assert self.row.compiler is not None
+        return self.row.compiler
+
+    @property
+    def kind(self) -> str:
+        """`gpu` or `tpu`."""
+        return self.row.kind
+
+    @property
+    def label(self) -> str:
+        """How a person names it: `T4`, `8 × T4`, `TPU v5e (v5e-2x2)`."""
+        if self.slice is not None:
+            return f"{self.device} ({self.slice.name})"
+        return self.device if self.devices == 1 else f"{self.devices} × {self.device}"
+
+    @property
+    def memory(self) -> float:
+        """Bytes of memory of one device."""
+        if self.row.mem_bytes is not None:
+            return float(self.row.mem_bytes)
+        return (self.row.mem_gb or 0.0) * 2**30 / CORES_AS_DEVICES.get(self.device, 1)  # the sheets' GB of HBM are GiB
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What of its row a program depends on, as JSON has it: neither sources nor prices."""
+        return self.row.model_dump(mode="json", include=FACTS)
+
+    @property
+    def mixed(self) -> str:
+        """The mixed precision of its half format: mixed_bfloat16 where it has that, else mixed_float16."""
+        return "mixed_float16" if self.refusal("mixed_bfloat16") else "mixed_bfloat16"
+
+    def refusal(self, precision: str) -> str | None:
+        """Why it has no products in this number format, in one line, or None where it has."""
+        if self.compiler == "libtpu":
+            known = precision in ("float32", "mixed_bfloat16", "bfloat16")
+            return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
+        if precision == "tf32" and self.row.tf32_tflops is None:
+            return f"{self.device} has no TF32 products; take float32 or mixed_float16"
+        if "bfloat16" in precision and float(self.row.compute_capability or 0) < 8:
+            return f"{self.device} has no bfloat16 products; take mixed_float16"
+        return None
+
+    def config_text(self) -> str:
+        """XLA's description of a GPU (a GpuTargetConfigProto as text), made from the sheet."""
+        row = self.row
+        major, _, minor = (row.compute_capability or "").partition(".")
+        known = FIXED | {
+            "shared_memory_per_core": row.shared_per_sm_bytes,
+            "shared_memory_per_block_optin": row.shared_optin_bytes,
+            "threads_per_core_limit": row.threads_per_sm,
+            "registers_per_core_limit": row.registers_per_sm,
+            "registers_per_block_limit": row.registers_per_sm,
+            "core_count": row.sms,
+            "fpus_per_core": row.fp32_per_sm,
+            "memory_bandwidth": round((row.mem_bw_gbs or 0.0) * 1e9),
+            "l2_cache_size": row.l2_bytes,
+            "clock_rate_ghz": row.clock_ghz,
+            "device_memory_size": row.mem_bytes,
+        }
+        lines = [f"  {name}: {value}" for name, value in known.items()]
+        cudnn = "major: {} minor: {} patch: {}".format(*CUDNN)
+        return "\n".join(
+            [
+                "gpu_device_info {",
+                *lines,
+                f"  cuda_compute_capability {{ major: {major} minor: {minor} }}",
+                "}",
+                'platform_name: "CUDA"',
+                f"dnn_version_info {{ {cudnn} }}",
+                f'device_description_str: "{self.device}"',
+            ]
+        )
+
+
+class CompilerMissingError(StudyError):
+    """The compiler for this kind of device is not on this machine, or does not load."""
+
+
+# TPU slices. v4's two cores are joined (megacore).
+CORES_AS_DEVICES = {"TPU v2": 2, "TPU v3": 2}  # devices in one chip
+ONE_CHIP = MappingProxyType({"chips_per_host_bounds": (1, 1, 1)})
+MEGACORE = MappingProxyType({"chip_config_name": "megacore"})
+
+TOPOLOGIES: dict[str, Topology] = {
+    each.name: each
+    for each in (
+        Topology("v2-2x2", "TPU v2", "v2:2x2", 8, "v2-8"),
+        Topology("v3-2x2", "TPU v3", "v3:2x2", 8, "v3-8"),
+        Topology("v4-2x2x1", "TPU v4", "v4:2x2x1", 4, "v4-8", MEGACORE),
+        Topology("v5e-1x1", "TPU v5e", "v5e:1x1", 1, "v5litepod-1", ONE_CHIP),
+        Topology("v5e-2x2", "TPU v5e", "v5e:2x2", 4, "v5litepod-4"),
+        Topology("v5e-2x4", "TPU v5e", "v5e:2x4", 8, "v5litepod-8"),
+        Topology("v5p-2x2x1", "TPU v5p", "v5p:2x2x1", 4, "v5p-8"),
+        Topology("v6e-1x1", "TPU v6e", "v6e:1x1", 1, "v6e-1", ONE_CHIP),
+        Topology("v6e-2x2", "TPU v6e", "v6e:2x2", 4, "v6e-4"),
+        Topology("v6e-2x4", "TPU v6e", "v6e:2x4", 8, "v6e-8"),
+    )
+}
+
+
+def target_rows() -> dict[str, HardwareRow]:
+    """Rows of the sheet that have a compiler, by device."""
+    return {name: row for name, row in hardware_rows().items() if row.compiler}
+
+
+def all_targets(devices: int = 1) -> list[Target]:
+    """Every target of the sheet: so many GPUs, and the smallest slice of each TPU that has as many devices."""
+    return [target for name in target_rows() if (target := _target(name, devices)) is not None]
+
+
+def find_target(name: str, devices: int | None = None) -> Target:
+    """The target that a person means: row of the sheet, alias, TPU slice, or words that only one row has.
+
+    `devices` is None for one GPU or the smallest slice. Raises StudyError with the nearest names, or with all that the
+    words fit.
+    """
+    wanted = _plain(name)
+    for topology in TOPOLOGIES.values():
+        if wanted in (_plain(topology.name), _plain(topology.accelerator)):
+            if devices not in (None, 1, topology.devices):
+                raise StudyError(f"{name}: the slice has {topology.devices} devices, not {devices}")
+            return Target(topology.chip, topology.devices, target_rows()[topology.chip], topology)
+    row = _row_named(name)
+    found = _target(row, devices or 1)
+    if found is None or (devices is not None and found.devices != devices and devices != 1):
+        counts = GPU_COUNTS if target_rows()[row].kind == "gpu" else _slice_sizes(row)
+        raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
+    return found
+
+
+def _target(row: str, devices: int) -> Target | None:
+    """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
+    sheet = target_rows()[row]
+    if sheet.compiler == "cuda":
+        return Target(row, devices, sheet) if devices in GPU_COUNTS else None
+    slices = sorted((each for each in TOPOLOGIES.values() if each.chip == row), key=lambda each: each.devices)
+    chosen = next((each for each in slices if each.devices >= devices), None)
+    return Target(row, chosen.devices, sheet, chosen) if chosen is not None else None
+
+
+def _slice_sizes(row: str) -> list[int]:
+    return sorted(each.devices for each in TOPOLOGIES.values() if each.chip == row)
+
+
+def _row_named(name: str) -> str:
+    """By its own name or an alias, by the name that a driver gives, else by its words."""
+    rows = target_rows()
+    own = {_plain(each): row for row in rows for each in rows[row].names}
+    if (found := own.get(_plain(name))) is not None:
+        return found
+    fitting = [row for row in rows if re.search(rows[row].matches or "$^", name, re.IGNORECASE)]
+    if not fitting and (words := _words(name)):
+        fitting = [row for row in rows if any(words <= _words(each) for each in rows[row].names)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
+    near = get_close_matches(_plain(name), own, n=3, cutoff=0.4)
+    names = list(dict.fromkeys(own[each] for each in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
+    if any(_plain(name) == _plain(each) for row in hardware_rows().values() for each in row.names):
+        raise StudyError(f"device {name!r}: no compiler for it here; nearest that have one: {', '.join(names)}")
+    raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
+
+
+def _plain(name: str) -> str:
+    return "".join(re.findall(r"[a-z0-9+]+", re.sub("|".join(FILLER), " ", name.casefold())))
+
+
+def _words(name: str) -> set[str]:
+    """Its words, without makers; `16gb` and `16 GB` are the same, SXM4 is SXM."""
+    text = re.sub(r"(\d+)\s*(gb|gib)\b", r"\1gb", name.casefold())
+    text = re.sub(r"\bsxm\d\b", "sxm", text)
+    return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
+
+
+def environment(compilers: Iterable[str]) -> dict[str, str]:
+    """Variables with which these compilers work on a host without their devices; to be set before JAX is imported.
+
+    CUDA's own assembler and library come from the installed packages, whatever CUDA the machine has or lacks.
+    """
+    compilers = set(compilers)
+    variables = {
+        "JAX_PLATFORMS": "cpu",
+        "KERAS_BACKEND": "jax",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+    }
+    if "cuda" in compilers and (folder := cuda_folder()) is not None:
+        own = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "cuda_data_dir" not in flag]
+        variables["XLA_FLAGS"] = " ".join([*own, f"--xla_gpu_cuda_data_dir={folder}"])
+    if "libtpu" in compilers:
+        variables |= {
+            "TPU_SKIP_MDS_QUERY": "1",
+            "TPU_WORKER_HOSTNAMES": "localhost",
+            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        }
+    return variables
+
+
+def cuda_folder() -> Path | None:
+    """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
+    folder = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cuda_nvcc"
+    return folder if (folder / "bin" / "ptxas").is_file() else None

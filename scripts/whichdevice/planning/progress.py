@@ -1,0 +1,182 @@
+"""What a person sees of a study: one live line, one line for each finished run, and the answer at the end.
+
+A handler of Snakemake's logger listens to its events; Snakemake's own lines stay in its log. It raises nothing: a
+handler that does would stop Snakemake.
+"""
+
+import csv
+import logging
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from whichdevice.cells import Run, parse_run
+from whichdevice.errors import StudyError
+from whichdevice.measuring.progress import run_line
+from whichdevice.planning.messages import job_error_line
+from whichdevice.records.store import read_record
+from whichdevice.terminal import LiveLine, duration
+
+if TYPE_CHECKING:
+    from whichdevice.planning.study_plan import StudyPlan
+
+DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
+NOTHING = "Nothing to be done"
+PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
+DRAWING_SECONDS = 40.0  # tables, figures and report
+COLUMNS = 6  # devices in the table at the end
+
+
+def shows_progress(arguments: Sequence[str]) -> bool:
+    """Whether this call of Snakemake runs jobs that a person waits for: no dry run, and no job of a scheduler."""
+    return not any(DRY_RUN.fullmatch(each.partition("=")[0]) for each in arguments)
+
+
+class OnlyProblems(logging.Filter):
+    """Keeps Snakemake's ordinary lines off the terminal; warnings, errors and `Nothing to be done` pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is printed."""
+        return record.levelno >= logging.WARNING or str(record.msg).startswith(NOTHING)
+
+
+class StudyProgress(logging.Handler):
+    """A handler of Snakemake's logger for one call of the workflow."""
+
+    def __init__(self, plan: "StudyPlan", stream: IO[str] | None = None) -> None:
+        super().__init__()
+        self._plan = plan
+        self._line = LiveLine(self.text, stream)
+        self._jobs: dict[int, dict[str, Any]] = {}  # that run now, by Snakemake's number
+        self._began = time.monotonic()
+        self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
+        self._runs: list[Run] = []  # that are still to be measured
+        self.total, self.done, self.programs = 0, 0, 0
+
+    def listen(self, logger: logging.Logger) -> "StudyProgress":
+        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them."""
+        logger.addHandler(self)
+        for handler in logger.handlers:
+            if handler.name == "DefaultStreamHandler":
+                handler.addFilter(OnlyProblems())
+        return self
+
+    def begin(self, programs: int) -> None:
+        """Show the live line; `programs` are still to be compiled."""
+        self._runs, self.programs = self._plan.to_measure(), programs
+        self._began = time.monotonic()
+        self._line.start()
+
+    def end(self) -> None:
+        """Remove it."""
+        self._line.stop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a record of Snakemake's logger."""
+        with suppress(OSError, ValueError, KeyError, AttributeError, StudyError):
+            self._take(getattr(getattr(record, "event", None), "name", ""), vars(record))
+
+    def _take(self, event: str, facts: dict[str, Any]) -> None:
+        if event == "RUN_INFO":
+            self.total = int(facts["stats"].get("measure", 0))
+        elif event == "JOB_INFO":
+            now = time.monotonic()
+            self._jobs[facts["jobid"]] = {"rule": facts["rule_name"], "began": now, "output": list(facts["output"])}
+        elif event == "JOB_FINISHED":
+            job = self._jobs.pop(facts["job_id"], None)
+            if job is not None and job["rule"] == "measure":
+                self._finished(job)
+            elif job is not None and job["rule"] == "compile":
+                self.programs = 0
+        elif event == "JOB_ERROR":
+            self._jobs.pop(facts.get("jobid", facts.get("job_id", -1)), None)
+        if line := job_error_line(event, facts):
+            self._line.line(line)
+
+    def _finished(self, job: dict[str, Any]) -> None:
+        path = Path(str(job["output"][0]).removesuffix(" (update)"))
+        run = parse_run(path.as_posix())
+        self.done += 1
+        self._took.setdefault(_place(run), []).append(time.monotonic() - job["began"])
+        if run in self._runs:
+            self._runs.remove(run)
+        left = f" · {self.left_text()}" if not self._line.live else ""
+        title = f"[{self.done}/{self.total}] {run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}"
+        self._line.line(run_line(title, read_record(path)) + left)
+
+    def left(self) -> float | None:
+        """Seconds until everything is finished, by the runs finished so far; None before the first one is."""
+        rest = self.programs * PROGRAM_SECONDS + DRAWING_SECONDS
+        if self.done >= self.total:
+            return rest
+        every = [each for took in self._took.values() for each in took]
+        if not every:
+            return None
+        mean = sum(every) / len(every)
+        guesses = [sum(took) / len(took) if (took := self._took.get(_place(run))) else mean for run in self._runs]
+        runs = (self.total - self.done) * (sum(guesses) / len(guesses) if guesses else mean)
+        passed = sum(time.monotonic() - job["began"] for job in self._jobs.values() if job["rule"] == "measure")
+        return max(runs - passed, mean / 2) + rest
+
+    def left_text(self) -> str:
+        """The time left in words."""
+        left = self.left()
+        return "time left: known after the first run" if left is None else f"about {duration(left)} left"
+
+    def text(self) -> str:
+        """The live line."""
+        now = [_job_text(job) for job in list(self._jobs.values())]
+        running = "" if not now else f" · now {now[0]}" + (f" and {len(now) - 1} more" if len(now) > 1 else "")
+        return f"{self.done} of {self.total} runs · {self.left_text()}{running}"
+
+
+def _place(run: Run) -> tuple[str, str]:
+    return run.cell.device, run.cell.workload
+
+
+def _job_text(job: dict[str, Any]) -> str:
+    took = duration(time.monotonic() - job["began"])
+    if job["rule"] != "measure":
+        return f"{job['rule']}, {took}"
+    run = parse_run(str(job["output"][0]).removesuffix(" (update)"))
+    return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}, {took}"
+
+
+def answer_lines(root: str) -> list[str]:
+    """Workloads against devices from the study's tables: the best throughput of each, measured or forecast."""
+    best: dict[str, dict[str, tuple[float, str]]] = {}
+    columns: dict[str, float] = {}
+    for table, kind in (("summary", "measured"), ("forecasts", "forecast")):
+        for row in _rows(Path(root) / "tables" / f"{table}.csv"):
+            with suppress(KeyError, ValueError):
+                rate, device = float(row["throughput"]), f"{row['device']}, {kind}"
+                cells = best.setdefault(row["workload"], {})
+                if rate > cells.get(device, (0.0, ""))[0]:
+                    cells[device] = rate, row["unit"]
+                    columns.setdefault(device, 0.0)
+    if not best:
+        return []
+    shown = list(columns)[:COLUMNS]
+    head = ["best throughput", *shown]
+    lines = [[workload, *(_rate(cells.get(device)) for device in shown)] for workload, cells in best.items()]
+    widths = [max(len(line[place]) for line in [head, *lines]) for place in range(len(head))]
+    text = [
+        "  ".join(each.ljust(width) if place == 0 else each.rjust(width) for place, (each, width) in enumerate(pairs))
+        for pairs in (list(zip(line, widths, strict=True)) for line in [head, *lines])
+    ]
+    more = len(columns) - len(shown)
+    return [*text, *([f"{more} more devices are in the report."] if more else [])]
+
+
+def _rate(found: tuple[float, str] | None) -> str:
+    return "–" if found is None else f"{float(f'{found[0]:.4g}'):,.10g} {found[1]}s/s"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

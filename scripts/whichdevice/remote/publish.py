@@ -1,0 +1,124 @@
+"""A study to the bucket: records with artefacts, tables, figures, report, exported models; laid out as results/ is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from whichdevice.errors import StudyError
+from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
+from whichdevice.records.machine import same_machine, told
+from whichdevice.records.results_folder import CONFIG, KEYS, MERGED, OWN, SOURCE, merged_sources
+from whichdevice.records.schema import Record
+from whichdevice.records.store import artefact_path, read_record, refusal
+from whichdevice.remote.place import Place, explained
+from whichdevice.remote.transfer import Listing, Moved, is_same, upload
+
+NEWER, DAMAGED = "newer there", "damaged here"
+COMPILED = ("compiled/**/*.json",)
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md", "compare.html")
+
+
+def publish(root: Path, bucket: Place) -> str:
+    """Send what differs of `results/<study>`, config.yaml last, and return the line to print.
+
+    Records that the bucket has from another machine under the same names are never replaced: StudyError. Where it has
+    later ones of this machine, they stay, and with them the tables, figures, report and config made from them.
+    """
+    place = bucket.below(root.name)
+    listing = place.listing()
+    records, artefacts = _records(root)
+    kept = {name: why for name, path in records.items() if (why := _why_kept(place, name, path, listing))}
+    newer = [name for name, why in kept.items() if why == NEWER]
+    folders = tuple(name.removesuffix(RECORD) for name in kept)
+    compiled = _files(root, COMPILED)
+    if newer:
+        compiled = {name: path for name, path in compiled.items() if name not in listing}
+    sources = _files(root, [f"{MERGED}/*/{SOURCE}"])
+    sent = Moved()
+    for files in (
+        {name: path for name, path in artefacts.items() if not name.startswith(folders)},
+        {name: path for name, path in records.items() if name not in kept},
+        compiled,
+        *([] if newer else [_files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])]),
+    ):
+        sent += upload(place, files, listing)
+    if not newer:
+        _drop(place, {name for name in listing if _is_source(name)} - sources.keys())
+    unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
+    line = f"{place.address}: {sent}"
+    if unknown:
+        line += f"; {unknown} more records there are not here, so in no table or figure sent: merge them"
+    if newer:
+        line += (
+            f"; the bucket has {len(newer)} newer record{'s' if len(newer) > 1 else ''}. They were kept, so tables, "
+            "figures, report, models and config were not sent. Measure those runs here again, or publish under another "
+            "study name (study=<name>)"
+        )
+    return line
+
+
+def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
+    found = (path for pattern in patterns for path in sorted(root.glob(pattern)))
+    return {path.relative_to(root).as_posix(): path for path in found if path.is_file() and path.name[0] != "."}
+
+
+def _is_source(name: str) -> bool:
+    return name.startswith(f"{MERGED}/") and name.count("/") == 2 and name.endswith(f"/{SOURCE}")
+
+
+def _drop(place: Place, names: set[str]) -> None:
+    """Records of sources that are merged here no more count there no more either."""
+    with explained(place.address):
+        for name in names:
+            place.fs.rm_file(place.path(name))
+
+
+def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Records that count, and the artefacts that they declare, by their names below the study."""
+    records: dict[str, Path] = {}
+    artefacts: dict[str, Path] = {}
+    merged = [path for folder, source in merged_sources(root).items() for path in source.paths(folder).values()]
+    for path in [*sorted((root / OWN).rglob(RECORD)), *(path for path in merged if path.is_file())]:
+        records[path.relative_to(root).as_posix()] = path
+        try:
+            declared = read_record(path).artefacts.values()
+        except StudyError:
+            continue  # the tables say why; it is published as it is
+        for artefact in declared:
+            if (file := artefact_path(path, artefact)) is not None:
+                artefacts[file.relative_to(root).as_posix()] = file
+    return records, artefacts
+
+
+def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | None:
+    """Why the record in the bucket is not to be replaced by ours; StudyError where it is another machine's."""
+    facts = listing.get(name)
+    with explained(place.address):
+        if facts is None or is_same(path, place, name, facts):
+            return None
+    content, where = place.read(name), f"{place.address}/{name}"
+    own, other = _readable(path.read_bytes(), name), _readable(content, name)
+    if own is None:
+        return DAMAGED
+    if other is None and refusal(content) is None:
+        raise StudyError(
+            f"{where} cannot be read here; update this project, delete that record, or publish under another study "
+            "name (study=<name>)"
+        )
+    if other is None:
+        return None  # refused when it was merged there: ours is better
+    if not same_machine(own.machine, other.machine):
+        device = own.asked.device
+        raise StudyError(
+            f"{where} was measured on another machine ({told(other.machine)}; here: {told(own.machine)}): publish "
+            f"under another study name (study=<name>), then: python -m whichdevice merge {place.address} "
+            f"--rename {device}={device}_2"
+        )
+    return NEWER if other.ended > own.ended else None
+
+
+def _readable(content: bytes, name: str) -> Record | None:
+    run = foreign_run(name)
+    try:
+        return None if run is None else foreign_record(content, run, name)
+    except StudyError:
+        return None

@@ -1,1 +1,0 @@
-"""Datasets and results in a bucket, or in any other place that fsspec reaches."""

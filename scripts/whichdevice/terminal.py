@@ -1,0 +1,97 @@
+"""One line of a terminal that changes while work goes on, and plain lines where there is no terminal."""
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO
+
+from whichdevice.errors import one_line
+
+EVERY_SECONDS = 0.5
+
+
+class LiveLine:
+    """A line that is written over by the next one. Nothing is written where the stream is no terminal, but for `line`.
+
+    `text` is called twice a second by a thread, between `start` and `stop`. A closed terminal is no reason to fail.
+    """
+
+    def __init__(self, text: Callable[[], str], stream: IO[str] | None = None) -> None:
+        self._text, self._stream = text, stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._live
+
+    def start(self) -> "LiveLine":
+        """Show the line, and again as time goes on."""
+        if self._live and self._thread is None:
+            self._thread = threading.Thread(target=self._repeat, daemon=True)
+            self._thread.start()
+        return self
+
+    def line(self, text: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            self._write(("\r\033[2K" if self._live else "") + one_line(text) + "\n")
+
+    def stop(self) -> None:
+        """Remove the line."""
+        self._stopped.set()
+        if self._live:
+            with self._lock:
+                self._write("\r\033[2K")
+
+    def __enter__(self) -> "LiveLine":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _repeat(self) -> None:
+        while not self._stopped.is_set():
+            text = one_line(self._text())[: shutil.get_terminal_size().columns - 1]
+            with self._lock:
+                if not self._stopped.is_set():
+                    self._write(f"\r\033[2K{text}")
+            self._stopped.wait(EVERY_SECONDS)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+class Countdown:
+    """How long a number of pieces of work still takes, by those that are finished."""
+
+    def __init__(self, pieces: int, guess: float) -> None:
+        self.pieces, self.done = pieces, 0
+        self._guess, self._began = guess, time.monotonic()
+
+    def finish(self) -> None:
+        """One piece is finished."""
+        self.done += 1
+
+    @property
+    def left(self) -> float:
+        """Seconds; by the guess for one piece until the first one is finished."""
+        passed = time.monotonic() - self._began
+        if not self.done:
+            return max(self.pieces * self._guess - passed, self._guess / 2) if self.pieces else 0.0
+        return (self.pieces - self.done) * passed / self.done
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person: `40 s`, `3 min`, `1 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -1,0 +1,87 @@
+"""The parent of compiling processes: what it makes of one that dies or cannot start. The process is a stand-in."""
+
+import json
+
+import pytest
+
+from whichdevice.forecast import compile as compiling
+from whichdevice.forecast.compile import compile_programs
+from whichdevice.measuring.supervisor import Finish
+from whichdevice.records.compiled import ProgramRequest
+
+VERSIONS = dict.fromkeys(("jax", "jaxlib", "keras", "libtpu", "jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"), "1")
+DEVICES = ("T4", "L4", "A10G")
+
+
+@pytest.fixture
+def installed(working_folder, monkeypatch):
+    found = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
+    monkeypatch.setattr(compiling, "installed_versions", found)
+    monkeypatch.setattr(compiling, "PARALLEL", 1)
+
+
+def asked() -> list[ProgramRequest]:
+    common = {"workload": "matmul", "module": "matmul", "precision": "float32", "batch_size": 64, "timeout": 7.0}
+    return [ProgramRequest(device=device, **common) for device in DEVICES]
+
+
+def stand_in(monkeypatch, ends: list[Finish], until: int = 0) -> list[int]:
+    """Processes that end so; each compiles nothing but its program number `until`, in whose middle it ends."""
+    starts = []
+
+    def process(module, job, variables, log, timeout, on_message):
+        requests = json.loads(job)["requests"]
+        starts.append(len(requests))
+        for number, _ in requests[: until + 1]:
+            (compiling.Path(json.loads(job)["claims"]) / str(number)).touch()
+            on_message({"event": "part", "place": str(number), "value": {"status": "failed", "reason": None}})
+            if number != requests[min(until, len(requests) - 1)][0]:
+                on_message({"event": "part", "place": str(number), "value": {"status": "ok", "done": True}})
+        return ends.pop(0) if len(ends) > 1 else ends[0]
+
+    monkeypatch.setattr(compiling, "supervise_module", process)
+    return starts
+
+
+def test_a_process_that_is_killed_fails_one_program_and_the_rest_goes_on(installed, monkeypatch):
+    killed = Finish("out_of_memory", "killed by the system (signal 9) for lack of memory", 1)
+    starts = stand_in(monkeypatch, [killed], until=1)
+    records = compile_programs(asked())
+    assert [record.status for record in records] == ["ok", "out_of_memory", "out_of_memory"]
+    assert "this host has too little memory to compile it" in records[1].reason
+    assert starts == [3, 1]
+
+
+def test_a_process_that_never_starts_ends_each_program_in_one_line(installed, monkeypatch):
+    def process(*_):
+        return Finish("failed", "the process ended without a result (exit code 1); see its log", 1)
+
+    monkeypatch.setattr(compiling, "supervise_module", process)
+    records = compile_programs(asked())
+    assert [record.status for record in records] == ["failed"] * 3
+    assert {record.reason for record in records} == {"the process ended without a result (exit code 1); see its log"}
+
+
+def test_without_the_plugin_the_row_says_what_to_install(installed, monkeypatch):
+    monkeypatch.delitem(VERSIONS, "jax-cuda12-pjrt")
+    records = compile_programs(asked())
+    assert {record.status for record in records} == {"unavailable"}
+    assert "XLA for CUDA is not installed here" in records[0].reason
+    assert "pip install jax-cuda12-pjrt" in records[0].reason
+
+
+def test_a_failure_is_not_kept(installed, monkeypatch):
+    starts = stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGSEGV", 1)])
+    compile_programs(asked())
+    compile_programs(asked())
+    assert starts == [3, 2, 1] * 2
+    assert not list(compiling.CACHE.glob("*.json"))
+
+
+def test_an_interrupt_ends_the_call(installed, monkeypatch):
+    def process(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiling, "supervise_module", process)
+    with pytest.raises(KeyboardInterrupt):
+        compile_programs(asked())

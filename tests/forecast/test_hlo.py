@@ -1,0 +1,98 @@
+"""The reader of scheduled programs: what it finds, and that no text makes it crash or hang."""
+
+import random
+
+import pytest
+from forecast.small_programs import RECORDED, device, program, text
+from whichdevice.forecast.device_time import device_time
+from whichdevice.forecast.shapes import shapes_in
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.hlo import parse_program
+
+
+def test_a_shape_has_its_sizes_its_bytes_and_its_memory():
+    (shape,) = shapes_in("bf16[128,500]{1,0:T(8,128)(2,1)S(1)}")
+    assert (shape.dtype, shape.dims, shape.space) == ("bf16", (128, 500), 1)
+    assert shape.nbytes == 128 * 500 * 2
+    assert shape.padded_nbytes == 128 * 512 * 2
+
+
+def test_padding_follows_the_order_in_memory():
+    (shape,) = shapes_in("f32[256,10]{0,1:T(8,128)}")
+    assert shape.padded_nbytes == 256 * 16 * 4
+    (vector,) = shapes_in("f32[10]{0:T(256)}")
+    assert vector.padded_nbytes == 256 * 4
+
+
+def test_an_array_without_a_mark_lies_in_hbm():
+    assert [shape.space for shape in shapes_in("(f32[2]{0}, s32[]{:S(6)})")] == [0, 6]
+
+
+def test_an_unknown_element_type_is_an_error():
+    with pytest.raises(StudyError, match="element type q7"):
+        shapes_in("q7[3]{0}")
+
+
+def test_instructions_come_in_the_order_in_which_they_run():
+    entry = program("all_reduce", "v2-2x2").entry
+    opcodes = [instruction.opcode for instruction in entry.instructions.values()]
+    assert opcodes.index("all-reduce") > opcodes.index("fusion")
+    assert entry.root.opcode == "all-reduce"
+
+
+def test_a_pallas_kernel_s_attributes_go_over_several_lines_and_end_nothing():
+    kernel = (
+        '  %k = f32[8]{0} custom-call(%p), custom_call_target="any", frontend_attributes={kernel_metadata={\n'
+        '"xprof_metadata":"{\\"block\\": 2048}"\n'
+        '}}, metadata={op_name="x"}, backend_config={"estimated_cycles":"77"}\n'
+    )
+    entry = parse_program(
+        "HloModule m, is_scheduled=true\n\nENTRY %m (p: f32[8]) -> f32[8] {\n"
+        f"  %p = f32[8]{{0}} parameter(0)\n{kernel}  ROOT %r = f32[8]{{0}} copy(%k)\n}}\n"
+    ).entry
+    assert list(entry.instructions) == ["p", "k", "r"]
+    assert entry.instructions["k"].cycles == 77
+
+
+def test_branches_and_loops_name_what_they_call():
+    def called(name: str, opcode: str) -> set[str]:
+        entry = program(name, "v5e-1x1").entry
+        return next(set(each.called) for each in entry.instructions.values() if each.opcode == opcode)
+
+    assert called("conditional", "conditional") == {"branch 0", "branch 1"}
+    assert called("nested_loops", "while") == {"body", "condition"}
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "",
+        "HloModule x",
+        "ENTRY %main (a: f32[2]) -> f32[2] {\n}",
+        "HloModule a, is_scheduled=true\n\nENTRY %m () -> f32[] {\n",
+    ],
+)
+def test_anything_else_is_an_error_of_one_line(garbage):
+    with pytest.raises(StudyError, match=r"^TPU program: [^\n]*$"):
+        parse_program(garbage)
+
+
+@pytest.mark.parametrize(("name", "topology"), [(made.__name__, slice_) for made, slice_ in RECORDED])
+def test_a_cut_or_garbled_program_is_read_or_refused(name, topology):
+    whole, chance = text(name, topology), random.Random(1)
+    for _ in range(100):
+        place, length = chance.randrange(len(whole)), chance.randrange(1, 60)
+        for broken in (whole[:place], whole[:place] + whole[place + length :]):
+            try:
+                device_time(parse_program(broken), device(topology))
+            except StudyError as error:
+                assert "\n" not in str(error)
+
+
+def test_a_computation_that_calls_itself_is_refused():
+    endless = text("nested_loops", "v5e-1x1")
+    body = next(line for line in endless.splitlines() if " while(" in line).split("body=%")[1].split(",")[0]
+    other = [line for line in endless.splitlines() if " while(" in line][1].split("body=%")[1].split(",")[0]
+    with pytest.raises(StudyError, match="calls itself"):
+        device_time(parse_program(endless.replace(f"body=%{body}", f"body=%{other}")), device("v5e-1x1"))

@@ -1,0 +1,120 @@
+"""Small programs compiled for every kind of target, all in one process, and what is found in them."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from whichdevice.forecast import compile as compiling
+from whichdevice.forecast.answer import answer
+from whichdevice.forecast.compile import compile_programs
+from whichdevice.forecast.targets import all_targets, cuda_folder
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest
+
+TINY = str(Path(__file__).with_name("tiny_model.py"))
+GPUS = [target.device for target in all_targets() if target.kind == "gpu"]
+pytestmark = pytest.mark.slow
+
+
+def request(device: str, module: str = "matmul", batch: int = 256, **settings) -> ProgramRequest:
+    values = {"device": device, "workload": "w", "module": module, "precision": "float32", "batch_size": batch}
+    return ProgramRequest.model_validate({**values, **settings})
+
+
+ASKED = {
+    **{device: request(device) for device in GPUS},
+    "TPU": request("TPU v5e", batch=1024, precision="bfloat16"),
+    "half on T4": request("T4", "mnist_cnn", 128, precision="mixed_float16"),
+    "tf32 on A100": request("A100 SXM 40GB", "mnist_cnn", 128, precision="tf32"),
+    "inference": request("T4", TINY, 64, mode="predict"),
+    "training": request("T4", TINY, 64),
+    "two": request("A100 SXM 40GB", TINY, 64, devices=2),
+    "uneven": request("A100 SXM 40GB", TINY, 63, devices=2),
+    "refused": request("V100 SXM2", TINY, 64, precision="mixed_bfloat16"),
+    "broken": request("T4", TINY, 64, options={"broken": True}),
+    "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> dict[str, CompiledRecord]:
+    if cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None:
+        pytest.skip("the GPU compiler is not installed")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(tmp_path_factory.mktemp("programs"))
+    patch.setenv("PATH", "")  # no CUDA of the machine
+    patch.setattr(compiling, "PARALLEL", 1)
+    yield dict(zip(ASKED, compile_programs(list(ASKED.values())), strict=True))
+    patch.undo()
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_every_gpu_of_the_sheet_compiles(found, device):
+    record = found[device]
+    assert record.status == "ok", record.reason
+    assert record.facts.operations == 2 * 256**3
+
+
+def test_a_product_needs_its_two_operands_and_its_result(found):
+    alone, cublas = found["A100 SXM 40GB"].facts, found["T4"].facts
+    assert alone.memory_needed == pytest.approx(3 * 256**2 * 4, rel=0.01)
+    assert cublas.memory_needed - alone.memory_needed == pytest.approx(2**22, rel=0.01)  # the library's workspace
+    assert not cublas.memory_is_lower_bound
+    assert cublas.memory_available == pytest.approx(15843721216 - 600e6)
+
+
+def test_a_training_step_does_about_three_times_the_operations_of_inference(found):
+    training, inference = (found[name].facts for name in ("training", "inference"))
+    assert inference.operations == 2 * 64 * (2 * 64 * 512)
+    assert 2 < training.operations / inference.operations <= 3
+    assert training.memory_needed > inference.memory_needed
+
+
+def test_convolutions_leave_memory_a_lower_bound(found):
+    assert found["half on T4"].facts.memory_is_lower_bound
+    assert found["tf32 on A100"].facts.operations == pytest.approx(found["half on T4"].facts.operations, rel=0.01)
+
+
+def test_two_gpus_share_the_batch_and_reduce_the_gradients(found):
+    alone, shared = found["training"].facts, found["two"].facts
+    assert shared.operations == pytest.approx(alone.operations / 2)
+    weights = 2 * 64 * 512 + 512 + 64
+    assert shared.collectives["all"].count >= 1
+    assert shared.collectives["all"].nbytes == pytest.approx(4 * weights, rel=0.02)
+    assert not alone.collectives
+
+
+def test_a_tpu_program_has_what_its_compiler_leaves_of_the_memory(found):
+    assert found["TPU"].status == "ok", found["TPU"].reason
+    facts = found["TPU"].facts
+    assert 15 * 2**30 < facts.memory_available < facts.memory == 16 * 2**30
+    assert facts.operations == 2 * 1024**3
+
+
+def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
+    record = found["too large"]
+    assert record.status == "does_not_fit" and "too much" in record.reason
+    row = answer(record)
+    assert row["fits"] is False and row["step_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("uneven", "failed", "batch size 63 does not divide over the 2 devices"),
+        ("refused", "refused", "V100 SXM2 has no bfloat16 products; take mixed_float16"),
+        ("broken", "failed", "tiny_model.py: model() fails on jax: ValueError: no such layer"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, reason):
+    record = found[name]
+    assert record.status == status and reason in record.reason
+    assert "\n" not in record.reason
+
+
+def test_a_second_call_compiles_nothing_and_a_program_has_one_record_under_two_names(found, monkeypatch):
+    monkeypatch.setattr(compiling, "supervise_module", lambda *_: pytest.fail("compiled again"))
+    asked = [ASKED["training"], ASKED["training"].model_copy(update={"workload": "another", "timeout": 5.0})]
+    first, second = compile_programs(asked)
+    assert first.facts == second.facts == found["training"].facts
+    assert second.asked.workload == "another"

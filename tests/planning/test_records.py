@@ -1,0 +1,178 @@
+"""Which records a call takes and which runs it measures: decided by the paths of records, which end in a key."""
+
+import re
+from pathlib import Path
+
+import pytest
+import synthetic
+from planning.planned import end
+
+from whichdevice import code_hash
+from whichdevice.datasets import prepare
+from whichdevice.measuring import request as requests
+from whichdevice.records.results_folder import own_records, record_paths
+from whichdevice.records.store import write_record
+
+RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
+CPU = {"only": {"device": "cpu"}}
+
+
+@pytest.fixture
+def edited(monkeypatch):
+    """Pretend that a file of the package has another content from now on; `edited()` takes it back."""
+
+    def edit(module: str = "") -> None:
+        original = code_hash.code_hash
+
+        def changed(*modules: str, **named):
+            parts = code_hash.code_parts(*modules, **named)
+            return original(*modules, **named)[::-1] if module in parts else original(*modules, **named)
+
+        for place in (requests, prepare):
+            monkeypatch.setattr(place, "code_hash", changed)
+        requests.run_code_hash.cache_clear()
+        requests._recipe.cache_clear()
+
+    yield edit
+    monkeypatch.undo()
+    requests.run_code_hash.cache_clear()
+    requests._recipe.cache_clear()
+
+
+def paths(planned) -> dict[str, str]:
+    return {run.path: planned.record(run) for run in planned.runs}
+
+
+def differ(one: dict[str, str], other: dict[str, str]) -> set[str]:
+    """Workloads of the runs of both whose records are others."""
+    return {run.split("/")[1] for run in one.keys() & other.keys() if one[run] != other[run]}
+
+
+def test_a_finished_study_has_nothing_to_measure(plan):
+    planned = plan(**CPU)
+    assert re.fullmatch(RECORD, planned.record(next(run for run in planned.runs if run.cell.batch_size == 256)))
+    assert len(planned.to_measure()) == 6
+    end(planned, *["ok"] * 4, "failed", "timed_out")
+    assert plan(**CPU).to_measure() == []
+
+
+def test_another_time_budget_measures_everything_and_the_old_one_nothing_again(plan):
+    end(plan(**CPU), *["ok"] * 6)
+    longer = plan(measure={"repeats": 2, "seconds": 7}, **CPU)
+    assert len(longer.to_measure()) == len(longer.changed()) == 6
+    assert "6 measured runs changed in settings, code or data" in longer.notes()[0]
+    end(longer, *["ok"] * 6)
+    assert plan(measure={"repeats": 2, "seconds": 7}, **CPU).to_measure() == []
+    assert plan(**CPU).to_measure() == []  # changed back
+    assert len(list(Path("results/planned/runs").rglob("record.json"))) == 12
+
+
+def test_another_batch_size_measures_only_what_is_new(plan):
+    end(plan(**CPU), *["ok"] * 6)
+    more = plan(workloads={"matmul": {"batch_size": [64, 128]}, "mnist_cnn": {"batch_size": [256, 512]}}, **CPU)
+    assert {(run.cell.workload, run.cell.batch_size) for run in more.to_measure()} == {("matmul", 128)}
+    assert more.changed() == []
+
+
+def test_more_time_for_runs_that_hang_measures_none_of_the_others_again(plan):
+    assert paths(plan()) == paths(plan(measure={"repeats": 2, "timeout": 7}))
+
+
+def test_neither_other_devices_nor_prices_nor_archives_change_a_key(plan):
+    before = paths(plan())
+    Path("archives/mnist").mkdir(parents=True)
+    Path("archives/mnist/train-images-idx3-ubyte.gz").write_bytes(b"another")
+    devices = {"cpu": {"kind": "cpu", "usd_per_hour": 3.0, "resources": {"mem_mb": 5}}}
+    after = paths(plan(devices=devices, data={"source": "standin", "dir": "archives"}))
+    assert differ(before, after) == set() and after
+
+
+@pytest.mark.parametrize(
+    ("module", "measured"),
+    [
+        ("whichdevice.backends.tensorflow", {"matmul", "mnist_cnn"}),
+        ("whichdevice.workloads.mnist_cnn", {"mnist_cnn"}),
+        ("whichdevice.datasets.standin.digits", {"mnist_cnn"}),
+        ("whichdevice.figures.registry", set()),
+        ("whichdevice.report.write", set()),
+    ],
+    ids=["a backend", "a workload", "a stand-in", "a figure", "the report"],
+)
+def test_edited_code_measures_what_it_made_and_the_edit_taken_back_nothing(plan, edited, module, measured):
+    before = paths(plan())
+    edited(module)
+    assert differ(before, paths(plan())) == measured
+    edited()
+    assert differ(before, paths(plan())) == set()
+
+
+def test_a_dataset_of_another_recipe_is_another_folder(plan, edited):
+    before = plan().dataset_json("mnist")
+    edited("whichdevice.datasets.standin.digits")
+    assert plan().dataset_json("mnist") != before
+
+
+def test_a_lost_record_is_measured_again_and_blocks_nothing_else(plan):
+    lost, *_ = end(plan(**CPU), *["ok"] * 6)
+    Path(lost).unlink()
+    assert plan(**CPU).records(plan(**CPU).to_measure()) == [lost]
+    assert plan(only={"device": "cpu", "workload": "mnist_cnn"}).to_measure() == []
+
+
+def test_a_deleted_dataset_is_an_input_of_missing_records_alone(plan):
+    planned = plan(**CPU)
+    done, missing = [planned.record(run) for run in planned.wanted() if run.cell.workload == "mnist_cnn"][:2]
+    Path(done).parent.mkdir(parents=True)
+    Path(done).touch()
+    described = planned.dataset_json("mnist")
+    assert planned.dataset_input("mnist_cnn", missing, str) == [described]
+    assert planned.dataset_input("mnist_cnn", done, str) == []
+    Path(described).parent.mkdir(parents=True)
+    Path(described).touch()
+    assert planned.dataset_input("mnist_cnn", done, str) == [described]
+    assert planned.dataset_input("matmul", missing, str) == []
+
+
+def test_tables_take_the_records_of_this_config_and_not_the_older_ones(plan):
+    older = end(plan(**CPU), *["ok"] * 6)
+    longer = plan(measure={"repeats": 2, "seconds": 7}, only={"device": "gpu"})
+    assert longer.other_records() == []
+    newer = end(plan(measure={"repeats": 2, "seconds": 7}, **CPU), *["ok"] * 2)
+    assert set(longer.other_records()) == set(newer)
+    assert not set(older) & set(newer)
+
+
+def test_who_reads_the_folder_later_takes_the_records_of_the_last_call(plan):
+    first = plan(**CPU)
+    older = end(first, *["ok"] * 6)
+    longer = plan(measure={"repeats": 2, "seconds": 7}, **CPU)
+    longer.write_keys()
+    newer = end(longer, *["ok"] * 2)
+    root = Path("results/planned")
+    assert set(map(str, record_paths(root))) == {*newer, *older[2:]}
+    first.write_keys()  # changed back
+    assert {str(path) for path in own_records(root).values()} == set(older)
+
+
+def test_planning_changes_nothing_on_disk(plan):
+    end(plan(**CPU), "ok", "failed")
+    before = {path: path.stat() for path in Path().rglob("*")}
+    planned = plan(**CPU)
+    planned.to_measure(), planned.notes(), planned.other_records(), planned.datasets(), planned.changed()
+    assert {path: path.stat() for path in Path().rglob("*")} == before
+
+
+def test_a_record_of_this_machine_counts_before_a_merged_one_of_its_run_but_an_older_one_does_not(plan):
+    from whichdevice.planning.merged import Merged
+
+    planned = plan(**CPU)
+    run, *_ = planned.runs
+    object.__setattr__(planned, "merged", Merged({run: Path("results/planned/merged/a/record.json")}))
+    assert run in planned.merged_records and run not in planned.wanted()
+    older = Path(planned.record(run)).parents[1] / "0123456789ab" / "record.json"
+    write_record(synthetic.record_of(planned.study, run), older)
+    del planned.__dict__["merged_records"]
+    assert run in planned.merged_records
+    write_record(synthetic.record_of(planned.study, run), Path(planned.record(run)))
+    del planned.__dict__["merged_records"]
+    assert planned.merged_records == {}

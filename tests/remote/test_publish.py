@@ -1,0 +1,167 @@
+"""A study goes to the bucket whole; records of another machine are never replaced."""
+
+import shutil
+from datetime import timedelta
+
+import pytest
+import synthetic
+
+from whichdevice.errors import StudyError
+from whichdevice.records.results_folder import MergedRecord, MergedSource
+from whichdevice.records.store import read_record, write_atomically, write_record
+from whichdevice.remote.publish import publish
+from whichdevice.report.compared_with import PAGE
+
+
+@pytest.fixture
+def root(tmp_path):
+    """results/<study> of a small study with tables, report and an exported model."""
+    root = tmp_path / "results" / "small"
+    synthetic.write_study(synthetic.small_study(), root)
+    for name in ("tables/runs.csv", "figures/x.svg", "report.html", "models/mnist/saved_model/saved_model.pb"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "logs").mkdir()
+    (root / "logs/tables.log").write_text("of this machine")
+    return root
+
+
+def test_merged_records_go_up_and_count_no_more_there_once_they_were_dropped_here(place, root):
+    for name in ("aaaa", "bbbb"):
+        shutil.copytree(root / "runs/gpu", root / "merged" / name / "runs/gpu")
+        runs = {path.parent.relative_to(root / "runs").as_posix() for path in (root / "runs/gpu").rglob("record.json")}
+        source = MergedSource(records={run: MergedRecord() for run in runs})
+        write_atomically(source.model_dump_json(), root / "merged" / name / "source.json")
+    publish(root, place)
+    there = set(place.below("small").listing())
+    assert {"merged/aaaa/source.json", "merged/bbbb/source.json"} <= there
+    assert sum(name.startswith("merged/") and name.endswith("record.json") for name in there) == 8
+    shutil.rmtree(root / "merged/aaaa")
+    publish(root, place)
+    there = set(place.below("small").listing())
+    assert "merged/bbbb/source.json" in there and "merged/aaaa/source.json" not in there
+
+
+def test_what_was_refused_when_it_was_merged_is_replaced_once_it_is_sound(place, root):
+    path = sorted(root.rglob("record.json"))[0]
+    whole = path.read_bytes()
+    path.write_text('{"refused": "unreadable"}')
+    publish(root, place)
+    path.write_bytes(whole)
+    publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == whole
+
+
+def change(root, **changes):
+    """Change the first record; its path."""
+    path = sorted(root.rglob("record.json"))[0]
+    record = read_record(path)
+    write_record(record.model_copy(update=changes), path)
+    return path
+
+
+def test_everything_but_logs_goes_up_and_only_once(place, root):
+    line = publish(root, place)
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} - {"logs/tables.log"}
+    assert set(place.below("small").listing()) == files
+    assert f": {len(files)} files, " in line
+    assert ": 0 files, 0.0 MB" in publish(root, place)
+
+
+def test_a_record_measured_again_replaces_its_older_one(place, root):
+    publish(root, place)
+    record = read_record(change(root))
+    path = change(root, ended=record.ended + timedelta(hours=1))
+    assert ": 1 files, " in publish(root, place)
+    name = path.relative_to(root).as_posix()
+    assert place.fs.cat_file(place.path(f"small/{name}")) == path.read_bytes()
+
+
+def test_an_older_record_does_not_replace_a_newer_one(place, root):
+    publish(root, place)
+    path = change(root)
+    record, before = read_record(path), path.read_bytes()
+    change(root, ended=record.ended - timedelta(hours=1))
+    assert ": 0 files, " in publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
+
+
+def test_what_was_made_from_older_records_does_not_replace_what_was_made_from_newer_ones(place, root):
+    publish(root, place)
+    path = change(root)
+    change(root, ended=read_record(path).ended - timedelta(hours=1))
+    before = place.fs.cat_file(place.path("small/report.html"))
+    (root / "report.html").write_text("of the older records")
+    (root / "config.yaml").write_text("study: small\nseed: 7\n")
+    line = publish(root, place)
+    assert ": 0 files, " in line
+    assert "the bucket has 1 newer record. They were kept, so tables, figures, report" in line
+    assert place.fs.cat_file(place.path("small/report.html")) == before
+
+
+def test_a_record_damaged_here_keeps_nothing_else_back(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    path.write_text("{")
+    (root / "report.html").write_text("which tells of the damage")
+    assert ": 1 files, " in publish(root, place)
+    assert place.fs.cat_file(place.path("small/report.html")) == b"which tells of the damage"
+
+
+def test_another_machines_record_is_refused_with_the_way_out(place, root):
+    publish(root, place)
+    path = change(root)
+    before = path.read_bytes()
+    change(root, machine=read_record(path).machine.model_copy(update={"cpu": "Another CPU"}))
+    with pytest.raises(StudyError, match=r"measured on another machine .*study=<name>.* --rename cpu=cpu_2"):
+        publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
+
+
+def test_records_that_only_the_bucket_has_stay_and_are_told(place, root):
+    assert "there are not here" not in publish(root, place)
+    shutil.rmtree(root / "runs/gpu")
+    assert "4 more records there are not here" in publish(root, place)
+    assert [name for name in place.below("small").listing() if name.startswith("runs/gpu")]
+
+
+def test_what_was_deleted_behind_our_back_comes_again(place, root):
+    publish(root, place)
+    place.fs.rm_file(place.path("small/report.html"))
+    assert ": 1 files, " in publish(root, place)
+
+
+def test_an_artefact_that_is_a_link_out_of_its_folder_stays_here(place, root, tmp_path):
+    (tmp_path / "id_rsa").write_text("secret")
+    learned = next(path for path in sorted(root.rglob("record.json")) if read_record(path).artefacts)
+    file = learned.parent / next(iter(read_record(learned).artefacts.values())).file
+    file.unlink()
+    file.symlink_to(tmp_path / "id_rsa")
+    publish(root, place)
+    assert file.relative_to(root).as_posix() not in place.below("small").listing()
+
+
+def test_a_record_damaged_here_replaces_no_sound_one(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    name, whole = place.path(f"small/{path.relative_to(root).as_posix()}"), path.read_bytes()
+    path.write_bytes(whole[:200])
+    publish(root, place)
+    assert place.fs.cat_file(name) == whole
+
+
+def test_a_record_of_a_newer_version_there_is_not_replaced(place, root):
+    publish(root, place)
+    path = sorted(root.rglob("record.json"))[0]
+    name = place.path(f"small/{path.relative_to(root).as_posix()}")
+    place.fs.pipe_file(name, path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 99'))
+    with pytest.raises(
+        StudyError, match="cannot be read here; update this project, delete that record, or publish under another"
+    ):
+        publish(root, place)
+
+
+def test_the_page_that_the_report_links_to_goes_up_with_it(place, root):
+    (root / PAGE).write_text("this study / the other")
+    publish(root, place)
+    assert place.fs.cat_file(place.path(f"small/{PAGE}")) == b"this study / the other"

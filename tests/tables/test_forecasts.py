@@ -1,0 +1,84 @@
+"""Table `forecasts`: what each row says, beside what was measured and what it costs."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.records.compiled import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
+from whichdevice.tables.columns import table
+from whichdevice.tables.forecasts import COLUMNS, forecast_table
+from whichdevice.tables.summary import COLUMNS as SUMMARY
+
+WORK = {
+    "platform": "gpu",
+    "items": [["product", "half", 1e9, 1e6, 1000, None, 1], ["collective", "", 0.0, 1e6, 2, None, 8]],
+    "unknown_loops": 0,
+    "unknown_calls": 0,
+}
+FACTS = {"memory": 16e9, "memory_available": 15e9, "memory_needed": 2e9, "unit": "image", "units_per_step": 64}
+
+
+def record(folder: Path, device: str = "T4", devices: int = 1, status: str = "ok", **settings: Any) -> Path:
+    asked = ProgramRequest(
+        device=device, devices=devices, workload="cnn", module="mnist_cnn", precision="mixed_float16", batch_size=64
+    )
+    known = {"facts": CompileFacts.model_validate(FACTS), "work": WORK} if status == "ok" else {}
+    made = CompiledRecord(asked=asked, status=status, code_hash="0", **{**known, **settings})
+    path = folder / f"{asked.path}" / "key.json"
+    write_compiled(made, path)
+    return path
+
+
+def cell(device: str, step_time: float, **settings: Any) -> dict[str, Any]:
+    known = {"workload": "cnn", "batch_size": 64, "precision": "float32", "replicas": 1, "step_time": step_time}
+    return {"device": device, **known, **settings}
+
+
+def rows(paths: list[Path], *cells: dict[str, Any], **devices: str) -> pd.DataFrame:
+    return forecast_table(paths, table(cells, SUMMARY), dict(devices), hardware_rows())
+
+
+def test_a_row_has_its_interval_and_what_a_device_gives_in_a_second(tmp_path):
+    row = rows([record(tmp_path)]).iloc[0]
+    assert row["step_time_low"] < row["step_time"] < row["step_time_high"]
+    assert row["throughput"] == pytest.approx(64 / row["step_time"])
+    assert (row["evidence"], row["fits"], row["memory_needed"]) == ("forecast", True, 2e9)
+
+
+def test_it_is_beside_the_fastest_step_measured_of_the_same_work(tmp_path):
+    cells = [cell("cpu", 2.0), cell("laptop", 1.0), cell("laptop", 0.1, batch_size=32), cell("laptop", 0.1, workload="x")]
+    row = rows([record(tmp_path)], *cells).iloc[0]
+    assert (row["measured_device"], row["measured_step_time"]) == ("laptop", 1.0)
+    assert row["speedup"] == pytest.approx(1.0 / row["step_time"])
+    assert row["speedup_low"] < row["speedup"] < row["speedup_high"]
+    assert pd.isna(row["residual"])
+
+
+def test_a_device_that_was_measured_too_shows_how_far_its_forecast_was_off(tmp_path):
+    cells = [cell("mine", 0.5, precision="mixed_float16"), cell("mine", 0.1)]
+    row = rows([record(tmp_path)], *cells, mine="T4").iloc[0]
+    assert row["residual"] == pytest.approx(0.5 / row["step_time"])
+
+
+def test_cost_is_that_of_all_devices_and_energy_at_most_their_power_limit(tmp_path):
+    one, eight = (rows([record(tmp_path, devices=count)]).iloc[0] for count in (1, 8))
+    assert eight["usd_per_hour"] == pytest.approx(8 * one["usd_per_hour"])
+    assert one["usd_per_million"] == pytest.approx(one["usd_per_hour"] / 3600 * one["step_time"] / 64 * 1e6)
+    assert one["joules_per_unit_at_most"] == pytest.approx(70 * one["step_time"] / 64)
+
+
+def test_what_did_not_compile_is_a_row_with_its_reason(tmp_path):
+    broken = tmp_path / "L4" / "cnn" / "key.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{", encoding="utf-8")
+    found = rows([record(tmp_path, status="unavailable", reason="no compiler"), broken, tmp_path / "none.json"])
+    assert list(found["status"]) == ["unavailable", "failed"]
+    assert list(found["device"]) == ["T4", "L4"]
+    assert found["step_time"].isna().all() and found["reason"].notna().all()
+
+
+def test_every_column_is_explained():
+    assert all(column.text for column in COLUMNS.values())
