@@ -87,7 +87,7 @@ def study_of(options: argparse.Namespace) -> Study:
                 "measure": {"repeats": options.blocks, "seconds": options.seconds, "retry_disturbed": False,
                             "breakdown": False},
                 "train": {"epochs": 0},
-                "compile": {"topologies": []},
+                "forecast": {"devices": []},
                 "self_check": {"workload": options.workload, "batch_size": options.batch_size,
                                "fraction": options.fraction, "slowdown": options.slowdown},
                 "workloads": {LOADED: {**cell, "validation": False}},

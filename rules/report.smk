@@ -8,7 +8,7 @@ from whichdevice.tables.about import table_about
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
 SHEETS.append(price_sheet(PLAN.study.prices))
 TABLE_NAMES = (
-    "runs epochs summary speedups crossover saturation scaling published audit compiled costs cost_choices time_to_target "
+    "runs epochs summary speedups crossover saturation scaling published audit forecasts costs cost_choices time_to_target "
     "limits roofline breakdown noise_floor fastest serving"
 ).split()
 FIGURES = {name: figure_facts(name) for name in figure_names()}

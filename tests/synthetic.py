@@ -42,7 +42,7 @@ SMALL: dict[str, Any] = {
     "devices": {"cpu": {"kind": "cpu"}},
     "workloads": {"mnist_cnn": {"batch_size": [256, 1024]}},
     "measure": {"repeats": 2},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
 }
 
 

@@ -26,7 +26,7 @@ CONFIG: dict[str, Any] = {
     "data": {"source": "standin"},
     "devices": {"cpu": {"kind": "cpu"}, "tpu": {"kind": "tpu", "replicas": 8, "hardware": "TPU v2"}},
     "measure": {"repeats": 2},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
     "workloads": {"matmul": {"batch_size": [512, 1024], "precision": ["bfloat16"]}},
 }
 VM = {"project": "rent-a-tpu", "zone": ["us-central1-b"], "ready_minutes": 0.1, "queue_minutes": 0.1, "max_hours": 1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.forecast.request import compile_requests
+from whichdevice.forecast.study import program_requests
 from whichdevice.config.load import load_study, read_study, resolved, write_study
 from whichdevice.config.published import published
 from whichdevice.config.self_check import FIRST, SECOND, SELF_CHECKS, SLOWED
@@ -40,9 +40,9 @@ def test_without_one_there_are_none_even_where_an_earlier_config_had_them(tmp_pa
     assert set(load_study(without).workloads) == {"mnist_cnn"}
 
 
-def test_the_tpu_compiler_leaves_them_out():
+def test_forecasts_leave_them_out():
     study = resolved(load_study(CONFIG))
-    assert {request.workload for request in compile_requests(study)} == {"mnist_cnn"}
+    assert {request.workload for request in program_requests(study)} == {"mnist_cnn"}
 
 
 def test_an_unknown_workload_is_named():

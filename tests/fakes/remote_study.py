@@ -49,7 +49,7 @@ def copy_study(folder: Path, profile: str, study: dict[str, Any], extra: str) ->
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, folder / part)
-    (folder / "study.yaml").write_text(yaml.safe_dump({"compile": {"topologies": []}, **study}), encoding="utf-8")
+    (folder / "study.yaml").write_text(yaml.safe_dump({"forecast": {"devices": []}, **study}), encoding="utf-8")
     return RemoteStudy(folder, f"profiles/{profile}", {"PYTHONPATH": str(APART / extra)})
 
 

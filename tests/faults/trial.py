@@ -19,7 +19,7 @@ STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
     "measure": {"seconds": 0.2, "min_steps": 1, "repeats": 3, "timeout": 600, "retry_disturbed": False},
     "train": {"epochs": 0},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
     "data": {"source": "standin"},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }

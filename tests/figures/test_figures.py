@@ -95,7 +95,7 @@ SAYS = {
     "serving": ["run: snakemake"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
     "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
-    "tpu_generations": ["No step was compiled for a TPU"],
+    "forecasts": ["No step was compiled for another device"],
     "time_to_target": ["target 0.95 (chosen for stand-in data)", "seconds from process start", "no device has"],
     "noise": ["warm-up, discarded", "steady state", "step time against the cell's mean", "mnist_cnn on cpu"],
     "cold_start": ["first step", "take the device", "trace and compile", "100 steady steps", "seconds"],

@@ -136,7 +136,7 @@ def _body(path: Path) -> None:
 
 def _program(path: Path) -> None:
     text = path.read_bytes().decode("utf-8", "replace")
-    device_time(parse_program(text), device_of("TPU v5e"))
+    work_of(parse_program(text), "tpu")
 
 
 def _published(path: Path) -> None:

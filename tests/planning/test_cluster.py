@@ -19,7 +19,7 @@ def plan(working_folder: Path) -> StudyPlan:
             "run_on": "all",
             "data": {"source": "standin"},
             "measure": {"repeats": 1},
-            "compile": {"topologies": []},
+            "forecast": {"devices": []},
             "devices": {
                 "epyc": {"kind": "cpu"},
                 "h100": {"kind": "gpu", "resources": {"slurm_partition": "gpu", "gres": "gpu:h100:1", "mem_mb": 64000}},

@@ -14,7 +14,7 @@ STUDY = {
     "run_on": ["cpu"],
     "devices": {"cpu": {"kind": "cpu"}, "tpu": {"kind": "tpu", "replicas": 8}, "two": {"kind": "gpu", "replicas": 2}},
     "data": {"source": "standin"},
-    "compile": {"topologies": ["v2-2x2"]},
+    "forecast": {"devices": ["v2-2x2"]},
 }
 CNN = {"batch_size": [256, 512], "export": True}
 

@@ -76,7 +76,7 @@ class Project:
 
     def write(self, config: dict) -> None:
         """Write the study that the next calls run; it compiles nothing for TPUs unless it says so."""
-        study = {"compile": {"topologies": []}, **config}
+        study = {"forecast": {"devices": []}, **config}
         (self.folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
 
     def edit(self, file: str, old: str, new: str) -> None:

@@ -40,7 +40,7 @@ def study(project):
         {
             "study": "faulty",
             "data": {"source": "standin"},
-            "compile": {"topologies": []},
+            "forecast": {"devices": []},
             "measure": {"seconds": 0.1, "min_steps": 1, "repeats": 1, "timeout": 25, "retry_disturbed": False},
             "workloads": workloads,
         }

@@ -18,7 +18,7 @@ STUDY = {
     "measure": {"seconds": 0.1, "min_steps": 1, "repeats": 1, "retry_disturbed": False},
     "data": {"source": "standin"},
     "train": {"epochs": 1},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
     "workloads": {"mnist_official": {"batch_size": [64], "backend": ["jax"], "fraction": [0.02]}},
 }
 # The clone's parent and the old home are read-only, the new home lies on another file system.

@@ -19,7 +19,7 @@ STUDY = {
     "measure": {"seconds": 0.2, "min_steps": 2, "repeats": 1, "retry_disturbed": False, "breakdown": False},
     "train": {"epochs": 1},
     "devices": {"cpu": {"kind": "cpu"}},
-    "compile": {"topologies": ["v5e-1x1"], "workload": ["mine"]},
+    "forecast": {"devices": ["T4"], "workload": ["mine"]},
     "workloads": {
         **{name: {"module": file, "backend": "jax"} for name, file in BROKEN.items()},
         "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}, "export": True},

@@ -16,7 +16,7 @@ CONFIG = {
     "data": {"source": "standin"},
     "devices": {"cpu": {"kind": "cpu"}},
     "measure": {"repeats": 2},
-    "compile": {"topologies": []},
+    "forecast": {"devices": []},
     "workloads": {"matmul": {"batch_size": [256, 512]}},
 }
 FIGURE = "breakdown"

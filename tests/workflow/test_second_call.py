@@ -44,7 +44,7 @@ def merged_study(project: Any) -> Path:
         synthetic.write_study(study, Path(f"other_{device}"))
     claim = Claim(dry=False)
     merge = [{"from": "other_laptop", "rename": {"cpu": "laptop"}}]
-    plan_study({**STUDY, "compile": {"topologies": []}, "merge": merge}, claim=claim)
+    plan_study({**STUDY, "forecast": {"devices": []}, "merge": merge}, claim=claim)
     claim.release()
     tomorrow = time.time() + 86_400
     for path in Path("results/small").rglob("*"):

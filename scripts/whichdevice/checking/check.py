@@ -1,4 +1,4 @@
-"""Tries workload files: one process for each backend, and the TPU compiler, all at once and with a time limit."""
+"""Tries workload files: one process for each backend, all at once and with a time limit; then forecasts."""
 
 import json
 import tempfile
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.backends import backend_class
-from whichdevice.forecast.compile import NEEDED, supervised
 from whichdevice.errors import StudyError
+from whichdevice.forecast.answer import answer
+from whichdevice.forecast.compile import compile_programs
+from whichdevice.forecast.targets import find_target
 from whichdevice.host.affinity import thread_environment, usable_cores
 from whichdevice.host.memory import available_memory
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.compiled import CompileRequest
+from whichdevice.records.compiled import ProgramRequest
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
@@ -26,7 +28,7 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 @dataclass
 class Tried:
-    """What one workload came to on one backend, or on the TPU compiler."""
+    """What one workload came to on one backend."""
 
     status: str = "failed"
     reason: str | None = None
@@ -64,56 +66,37 @@ def try_on(
     return found
 
 
-def try_compiler(
-    module: str, topology: str, precision: str, options: Mapping[str, Any], seconds: float, log: Path
-) -> Tried:
-    """Compile the step of a workload without a dataset at its own batch size for a TPU."""
-    chosen = workload_class(module)
-    if any(find_spec(name) is None for name in NEEDED):
-        return Tried("unavailable", "no TPU compiler here (jax[tpu], Linux on x86-64)")
-    if chosen.dataset is not None:
-        return Tried("unavailable", "compiled by a study, which has its dataset")
-    request = CompileRequest(
-        topology=topology,
-        workload="tried",
-        module=module,
-        precision=precision,
-        batch_size=chosen.recipe.batch_size,
-        options=dict(options),
-        timeout=seconds,
-    )
-    tried = Tried()
-
-    def on_message(message: dict[str, Any]) -> None:
-        if message["event"] == "part":
-            tried.parts.setdefault(message["place"], {}).update(message["value"])
-
-    finish = supervised(request, None, log, on_message)
-    tried.status, tried.reason = finish.status, finish.reason
-    if finish.status == "timed_out":
-        tried.reason = f"still compiling after {seconds:g} s; a study waits for compile.timeout"
-    return tried
+def forecasts(
+    module: str, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
+) -> list[dict[str, Any]]:
+    """The forecast of the workload's training step at its own batch size on each of these devices."""
+    targets = [find_target(name) for name in devices]
+    requests = [
+        ProgramRequest(
+            device=target.device,
+            devices=target.devices,
+            workload=Path(module).stem,
+            module=module,
+            precision=precision,
+            batch_size=workload_class(module).recipe.batch_size,
+            options=dict(options),
+            timeout=seconds,
+        )
+        for target in targets
+    ]
+    return [answer(record) for record in compile_programs(requests)]
 
 
 def try_everywhere(
-    module: str,
-    backends: Sequence[str],
-    precision: str,
-    topology: str | None,
-    options: Mapping[str, Any],
-    seconds: float,
+    module: str, backends: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
 ) -> dict[str, Tried]:
-    """By backend, and under the topology's name what the compiler says."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(backends) + 1) as pool:
-        logs = {name: Path(folder) / f"{name}.log" for name in [*backends, *([topology] if topology else [])]}
-        waiting: dict[str, Any] = {
-            name: pool.submit(try_on, name, [module], precision, options, seconds, logs[name]) for name in backends
+    """What the workload came to, by backend."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(backends)) as pool:
+        waiting = {
+            name: pool.submit(try_on, name, [module], precision, options, seconds, Path(folder) / f"{name}.log")
+            for name in backends
         }
-        if topology is not None:
-            of_tpu = "mixed_bfloat16" if precision == "float32" else precision
-            compiled = pool.submit(try_compiler, module, topology, of_tpu, options, seconds, logs[topology])
-        tried = {name: each.result()[0] for name, each in waiting.items()}
-        return tried | ({topology: compiled.result()} if topology is not None else {})
+        return {name: each.result()[0] for name, each in waiting.items()}
 
 
 def request_for(module: str, backend: str, precision: str, options: Mapping[str, Any]) -> Request:

@@ -1,6 +1,6 @@
 """What trying a workload file showed, as lines for a person."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whichdevice.checking.check import SMALL_BATCH, Tried
@@ -9,16 +9,16 @@ from whichdevice.host.memory import available_memory
 FALLS = 0.001  # of the first loss, at least
 
 
-def findings(module: str, tried: Mapping[str, Tried], topology: str | None, hints: tuple[str, ...]) -> list[str]:
-    """Lines: what the model is, how it did on each backend, what the TPU compiler says."""
-    backends = {name: each for name, each in tried.items() if name != topology}
-    known = next((each.parts for each in backends.values() if "workload" in each.parts), None)
+def findings(
+    module: str, tried: Mapping[str, Tried], forecasts: Sequence[Mapping[str, Any]], hints: tuple[str, ...]
+) -> list[str]:
+    """Lines: what the model is, how it did on each backend, and what other devices would make of it."""
+    known = next((each.parts for each in tried.values() if "workload" in each.parts), None)
     lines = [module]
     if known is not None:
         lines += _facts(known)
-    lines += [_line(name, _of_backend(each)) for name, each in backends.items()]
-    if topology is not None:
-        lines.append(_line("TPU", f"{topology}: {_of_compiler(tried[topology])}"))
+    lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
+    lines += [_line("forecast", f"{row['device']}: {_of_device(row)}") for row in forecasts]
     return lines + [_line("hint", hint) for hint in hints]
 
 
@@ -62,14 +62,10 @@ def _of_backend(tried: Tried) -> str:
     return f"ok: {what}" if falls else f"ok, but the loss does not fall: {what}"
 
 
-def _of_compiler(tried: Tried) -> str:
-    facts, modelled = tried.parts.get("facts"), tried.parts.get("modelled")
-    if facts is None or tried.status not in ("ok", "does_not_fit"):
-        return f"{tried.status.replace('_', ' ')}: {tried.reason}"
-    if tried.status == "does_not_fit":
-        return f"does not fit: {tried.reason}"
-    need = f"{facts['memory_needed'] / 2**30:.2f} of {facts['hbm_available'] / 2**30:.2f} GiB"
-    if modelled is None:
-        return f"fits: {need}"
-    high = f" to {modelled['high'] * 1e3:.3g}" if modelled["high"] is not None else " or more"
-    return f"fits: {need}; a step {modelled['low'] * 1e3:.3g}{high} ms on the device (modelled, nobody ran it)"
+def _of_device(row: Mapping[str, Any]) -> str:
+    if row["step_seconds"] is None:
+        return f"{row['status'].replace('_', ' ')}: {row['reason']}"
+    step, low, high = (row[name] * 1e3 for name in ("step_seconds", "low_seconds", "high_seconds"))
+    need = f"{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g} GB"
+    fits = "fits" if row["fits"] else "does not fit"
+    return f"{fits}: {need}; a step of {row['batch']:,} in {step:.3g} ms ({low:.3g} to {high:.3g}; nobody ran it)"

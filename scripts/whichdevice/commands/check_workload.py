@@ -1,4 +1,4 @@
-"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, TPU compiler."""
+"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, forecasts."""
 
 import argparse
 import math
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.config.section import LONGEST_NAME
-from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
+
+DEVICES = ("T4", "H100 SXM")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,20 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="as the config's `options`; may be given again",
     )
-    parser.add_argument("--topology", default="v5e-1x1", help="TPU slice to compile for; none compiles nothing")
+    parser.add_argument(
+        "--device", action="append", metavar="NAME", help="to forecast for; default: T4 and H100 SXM; none: no forecast"
+    )
     parser.add_argument("--seconds", type=float, default=50.0, help="time limit of each part; all run at once")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
-    from whichdevice.checking.check import installed_backends, try_everywhere
+    from whichdevice.checking.check import forecasts, installed_backends, try_everywhere
     from whichdevice.checking.findings import findings
-    from whichdevice.forecast.targets import topology_named
+    from whichdevice.commands.forecast import given_options
+    from whichdevice.forecast.targets import find_target
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.model_shapes import check_declared
 
-    topology = None if args.topology == "none" else topology_named(args.topology).name
+    devices = [find_target(name).device for name in args.device or DEVICES if name != "none"]
     chosen = workload_class(args.module)
     hints: tuple[str, ...] = ()
     if issubclass(chosen, ModelFile):
@@ -47,10 +51,11 @@ def run(args: argparse.Namespace) -> int:
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
     backends = args.backend or installed_backends()
-    options = _options(args.option)
+    options = given_options(args.option)
     print(f"Trying {args.module} on {', '.join(backends)}: up to {args.seconds:g} s ...", file=sys.stderr)
-    tried = try_everywhere(args.module, backends, args.precision, topology, options, args.seconds)
-    for line in findings(args.module, tried, topology, hints):
+    tried = try_everywhere(args.module, backends, args.precision, options, args.seconds)
+    rows = forecasts(args.module, devices, args.precision, options, args.seconds)
+    for line in findings(args.module, tried, rows, hints):
         print(line)
     worked = [name for name in backends if tried[name].status == "ok"]
     if worked:
@@ -67,13 +72,3 @@ def config_line(module: str, backends: list[str], options: dict[str, Any]) -> st
     settings = {"module": module, "backend": backends, **({"options": options} if options else {})}
     text = yaml.safe_dump({"workloads": {name: settings}}, default_flow_style=True, width=math.inf, sort_keys=False)
     return str(text).strip()[1:-1]
-
-
-def _options(given: list[str]) -> dict[str, Any]:
-    options = {}
-    for each in given:
-        key, equals, text = each.partition("=")
-        if not equals or not key:
-            raise StudyError(f"--option {each}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {each}")
-    return options

@@ -116,7 +116,7 @@ def forecast_lines(workload: str, rows: list[dict[str, Any]]) -> list[str]:
         what = "forward pass" if first["mode"] == "predict" else "training step"
         lines = [
             f"{workload}: one {what} of {first['batch']:,}. Nobody ran it: times are forecasts from the compiled program, "
-            "which 80 % of true times should lie around as stated.",
+            "and 80 % of true times should be in the interval.",
             f"{'device':26} {'precision':15} {'step':>10} {'80 % interval':>20} {'throughput':>18} {'memory, GB':>18}",
         ]
         lines += [_line(row) for row in known]

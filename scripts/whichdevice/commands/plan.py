@@ -100,7 +100,7 @@ def _minutes(needs: list[Any]) -> str:
 
 def _compiles(records: list[str]) -> str:
     done = sum(Path(record).is_file() for record in records)
-    return f"Forecasts: {len(records)} programs, {done} compiled already; each takes seconds, for a TPU up to a few minutes."
+    return f"Forecasts: {len(records)} programs, {done} compiled already; each takes seconds, for a TPU minutes."
 
 
 def _left_out(

@@ -135,7 +135,7 @@ class SelfCheck(Section):
 
 
 FORECAST_DEVICES = (
-    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "TPU v2", "TPU v6e",
+    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "TPU v2", "TPU v5e",
 )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ class Forecast(Section):
         ["mixed"], description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16"
     )
     batch_size: Values[PositiveInt] | None = Field(
-        None, description="batch sizes over all devices; empty takes each workload's"
+        None, description="batch sizes over all devices; empty takes each workload's largest"
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")

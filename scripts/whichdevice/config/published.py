@@ -1,6 +1,6 @@
 """The publications' own recipes as a study, beside the quick default."""
 
-from whichdevice.config.model import Compile, Measure, SelfCheck, Study, Train, Workload
+from whichdevice.config.model import Measure, SelfCheck, Study, Train, Workload
 
 HEADER = """\
 The published study: each publication's recipe, exactly as it was published.
@@ -33,7 +33,6 @@ def published() -> Study:
         measure=Measure(seconds=10, repeats=10, timeout=172800),
         train=Train(epochs=None, repeats=3),
         self_check=SelfCheck(workload="mnist_official", batch_size=1024),
-        compile=Compile(topologies=["v2-2x2", "v3-2x2", "v4-2x2x1", "v5e-2x2", "v5p-2x2x1", "v6e-2x2"]),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
             "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),

@@ -92,9 +92,9 @@ class StudyResults:
         return self._table("audit")
 
     @cached_property
-    def compiled(self) -> pd.DataFrame:
-        """Table `compiled`."""
-        return self._table("compiled")
+    def forecasts(self) -> pd.DataFrame:
+        """Table `forecasts`."""
+        return self._table("forecasts")
 
     @cached_property
     def costs(self) -> pd.DataFrame:

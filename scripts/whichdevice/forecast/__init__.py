@@ -1,1 +1,1 @@
-"""The real TPU compiler without a TPU: facts that it states, and a modelled device time (docs/tpu-model.md)."""
+"""Forecasts for GPUs and TPUs without them: the program that a device's own compiler makes, and how long it takes."""

@@ -39,26 +39,32 @@ def compile_programs(
     """A record for each request, in their order; `on_record` is called for each as soon as it is known.
 
     Programs that were compiled before come from results/programs/. Waits while a measurement runs on this host, and
-    lets none start meanwhile; not in a scheduler's job. A program that fails, hangs or does not fit is a record with
-    that status, and so is a machine without the compiler (`unavailable`). Raises StudyError where a request is at fault.
+    lets none start meanwhile; not in a scheduler's job. A program that fails, hangs or does not fit is a record with that
+    status, and so is a machine without the compiler (`unavailable`). Raises StudyError where a request is at fault.
     """
     drafts = [_draft(request) for request in requests]
     records: list[CompiledRecord | None] = [_cached(draft) or _without_compiler(draft) for draft in drafts]
     for number, record in enumerate(records):
         if record is not None:
             on_record(number, record)
-    missing = [number for number, record in enumerate(records) if record is None]
+    same: dict[Path, list[int]] = {}  # requests for one program, which may have several names
+    for number, record in enumerate(records):
+        if record is None:
+            same.setdefault(cache_path(drafts[number]), []).append(number)
+    missing = [numbers[0] for numbers in same.values()]
     if missing:
 
         def waiting() -> None:
             print("compiling waits for a measurement on this host", file=sys.stderr)
 
         def found(number: int, record: CompiledRecord) -> None:
-            records[number] = record
+            path = cache_path(record)
             if record.status in KEPT:
                 with suppress(OSError, StudyError):  # a folder that cannot be written costs the next call its time
-                    write_compiled(record, cache_path(record))
-            on_record(number, record)
+                    write_compiled(record, path)
+            for other in same[path]:
+                records[other] = record.model_copy(update={"asked": drafts[other].asked})
+                on_record(other, records[other])
 
         with beside_no_measurement(waiting), tempfile.TemporaryDirectory() as folder:
             _Pool({number: drafts[number] for number in missing}, Path(folder), log, found).run()

@@ -23,7 +23,7 @@ from whichdevice.forecast.programs import (
     make_step,
     start,
 )
-from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, find_target
+from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
 from whichdevice.forecast.work import Work, read_work
 from whichdevice.measuring.events import Emitter
 from whichdevice.parent import end_with_supervisor

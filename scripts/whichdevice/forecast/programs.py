@@ -109,7 +109,7 @@ def make_step(
     import jax
     import keras
 
-    # As the JAX backend does: full float32 products unless TF32 is asked for; on a TPU bfloat16 ones for all but float32.
+    # As the JAX backend does: full float32 products unless TF32 is asked for; on a TPU for float32 alone.
     asked = {"tf32": "tensorfloat32"}.get(precision, "highest" if kind == "gpu" or precision == "float32" else None)
     jax.config.update("jax_default_matmul_precision", asked)
     keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)

@@ -18,7 +18,7 @@ from whichdevice.workloads import workload_class
 def program_requests(study: Study) -> list[ProgramRequest]:
     """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
 
-    What a device has not (a precision, so many devices) is left out. Raises StudyError on an unknown device or workload.
+    What a device does not have (a precision) is left out. Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
 
@@ -47,7 +47,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         if getattr(workload, "model", None) is not None:
             continue  # it serves another workload's model
         module = workload.module or name
-        sizes = settings.batch_size or workload.batch_size or [workload_class(module).recipe.batch_size]
+        sizes = settings.batch_size or [max(workload.batch_size or [workload_class(module).recipe.batch_size])]
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target in product(settings.precision, sizes, lengths, targets):
             chosen = target.mixed if precision == "mixed" else precision

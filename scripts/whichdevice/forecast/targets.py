@@ -247,7 +247,7 @@ def _row_named(name: str) -> str:
     if fitting:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
     near = get_close_matches(_plain(name), own, n=3, cutoff=0.4)
-    names = dict.fromkeys(own[each] for each in near) or rows
+    names = list(dict.fromkeys(own[each] for each in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
     if any(_plain(name) == _plain(each) for row in hardware_rows().values() for each in row.names):
         raise StudyError(f"device {name!r}: no compiler for it here; nearest that have one: {', '.join(names)}")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")

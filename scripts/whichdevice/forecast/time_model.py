@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
 from whichdevice.forecast.work import Platform, Work
 
@@ -79,26 +80,28 @@ class Peaks:
         return chip_of(self.device)
 
     @classmethod
-    def of(cls, row: Mapping[str, str]) -> "Peaks":
+    def of(cls, row: HardwareRow) -> "Peaks":
         """Of a row of config/hardware.csv; raises StudyError where a number is missing."""
-        try:
-            if row["kind"] == "tpu":
-                tpu = TPUS[row["device"]]
-                half = float(row["half_dense_tflops"]) * 1e12 / tpu.cores
-                bandwidth = float(row["mem_bw_gbs"]) * 1e9 / tpu.cores
-                operations = {"half": half, "tf32": half / 3, "float32": half / 6}
-                return cls(row["device"], "tpu", operations, bandwidth, tpu.link, tpu.clock)
-            exact = float(row["fp32_tflops"]) * 1e12
-            tf32 = float(row["tf32_tflops"]) * 1e12 if row["tf32_tflops"] else exact
-            half = float(row["half_dense_tflops"]) * 1e12
-            bandwidth = float(row["mem_bw_gbs"]) * 1e9
-            operations = {"float32": exact, "tf32": tf32, "half": half}
-            link = NVLINK.get(chip_of(row["device"])) if "PCIe" not in row["device"] else None
-            link = link or PCIE.get(int(float(row.get("compute_capability") or 8)), 32e9)
-            low_power = bool(row["power_w"]) and float(row["power_w"]) <= LOW_POWER
-            return cls(row["device"], "gpu", operations, bandwidth, link, None, low_power)
-        except (KeyError, ValueError) as error:
-            raise StudyError(f"hardware.csv: {row.get('device', '?')} has no number for a forecast: {error}") from None
+        tera = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops or row.fp32_tflops, "half": row.half_dense_tflops}
+        if row.kind == "tpu" and row.half_dense_tflops is not None:
+            tera |= {"tf32": row.half_dense_tflops / 3, "float32": row.half_dense_tflops / 6}
+        missing = [name for name, value in {**tera, "bandwidth": row.mem_bw_gbs}.items() if value is None]
+        if missing or (row.kind == "tpu" and row.device not in TPUS):
+            raise StudyError(
+                f"hardware.csv: {row.device} has no number for a forecast: {', '.join(missing) or 'clock'}"
+            )
+        operations, bandwidth = (
+            {name: (value or 0.0) * 1e12 for name, value in tera.items()},
+            (row.mem_bw_gbs or 0.0) * 1e9,
+        )
+        if row.kind == "tpu":
+            tpu = TPUS[row.device]
+            per_core = {name: value / tpu.cores for name, value in operations.items()}
+            return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
+        link = NVLINK.get(chip_of(row.device)) if "PCIe" not in row.device else None
+        link = link or PCIE.get(int(float(row.compute_capability or 8)), 32e9)
+        low_power = row.power_w is not None and 0 < row.power_w <= LOW_POWER
+        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power)
 
 
 def chip_of(device: str) -> str:
@@ -122,7 +125,7 @@ class Forecast:
 
 def forecast_step(
     work: Work,
-    device: Mapping[str, str],
+    device: HardwareRow,
     precision: str = "",
     mode: str = "train",
     devices: int = 1,

@@ -1,7 +1,7 @@
 """The record of one program: what the target's compiler states of it, and its work.
 
-Times are seconds, memory is bytes on one device; operations, bytes and kernels are those of one device, too. Fields of a
-step that did not compile are None or empty. Nothing in here was measured: tables make a forecast of `work`.
+Times are seconds, memory is bytes on one device; operations, bytes and kernels are of one device, too. Fields of a step
+that did not compile are None or empty. Nothing in here was measured: tables make a forecast of `work`.
 """
 
 import re

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
-Evidence = Literal["measured", "compiled", "modelled", "published"]
+Evidence = Literal["measured", "forecast", "compiled", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 
 

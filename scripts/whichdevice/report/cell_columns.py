@@ -56,7 +56,7 @@ VALUES = [
     Heading("source", "Data from", "trust", False),
 ]
 ENDING = [
-    Heading("evidence", "Evidence", numbers=False, meaning="measured, compiled, modelled or published"),
+    Heading("evidence", "Evidence", numbers=False, meaning="measured, forecast, compiled or published"),
     Heading("status", "Status", numbers=False),
     Heading("again", "Again", numbers=False),
 ]

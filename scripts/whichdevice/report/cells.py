@@ -7,7 +7,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.cell_columns import HEADINGS, OTHER_VIEWS, VIEWS
 from whichdevice.report.cell_strips import with_strips
-from whichdevice.report.cells_elsewhere import compiled_rows, published_rows
+from whichdevice.report.cells_elsewhere import forecast_rows, published_rows
 from whichdevice.report.matching import Key, cell_key
 from whichdevice.report.no_ratio import reference_device, without_ratio
 from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
@@ -28,7 +28,7 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
     for _, row in study.summary.iterrows():
         key = cell_key(row)
         rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), unrelated.get(key)))
-    rows += compiled_rows(study.compiled) + published_rows(study.published)
+    rows += forecast_rows(study.forecasts) + published_rows(study.published)
     for place, made in enumerate(rows):
         made["place"] = place
     with_strips(rows)

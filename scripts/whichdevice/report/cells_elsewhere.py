@@ -1,12 +1,13 @@
-"""Rows of the table of cells that nobody measured here: what the TPU compiler says, and what was published."""
+"""Rows of the table of cells that nobody measured here: forecasts, and what was published."""
 
 from typing import Any
 
 import pandas as pd
 
 from whichdevice.report.numbers import Elsewhere, Number, number, seconds, share, size
+from whichdevice.tables.row_words import device_name
 
-COMPILED, MODELLED, PUBLISHED = "compiled", "modelled", "published"
+COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
 # Published metric and unit: the column that it stands in, the column's unit in its own, and how it is written.
 METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
     ("throughput", "TFLOP/s"): ("tflops", 1.0, number),
@@ -19,33 +20,31 @@ METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
 PUBLICATION = ["source", "published_device", "published_workload", "published_batch_size", "metric"]
 
 
-def compiled_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row for each step that the compiler was given."""
-    return [_compiled(row) for _, row in table[table["workload"].notna()].iterrows()]
+def forecast_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row for each program that was compiled for a device."""
+    return [_forecast(row) for _, row in table[table["workload"].notna()].iterrows()]
 
 
-def _compiled(row: pd.Series) -> dict[str, Any]:
-    known = row["status"] in ("ok", "does_not_fit")
+def _forecast(row: pd.Series) -> dict[str, Any]:
+    known = pd.notna(row["step_time"])
     found: dict[str, Any] = {
-        "evidence": "not compiled" if not known else COMPILED,
+        "evidence": FORECAST if known else "no forecast",
         "workload": row["workload"],
-        "device": f"TPU {row['topology']}",
-        "kind": "tpu",
+        "device": device_name(row),
+        "kind": row["kind"],
         "backend": "jax",
         "precision": row["precision"],
         "loop": "",
         "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
         "fraction": None,
         "sequence_length": _length(row),
-        "status": _fits(row) if known else f"not compiled: {row['reason']}",
+        "status": _fits(row) if known else f"no forecast: {row['reason']}",
     }
     if pd.notna(row["memory_needed"]):
         found["peak_device"] = Elsewhere(_sized(row["memory_needed"]), COMPILED)
-    if pd.notna(row["time_low"]):
-        high = None if pd.isna(row["time_high"]) else Number(row["time_high"], seconds(row["time_high"]))
-        low = Number(row["time_low"], seconds(row["time_low"]))
-        found["step_time"] = Elsewhere(low, MODELLED, high=high, at_least=high is None)
-        found["evidence"] = f"{COMPILED}, {MODELLED}"
+    if known:
+        low, high = (Number(row[name], seconds(row[name])) for name in ("step_time_low", "step_time_high"))
+        found["step_time"] = Elsewhere(low, FORECAST, high=high)
     return found
 
 

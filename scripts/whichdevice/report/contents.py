@@ -15,8 +15,8 @@ from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.audit import audit_section
 from whichdevice.report.cells import cell_table
 from whichdevice.report.compared_with import compared_with
-from whichdevice.report.compiled import compiled_section
 from whichdevice.report.costs import cost_section
+from whichdevice.report.forecasts import forecast_section
 from whichdevice.report.headline import BROKEN, answers, statements
 from whichdevice.report.lead import verdict_section
 from whichdevice.report.limits import limit_rows
@@ -61,7 +61,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "cells": cells,
         "figures": list(_figures(figures_folder, workflow_command(study.study, "figures"))),
         "categories": CATEGORIES,
-        "compiled": compiled_section(study),
+        "forecasts": forecast_section(study),
         "audit": audit_section(study),
         "published": [_published(row) for _, row in study.published.iterrows()],
         "cards": list(cards.values()),

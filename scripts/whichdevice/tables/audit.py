@@ -21,7 +21,7 @@ from whichdevice.tables.published_differences import LOOP, their_precision
 IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
 WAIT = "tpu_init_time"
 IDLE = 0.1  # share of the peak below which arithmetic was not what took the time
-TOPOLOGY = {"TPU v2-8": "v2-2x2"}  # the slice that the compiler was given, by how sources name it
+TARGETS = {"TPU v2-8": ("TPU v2", 8)}  # row of the sheet and devices that were compiled for, by how sources name them
 
 KEY = ["source", "published_device", "published_workload", "published_batch_size", "metric", "unit"]
 CLAIM = ["source", "date", "published_device", "device_class", "published_workload", "published_batch_size"]
@@ -38,23 +38,24 @@ COLUMNS: dict[str, Column] = {
     "why": Column("text", "the arguments, computed from numbers"),
     **{name: PUBLISHED[name] for name in HERE},
     "here": Column("text", "not measured here, and why; empty where there is a measured number"),
-    "modelled_low": Column("float", "s a step, low end of the modelled range of device time on the published TPU"),
-    "modelled_high": Column("float", "s a step, high end; modelled, nobody ran it"),
-    "evidence": Column("text", "published; measured and modelled columns are named so"),
+    "forecast": Column("float", "s a step on the published device; a forecast, nobody ran it"),
+    "forecast_low": Column("float", "s, lower end of its 80 % interval"),
+    "forecast_high": Column("float", "s, upper end of its 80 % interval"),
+    "evidence": Column("text", "published; measured and forecast columns are named so"),
 }
 
 
 def audit_table(
-    published: Sequence[Claim], beside: pd.DataFrame, summary: pd.DataFrame, compiled: pd.DataFrame, sheet: Sheet
+    published: Sequence[Claim], beside: pd.DataFrame, summary: pd.DataFrame, forecasts: pd.DataFrame, sheet: Sheet
 ) -> pd.DataFrame:
-    """A row per published figure; `beside` is table `published`, `compiled` may be empty."""
+    """A row per published figure; `beside` is table `published`, `forecasts` may be empty."""
     work = claims.known_work(summary)
     keys = beside[KEY].astype({"published_batch_size": "float"}).astype("object")
     groups = dict(iter(beside.groupby(keys.where(keys.notna(), None).apply(tuple, axis=1))))
     rows = []
     for claim in published:
         found = _best(groups.get(_key(claim)), claim)
-        rows.append(_row(claim, published, work.get(claim["workload"]), found, compiled, sheet, summary))
+        rows.append(_row(claim, published, work.get(claim["workload"]), found, forecasts, sheet, summary))
     return table(rows, COLUMNS)
 
 
@@ -64,13 +65,13 @@ def _key(claim: Claim) -> tuple[Any, ...]:
 
 
 def _row(
-    claim: Claim, published: Sequence[Claim], work: Work | None, found: pd.Series | None, compiled: pd.DataFrame,
+    claim: Claim, published: Sequence[Claim], work: Work | None, found: pd.Series | None, forecasts: pd.DataFrame,
     sheet: Sheet, summary: pd.DataFrame,
 ) -> dict[str, Any]:  # fmt: skip
     rate, most = claims.tflops(claim, work), claims.peak(claim, sheet)
-    modelled = _modelled(claim, compiled)
+    expected = _forecast(claim, forecasts)
     why = [*_physical(claim, rate, most), *_factor(claim, rate, most), *_consistent(claim, published, work)]
-    why += _device_time(claim, modelled)
+    why += _device_time(claim, expected)
     return {
         **{name: claim[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": claim["device"],
@@ -85,7 +86,7 @@ def _row(
         "why": "; ".join(why) or None,
         **({} if found is None else {name: found[name] for name in HERE}),
         "here": _not_here(claim, summary) if found is None else None,
-        **modelled,
+        **expected,
         "evidence": "published",
     }
 
@@ -166,30 +167,30 @@ def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> 
             yield f"as time of a step of {batch:.0f}, as it was printed, {wrong}"
 
 
-def _modelled(claim: Claim, compiled: pd.DataFrame) -> dict[str, float]:
-    """Modelled device time of the claim's own step; nothing where that step was not compiled."""
+def _forecast(claim: Claim, forecasts: pd.DataFrame) -> dict[str, float]:
+    """The forecast of the claim's own step; nothing where that step was not compiled."""
     size, length = claims.number(claim["batch_size"]), claims.number(claim.get("sequence_length"))
-    slices = [name for start, name in TOPOLOGY.items() if claim["device"].startswith(start)]
-    same = (
-        (compiled["module"] == claim["workload"]) & compiled["topology"].isin(slices) & (compiled["batch_size"] == size)
-    )
+    targets = [target for start, target in TARGETS.items() if claim["device"].startswith(start)]
+    if not targets:
+        return {}
+    device, devices = targets[0]
+    same = (forecasts["module"] == claim["workload"]) & (forecasts["batch_size"] == size)
+    same &= (forecasts["device"] == device) & (forecasts["devices"] == devices)
     if length:
-        same &= compiled["sequence_length"] == length
-    rows = compiled[same.fillna(False) & compiled["time_low"].notna()]
+        same &= forecasts["sequence_length"] == length
+    rows = forecasts[same.fillna(False) & forecasts["step_time"].notna()]
     if rows.empty:
         return {}
-    return {"modelled_low": rows["time_low"].iloc[0], "modelled_high": rows["time_high"].iloc[0]}
+    names = {"forecast": "step_time", "forecast_low": "step_time_low", "forecast_high": "step_time_high"}
+    return {name: rows[column].iloc[0] for name, column in names.items()}
 
 
-def _device_time(claim: Claim, modelled: Mapping[str, float]) -> Iterator[str]:
+def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
     taken = claims.seconds(claim)
-    if claim["metric"] == "step_time" and taken and modelled:
+    if claim["metric"] == "step_time" and taken and expected:
         step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
-        high = modelled["modelled_high"]
-        ends = f"at least {told(1e3 * modelled['modelled_low'])}" if high != high else " to ".join(
-            told(1e3 * modelled[name]) for name in ("modelled_low", "modelled_high")
-        )  # fmt: skip
-        yield f"{told(1e3 * step)} ms a step, of which the TPU itself needs {ends} ms (modelled)"
+        own, low, high = (told(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
+        yield f"{told(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:

@@ -33,3 +33,10 @@ def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
     fewest, most = int(row["fewest_epochs"]), int(row["learned_epochs"])
     told = f"{most}" if fewest == most else f"{fewest} to {most}"
     return f"{told} epoch{'s' if most > 1 else ''}"
+
+
+def device_name(row: pd.Series) -> str:
+    """`T4`, `8 × T4`, or a TPU with its slice."""
+    if pd.notna(row["slice"]):
+        return f"{row['device']} ({row['slice']})"
+    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"

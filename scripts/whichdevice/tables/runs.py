@@ -26,7 +26,7 @@ COLUMNS: dict[str, Column] = {
     "module": Column("text", "workload file"),
     "status": Column("text", "ok, out_of_memory, timed_out, failed, refused, unreadable or not_measured"),
     "reason": Column("text", "why the status is not ok"),
-    "evidence": Column("text", "how the numbers were obtained: measured, compiled, modelled or published"),
+    "evidence": Column("text", "how the numbers were obtained: measured, forecast, compiled or published"),
     "seed": Column("int", "seed of weights, batch order and stand-in data"),
     "planted": Column("float", "share by which the timed windows were made longer on purpose, to check the study"),
     "unit": Column("text", "what throughput counts"),

@@ -13,12 +13,12 @@ from whichdevice.config.model import Study
 from whichdevice.tables import (
     audit,
     breakdown,
-    compiled,
     cost_choices,
     costs,
     crossover,
     epochs,
     fastest,
+    forecasts,
     limits,
     noise_floor,
     published,
@@ -47,7 +47,7 @@ TABLES: dict[str, Columns] = {
     "serving": serving.COLUMNS,
     "published": published.COLUMNS,
     "audit": audit.COLUMNS,
-    "compiled": compiled.COLUMNS,
+    "forecasts": forecasts.COLUMNS,
     "limits": limits.COLUMNS,
     "roofline": roofline.COLUMNS,
     "breakdown": breakdown.COLUMNS,
@@ -91,7 +91,8 @@ def _frames(
     roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
     summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
     published_frame = published.published_table(claimed, summary_frame)
-    compiled_frame = table(compiled.compiled_rows(compiled_paths), compiled.COLUMNS)
+    devices = {name: device.hardware for name, device in study.devices.items()}
+    forecast_frame = forecasts.forecast_table(compiled_paths, summary_frame, devices, sheet)
     return {
         "runs": run_table,
         "epochs": epoch_table,
@@ -102,8 +103,8 @@ def _frames(
         "scaling": scaling.scaling_table(studied, study),
         "serving": serving.serving_table(studied),
         "published": published_frame,
-        "audit": audit.audit_table(claimed, published_frame, summary_frame, compiled_frame, sheet),
-        "compiled": compiled_frame,
+        "audit": audit.audit_table(claimed, published_frame, summary_frame, forecast_frame, sheet),
+        "forecasts": forecast_frame,
         "limits": limits_frame,
         "roofline": roofline_frame,
         "breakdown": breakdown.breakdown_table(studied),

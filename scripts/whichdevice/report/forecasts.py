@@ -1,0 +1,56 @@
+"""Forecasts for the page: devices that nobody here ran, apart from everything measured."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.figures.results import StudyResults
+from whichdevice.figures.style import number
+from whichdevice.report.numbers import seconds, size
+from whichdevice.tables.row_words import device_name, length_words
+
+
+def forecast_section(study: StudyResults) -> dict[str, Any]:
+    """Rows of the section, and a line for what has no forecast; no rows where nothing was compiled."""
+    known = study.forecasts["step_time"].notna()
+    return {
+        "rows": [_row(row) for _, row in study.forecasts[known].iterrows()],
+        "missing": list(_missing(study.forecasts[~known])),
+    }
+
+
+def _row(row: pd.Series) -> dict[str, str]:
+    letter = "N" if row["module"] == "matmul" else "b"
+    work = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
+    least = "over " if row["memory_is_lower_bound"] is True else ""
+    return {
+        "device": device_name(row),
+        "step": f"{row['workload']} {row['precision']} {work}",
+        "time": seconds(row["step_time"]),
+        "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
+        "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
+        "speedup": "" if pd.isna(row["speedup"]) else f"×{number(row['speedup'])} of {row['measured_device']}",
+        "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
+        "fits": "fits" if row["status"] == "ok" else "does not fit",
+        "largest": _largest(row),
+        "price": "" if pd.isna(row["usd_per_hour"]) else f"{row['usd_per_hour']:.2f}",
+        "note": "" if pd.isna(row["note"]) else str(row["note"]),
+    }
+
+
+def _largest(row: pd.Series) -> str:
+    if pd.isna(row["largest_batch"]):
+        return ""
+    return f"{row['largest_batch']:,}{'' if pd.isna(row['largest_batch_reason']) else ' or more'}"
+
+
+def _gib(value: float) -> str:
+    """Bytes in the binary unit that suits them, or a dash where they are unknown."""
+    return "–" if pd.isna(value) else size(value)
+
+
+def _missing(rows: pd.DataFrame) -> Iterator[str]:
+    """One line per reason."""
+    for reason, group in rows.groupby(rows["reason"].fillna("no reason given"), sort=False):
+        yield f"{len(group)} programs on {', '.join(group['device'].dropna().unique())}: {reason}"

@@ -1,0 +1,163 @@
+"""Table `forecasts`: one row per program that was compiled for a device. Nobody ran them; times are forecasts."""
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.answer import answer
+from whichdevice.forecast.targets import find_target
+from whichdevice.records.compiled import CompiledRecord, read_compiled
+from whichdevice.tables.columns import Column, table
+from whichdevice.tables.prices import SECONDS, cores_of
+from whichdevice.tables.sheet_rows import Sheet
+
+COLUMNS: dict[str, Column] = {
+    "device": Column("text", "row of config/hardware.csv"),
+    "devices": Column("int", "GPUs, TPU chips, or cores on TPU v2 and v3, that share the batch"),
+    "slice": Column("text", "TPU slice"),
+    "kind": Column("text", "gpu or tpu"),
+    "workload": Column("text", "workload, as the config names it"),
+    "module": Column("text", "workload file"),
+    "precision": Column("text", "number format"),
+    "batch_size": Column("int", "examples per step over all devices; for matmul, N"),
+    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+    "mode": Column("text", "train: a training step; predict: the forward pass"),
+    "status": Column("text", "ok, does_not_fit, refused, failed, timed_out, out_of_memory (of this host), unavailable"),
+    "reason": Column("text", "why, for every status but ok"),
+    "evidence": Column("text", "forecast: may name candidates, decides nothing"),
+    "step_time": Column("float", "s, forecast of one step"),
+    "step_time_low": Column("float", "s, lower end of its 80 % interval"),
+    "step_time_high": Column("float", "s, upper end of its 80 % interval"),
+    "throughput": Column("float", "units per s at the forecast step time"),
+    "unit": Column("text", "what throughput counts"),
+    "known_device": Column("flag", "whether published times of this kind of device were among those it was tested on"),
+    "known_family": Column("flag", "whether published times of this kind of model were"),
+    "family": Column("text", "the kind of model that the program is"),
+    "note": Column("text", "what makes the interval wider, or the answer another"),
+    "measured_device": Column(
+        "text", "the study's device with the fastest measured step of this work, in any format"
+    ),
+    "measured_step_time": Column("float", "s, that step"),
+    "speedup": Column("float", "measured_step_time / step_time"),
+    "speedup_low": Column("float", "at the upper end of the forecast"),
+    "speedup_high": Column("float", "at the lower end of the forecast"),
+    "own_step_time": Column("float", "s, fastest measured step on this very device, in this number format"),
+    "residual": Column("float", "own_step_time / step_time"),
+    "fits": Column("flag", "whether the memory needed is available"),
+    "memory_needed": Column("float", "bytes on one device"),
+    "memory_available": Column("float", "bytes that are left to a program on one device"),
+    "memory_is_lower_bound": Column("flag", "the workspace of cuDNN's convolutions is not known"),
+    "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
+    "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
+    "usd_per_hour": Column("float", "cheapest on-demand price of these devices"),
+    "price": Column("text", "who offers it, and when that was read; or why there is none"),
+    "usd_per_million": Column("float", "US dollars for a million units at the forecast"),
+    "usd_per_million_low": Column("float", "at the lower end of the step time"),
+    "usd_per_million_high": Column("float", "at the upper end of the step time"),
+    "joules_per_unit_at_most": Column("float", "J, the devices' power limit for the forecast step time"),
+    "operations": Column("float", "of matrix products and convolutions, on one device"),
+    "nbytes": Column("float", "to and from off-chip memory of one device"),
+    "kernels": Column("float", "on one device"),
+    "collectives": Column("int", "on one device"),
+    "collective_bytes": Column("float", "on one device"),
+    "compile_seconds": Column("float", "s, on this host"),
+    "versions": Column("text", "of the compiler and what feeds it"),
+    "code_hash": Column("text", "code that the record depends on"),
+    "record": Column("text", "path of the record"),
+}
+SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+
+
+def forecast_table(
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+) -> pd.DataFrame:
+    """A row per compiled record that exists; one that cannot be read is a row with its reason.
+
+    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
+    """
+    return table([_compared(row, summary, devices, sheet) for row in _rows(paths)], COLUMNS)
+
+
+def _rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        if not path.is_file():
+            continue
+        try:
+            yield _row(read_compiled(path), path)
+        except StudyError as error:
+            yield {"device": path.parts[-3], "status": "failed", "reason": str(error), "record": path.as_posix()}
+
+
+def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
+    asked, facts, said = record.asked, record.facts, answer(record)
+    case = said["case"] or {}
+    row = {name: said[name] for name in COLUMNS if name in said}
+    row |= {
+        "devices": asked.devices,
+        "kind": find_target(asked.device, asked.devices).kind,
+        "module": asked.module,
+        "batch_size": asked.batch_size,
+        "step_time": said["step_seconds"],
+        "step_time_low": said["low_seconds"],
+        "step_time_high": said["high_seconds"],
+        "known_device": case.get("device") == "known" if case else None,
+        "known_family": case.get("family") == "known" if case else None,
+        "family": case.get("model"),
+        "note": case.get("note") or None,
+        "memory_needed": said["memory_bytes"],
+        "memory_available": said["memory_available_bytes"],
+        "nbytes": said["bytes"],
+        "versions": "; ".join(f"{name} {number}" for name, number in sorted(record.versions.items())) or None,
+        "code_hash": record.code_hash,
+        "record": path.as_posix(),
+    }
+    if facts is not None and facts.kernels is not None:
+        row["collectives"] = sum(each.count for each in facts.collectives.values())
+        row["collective_bytes"] = sum(each.nbytes for each in facts.collectives.values())
+    return row
+
+
+def _compared(
+    row: dict[str, Any], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+) -> dict[str, Any]:
+    """The row beside what was measured here, with its price and the most energy that it can take."""
+    step = row.get("step_time")
+    if not step:
+        return row
+    ends = row["step_time_low"], row["step_time_high"]
+    cells = summary[summary["step_time"].notna()]
+    for name in SAME:
+        value = row[name]
+        cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
+    if len(cells):
+        fastest = cells.loc[cells["step_time"].idxmin()]
+        row |= {"measured_device": fastest["device"], "measured_step_time": fastest["step_time"]}
+        row["speedup"] = fastest["step_time"] / step
+        row["speedup_high"], row["speedup_low"] = (fastest["step_time"] / end for end in ends)
+    here = [name for name, hardware in devices.items() if hardware == row["device"]]
+    own = cells[cells["device"].isin(here) & (cells["precision"] == row["precision"])]
+    own = own[(own["replicas"] == row["devices"]).fillna(False)]
+    if len(own):
+        row |= {"own_step_time": own["step_time"].min(), "residual": own["step_time"].min() / step}
+    return row | _costs(row, step, ends, sheet)
+
+
+def _costs(row: dict[str, Any], step: float, ends: tuple[float, float], sheet: Sheet) -> dict[str, Any]:
+    known, units = sheet[row["device"]], row["throughput"] * step if row["throughput"] else None
+    chips = math.ceil(row["devices"] / cores_of(row["device"]))
+    found: dict[str, Any] = {}
+    if known.power_w and units:
+        found["joules_per_unit_at_most"] = known.power_w * chips * step / units
+    offer = known.cheapest
+    if offer is None or offer.on_demand is None:
+        return found | {"price": f"no price: the price sheet has none for {row['device']}"}
+    hour = offer.on_demand * chips
+    found |= {"usd_per_hour": hour, "price": offer.words}
+    if units:
+        names = ("usd_per_million", "usd_per_million_low", "usd_per_million_high")
+        found |= {name: hour / SECONDS * time / units * 1e6 for name, time in zip(names, (step, *ends), strict=True)}
+    return found
