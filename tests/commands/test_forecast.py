@@ -12,11 +12,29 @@ from whichdevice.records.compiled import CompiledRecord, CompileFacts, ProgramRe
 
 MODEL = str(Path(__file__).parents[2] / "docs/examples/my_model.py")
 KEYS = set(
-    (
-        "device precision batch mode gpus step_seconds low_seconds high_seconds "
-        "interval evidence memory_bytes memory_available_bytes memory_is_lower_bound fits largest_batch case "
-        "throughput unit compile_seconds status reason "
-    ).split()
+    [
+        "device",
+        "precision",
+        "batch",
+        "mode",
+        "gpus",
+        "step_seconds",
+        "low_seconds",
+        "high_seconds",
+        "interval",
+        "evidence",
+        "memory_bytes",
+        "memory_available_bytes",
+        "memory_is_lower_bound",
+        "fits",
+        "largest_batch",
+        "case",
+        "throughput",
+        "unit",
+        "compile_seconds",
+        "status",
+        "reason",
+    ]
 )
 WORK = {
     "platform": "gpu",
