@@ -56,7 +56,7 @@ def _by(what: str, found: Evaluation, group: Callable[[Row], str]) -> list[str]:
 
 
 def draw(rows: Sequence[Row], path: Path = FIGURE) -> None:
-    """Forecast against published, both axes in logs, with 80 % intervals; each source was left out for its own points."""
+    """Forecast against published, both axes in logs, with 80 % intervals; each source was left out for its points."""
     figure = Figure(figsize=(7, 6), layout="constrained")
     axes = figure.subplots()
     for platform, marker in (("gpu", "o"), ("tpu", "s")):

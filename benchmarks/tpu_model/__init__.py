@@ -1,1 +1,1 @@
-"""The modelled TPU device time against published step times; the list is config/tpu_published.csv."""
+"""Programs of published TPU times, rebuilt in plain JAX; the list is config/tpu_published.csv."""

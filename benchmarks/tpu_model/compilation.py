@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.tpu_model.published import Row, published_rows
 
-from whichdevice.forecast.targets import Topology, describe, environment, topology_named
+from whichdevice.forecast.targets import environment, find_target
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / "results" / "tpu_model"
@@ -37,7 +37,7 @@ def compiled(row: Row) -> tuple[Compiled, str]:
     """The outcome and the program's text, from the folder or from a new process."""
     outcome = _place(row).with_suffix(".json")
     if not outcome.exists():
-        environ = os.environ | environment(_topology(row))
+        environ = os.environ | environment(["libtpu"])
         command = [sys.executable, "-m", __spec__.name, row.id]
         done = subprocess.run(command, env=environ, cwd=HERE.parents[1], capture_output=True, text=True)
         if not outcome.exists():  # the compiler took the process with it
@@ -46,10 +46,6 @@ def compiled(row: Row) -> tuple[Compiled, str]:
     result = Compiled(**json.loads(outcome.read_text()))
     text = "" if result.error else gzip.decompress(_place(row).with_suffix(".hlo.gz").read_bytes()).decode()
     return result, text
-
-
-def _topology(row: Row) -> Topology:
-    return topology_named(row.topology.replace(":", "-"))
 
 
 def _place(row: Row) -> Path:
@@ -66,7 +62,7 @@ def _write(path: Path, outcome: Compiled) -> None:
 
 def _compile(row: Row) -> None:
     """In the process of its own, whose environment names the topology."""
-    devices = describe(_topology(row)).devices
+    devices = find_target(row.topology.replace(":", "-")).describe().devices
     work = import_module(f"benchmarks.tpu_model.programs.{row.program}").work(devices, row)
     lowered, place = work.lower(), _place(row)
     began = time.monotonic()
