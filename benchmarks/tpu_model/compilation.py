@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.tpu_model.published import Row, published_rows
 
+from whichdevice.forecast.programs import describe
 from whichdevice.forecast.targets import environment, find_target
 
 HERE = Path(__file__).parent
@@ -62,7 +63,7 @@ def _write(path: Path, outcome: Compiled) -> None:
 
 def _compile(row: Row) -> None:
     """In the process of its own, whose environment names the topology."""
-    devices = find_target(row.topology.replace(":", "-")).describe().devices
+    devices = describe(find_target(row.topology.replace(":", "-"))).devices
     work = import_module(f"benchmarks.tpu_model.programs.{row.program}").work(devices, row)
     lowered, place = work.lower(), _place(row)
     began = time.monotonic()
