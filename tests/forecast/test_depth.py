@@ -13,7 +13,8 @@ from whichdevice.forecast.work import read_work
 small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
 def work(layers):
     options = small | {"layers": layers}
-    made = compile_program("config/forecast_models/gpt2.py", "V100 SXM2", "float32", 2, options=options, sequence_length=64)
+    model = "config/forecast_models/gpt2.py"
+    made = compile_program(model, "V100 SXM2", "float32", 2, options=options, sequence_length=64)
     return read_work(made.text, "gpu")
 one, two, five = work(1), work(2), work(5)
 found = one.deepened(two, 5)
