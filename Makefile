@@ -14,7 +14,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help study environment test test-long check lint lock config clean test-environment torch-cpu
+.PHONY: help study environment test test-long check lint lock config forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make test               everything but the longest tests, PROCESSES=2 files at a time"
 	@echo "make test-long          the longest: equal accuracy over ten seeds, rarer faults in whole studies"
 	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
+	@echo "make forecasts          fit and test the forecasts against published times, write docs/forecasts.md"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
 	@echo "make clean              remove the environment and caches; results stay"
 
@@ -74,3 +75,6 @@ config: environment
 
 clean:
 	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+forecasts:
+	PYTHONPATH=scripts:. $(PY) -m benchmarks.forecasts $(ARGS)

@@ -3,8 +3,8 @@
     python -m benchmarks.forecasts            # compile programs without a digest, fit, evaluate, write the page
     python -m benchmarks.forecasts --rebuild  # compile every GPU program anew (an hour on two cores)
 
-Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times the
-difference (Work.deepened).
+Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times
+the difference (Work.deepened).
 """
 
 import csv

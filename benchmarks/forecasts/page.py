@@ -2,13 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from whichdevice.forecast.time_model import chip_of, read_constants
+from whichdevice.forecast.time_model import Case, chip_of, read_constants
 from whichdevice.forecast.validation import Evaluation, Row, evaluations
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def write_page(rows: Sequence[Row]) -> None:
     draw(rows)
 
 
-def _summary(found: dict[str, Evaluation]) -> list[str]:
+def _summary(found: Mapping[Case, Evaluation]) -> list[str]:
     lines = ["| left out | rows | groups | median error | 80 % interval | it held |", "|---|--:|--:|--:|--:|--:|"]
     for case, each in found.items():
         lines.append(
@@ -56,7 +56,7 @@ def _by(what: str, found: Evaluation, group: Callable[[Row], str]) -> list[str]:
 
 
 def draw(rows: Sequence[Row], path: Path = FIGURE) -> None:
-    """Forecast against published, both axes in logs, with 80 % intervals; each source was left out for its own points."""
+    """Forecast against published, both axes in logs, with 80 % intervals; each source was left out for its points."""
     figure = Figure(figsize=(7, 6), layout="constrained")
     axes = figure.subplots()
     for platform, marker in (("gpu", "o"), ("tpu", "s")):

@@ -1,53 +1,58 @@
-"""Published TPU step times against the model of docs/tpu-model.md.
+"""Adds published TPU times to the forecasts' validation: `python -m benchmarks.tpu_model`, then `make forecasts`.
 
-python -m benchmarks.tpu_model compiles each program of config/tpu_published.csv once, one process after another, into
-results/tpu_model/ (minutes; a second call takes up there), writes validation.csv beside this file and prints the table.
+Compiles the program of each row of config/tpu_published.csv that config/forecast_published.csv lacks, one process after
+another, into results/tpu_model/ (minutes each), and adds the row and the work of its program.
 """
 
-from benchmarks.tpu_model.comparison import Comparison, read, summary, table, written
+import csv
+
+from benchmarks.forecasts.__main__ import write_digests
 from benchmarks.tpu_model.compilation import compiled
-from benchmarks.tpu_model.published import Row, published_rows
-from whichdevice.forecast.device_time import device_time
+from benchmarks.tpu_model.published import PUBLISHED as TPU_ROWS
+from benchmarks.tpu_model.published import published_rows
 
-from whichdevice.errors import StudyError
-from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.targets import device_of, topology_named
-
-Range = tuple[float, float | None, float]  # milliseconds a step; per cent of the bytes
-
-
-def compared(row: Row, ranges: dict[str, Range | str]) -> Comparison:
-    """One row; rows of the same program share its range."""
-    slice_ = topology_named(row.topology.replace(":", "-"))
-    if row.key not in ranges:
-        ranges[row.key] = modelled(row, slice_.chip)
-    found = ranges[row.key]
-    if isinstance(found, str):
-        return Comparison(row.id, slice_.name, row.step_ms, None, None, None, found)
-    return Comparison(row.id, slice_.name, row.step_ms, *found)
-
-
-def modelled(row: Row, chip: str) -> Range | str:
-    """The model's answer for a row's program, or why there is none."""
-    outcome, text = compiled(row)
-    print(f"{row.key}: compiled in {outcome.seconds:.0f} s {outcome.error}", flush=True)
-    if outcome.error:
-        return outcome.error
-    try:
-        time = device_time(parse_program(text), device_of(chip))
-    except StudyError as error:
-        return str(error)
-    scale = 1e3 / outcome.steps
-    return time.low * scale, None if time.high is None else time.high * scale, 100 * time.timed_share
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.validation import DIGESTS, PUBLISHED, read_digests
+from whichdevice.forecast.work import read_work
 
 
 def main() -> None:
-    """Compare every row, in the list's order."""
-    ranges: dict[str, Range | str] = {}
-    rows = [compared(row, ranges) for row in published_rows()]
-    written(rows)
-    print("\n".join(table(read())))  # as the docs show it, from the rounded numbers
-    print(summary(read()))
+    """Add every row whose program compiles; print why another does not."""
+    with TPU_ROWS.open(encoding="utf-8", newline="") as file:
+        facts = {line["id"]: line for line in csv.DictReader(file)}
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        columns, known = reader.fieldnames or [], {line["id"] for line in reader}
+    for row in published_rows():
+        if row.id in known:
+            continue
+        outcome, text = compiled(row)
+        print(f"{row.id}: {outcome.error or 'compiled'}", flush=True)
+        if outcome.error:
+            continue
+        digests = read_digests(DIGESTS)
+        digests["programs"][row.key] = read_work(text, "tpu").divided(outcome.steps).digest()
+        write_digests(digests)
+        line, slice_name = facts[row.id], row.topology.replace(":", "-")
+        added = {
+            "id": row.id,
+            "source_group": line["source"].split(",")[0].split(" (")[0],
+            "class": "S",
+            "model": row.program,
+            "options": "{}",
+            "mode": "operation" if line["optimizer"] == "none" else "train",
+            "device": find_target(slice_name).device,
+            "slice": slice_name,
+            "precision": line["precision"],
+            "batch": line["global_batch"],
+            "sequence_length": line["sequence_length"],
+            "step_ms": line["step_ms"],
+            "program": row.key,
+            "source": f"{line['source']}; {line['url']}",
+            "notes": f"{line['derivation']}; {line['notes']}",
+        }
+        with PUBLISHED.open("a", encoding="utf-8", newline="") as file:
+            csv.DictWriter(file, columns, lineterminator="\n").writerow(added)
 
 
 if __name__ == "__main__":

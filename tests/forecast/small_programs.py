@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.forecast.hlo import Program, parse_program
+from whichdevice.forecast.programs import describe
 from whichdevice.forecast.targets import environment, find_target
 
 FOLDER = Path(__file__).parent / "programs"
@@ -203,7 +204,7 @@ def compiled(name: str, target_name: str) -> str:
 
     devices, made = next(each[2:] for each in RECORDED if each[:2] == (name, target_name))
     function, shapes, divided = made()
-    mesh = Mesh(np.array(find_target(target_name, devices).describe().devices), ("batch",))
+    mesh = Mesh(np.array(describe(find_target(target_name, devices)).devices), ("batch",))
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
     arguments = [
         jax.ShapeDtypeStruct(*shape, sharding=split if number in divided else whole)

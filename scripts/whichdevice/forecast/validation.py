@@ -1,9 +1,9 @@
 """How good forecasts have been: constants fitted to published times, and tested on rows that the fit did not see.
 
 config/forecast_published.csv has the published times, config/forecast_digests.json the work of their programs.
-Constants are fitted by least squares of log residuals; n rows of a source weigh as much as √n. The test leaves out whole groups (a
-source, a chip, a family of models, a chip and a family at once), fits to the rest and forecasts what was left out.
-Half-widths of the 80 % intervals are quantiles of those residuals, each group with weight 1.
+Constants are fitted by least squares of log residuals; n rows of a source weigh as much as √n. The test leaves out
+whole groups (a source, a chip, a family of models, a chip and a family at once), fits to the rest and forecasts what
+was left out. Half-widths of the 80 % intervals are quantiles of those residuals, each group with weight 1.
 """
 
 import csv
@@ -287,8 +287,8 @@ def constants_of(rows: Sequence[Row]) -> dict[str, Any]:
 def write_constants(rows: Sequence[Row], path: Path = CONSTANTS) -> None:
     """Fit both platforms and write config/forecast_constants.json."""
     found: dict[str, Any] = {
-        "how": "Fitted by `make forecasts` to config/forecast_published.csv: least squares of log residuals, n rows of a "
-        "source weigh as much as the root of n. factors: time over roofline time at sheet peaks by class of work; "
+        "how": "Fitted by `make forecasts` to config/forecast_published.csv: least squares of log residuals, n rows of "
+        "a source weigh as much as the root of n. factors: time over roofline time at sheet peaks by class of work; "
         "launch: seconds a kernel. widths: log of the 80 % interval's half-width by what is not known, from residuals "
         "with whole groups left out.",
     }
@@ -303,7 +303,7 @@ def forecast_all(rows: Sequence[Row], constants: Mapping[str, Any]) -> dict[str,
 
 
 def write_results(found: Mapping[str, float], path: Path = RESULTS) -> None:
-    """Write config/forecast_results.csv: what each row's forecast is now, so that a change of it is a change of a file."""
+    """Write config/forecast_results.csv: each row's forecast, so that a change of it is a change of a file."""
     lines = [f"{name},{value:.5g}" for name, value in found.items()]
     path.write_text("\n".join(["id,forecast_ms", *lines]) + "\n", encoding="utf-8")
 

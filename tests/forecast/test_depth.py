@@ -1,0 +1,34 @@
+"""Deep models of equal layers: the work of one and of two layers gives that of more."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+LAYERS = """
+from whichdevice.forecast.programs import compile_program
+from whichdevice.forecast.work import read_work
+small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
+def work(layers):
+    options = small | {"layers": layers}
+    model = "config/forecast_models/gpt2.py"
+    made = compile_program(model, "V100 SXM2", "float32", 2, options=options, sequence_length=64)
+    return read_work(made.text, "gpu")
+one, two, five = work(1), work(2), work(5)
+found = one.deepened(two, 5)
+print(found.operations / five.operations, found.bytes / five.bytes, found.kernels / five.kernels)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("jax_plugins.xla_cuda12") is None, reason="XLA's compiler for GPUs is not installed")
+def test_five_layers_are_one_and_four_times_the_difference_to_two():
+    path = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, "-c", LAYERS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
+    operations, nbytes, kernels = map(float, done.stdout.splitlines()[-1].split())
+    assert operations == pytest.approx(1)
+    assert nbytes == pytest.approx(1, rel=0.01)
+    assert kernels == pytest.approx(1, rel=0.02)
