@@ -51,6 +51,7 @@ class Costs:
     parameters: int
     trainable_parameters: int
     counted: str = WHOLE_COUNT  # else what is missing, or why there is no count
+    operations: float = 0.0  # that a host starts for a training step, whatever the batch; 0 is unknown
 
     def step_flops(self, batch_size: int) -> float | None:
         """Operations of one training step; None is unknown."""
@@ -149,10 +150,21 @@ def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
     hidden = ", ".join(sorted(_opaque(whole)))
     counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
-    return Costs(_operations(forward), _operations(whole), float(activations), 0, 0, counted)
+    flops = _flops(forward), _flops(whole)
+    return Costs(*flops, float(activations), 0, 0, counted, _started(whole))
 
 
-def _operations(jaxpr: Any) -> float:
+def _started(jaxpr: Any) -> float:
+    """Operations that a framework starts one by one where it compiles nothing: a scan's body as often as it runs."""
+    total = 0.0
+    for equation in jaxpr.eqns:
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        inner = _inner(equation)
+        total += times * sum(map(_started, inner)) if inner else 1
+    return total
+
+
+def _flops(jaxpr: Any) -> float:
     """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once."""
     total = 0.0
     for equation in jaxpr.eqns:
@@ -164,10 +176,10 @@ def _operations(jaxpr: Any) -> float:
         elif name == "conv_general_dilated":
             total += _convolution(equation)
         elif name == "cond":
-            total += max(_operations(branch.jaxpr) for branch in equation.params["branches"])
+            total += max(_flops(branch.jaxpr) for branch in equation.params["branches"])
         else:
             times = equation.params["length"] if name == "scan" else 1
-            total += times * sum(map(_operations, _inner(equation)))
+            total += times * sum(map(_flops, _inner(equation)))
     return total
 
 
@@ -202,7 +214,7 @@ def _opaque(jaxpr: Any) -> set[str]:
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         inner = _inner(equation)
-        if name == "while" and any(_operations(each) for each in inner):
+        if name == "while" and any(_flops(each) for each in inner):
             found.add("repeats of a loop")
         elif name in OPAQUE:
             found.add(name)
