@@ -19,6 +19,11 @@ from whichdevice.config.faults import did_you_mean
 from whichdevice.errors import StudyError
 from whichdevice.package_path import WORKFLOW
 
+# Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
+START = (
+    "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); "
+    "from snakemake.cli import main; main()"
+)
 NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
@@ -54,7 +59,7 @@ def targets() -> list[str]:
 def snakemake_command(args: argparse.Namespace) -> list[str]:
     """The call of Snakemake, with the workflow of this package and results in the current folder."""
     return [
-        sys.executable, "-m", "snakemake", *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
+        sys.executable, "-c", START, *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
         *configfile_option(args), *(["--config", *args.config] if args.config else []),
         *(["--dry-run"] if args.dry_run else []), *args.passed_on,
     ]  # fmt: skip
