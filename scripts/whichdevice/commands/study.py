@@ -16,6 +16,7 @@ from pathlib import Path
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
 from whichdevice.config.faults import did_you_mean
+from whichdevice.devices import kinds
 from whichdevice.errors import StudyError
 from whichdevice.package_path import WORKFLOW
 
@@ -50,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def targets() -> list[str]:
-    """Rules of the workflow that need no wildcards: their names are targets."""
+    """Kinds of device, and the rules of the workflow that need no wildcards."""
     files = [WORKFLOW / "Snakefile", *sorted((WORKFLOW / "rules").glob("*.smk"))]
     names = [name for file in files for name in RULE.findall(file.read_text(encoding="utf-8"))]
-    return [name for name in names if name not in NEED_WILDCARDS]
+    return [*kinds(), *(name for name in names if name not in NEED_WILDCARDS)]
 
 
 def snakemake_command(args: argparse.Namespace) -> list[str]:
