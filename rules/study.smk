@@ -1,5 +1,6 @@
 # The study that this call is about, worked out from the config alone; the planner's functions are tested without Snakemake.
 import os
+import signal
 import shlex
 
 from whichdevice.code_hash import code_hash
@@ -65,6 +66,7 @@ wildcard_constraints:
 # The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
 # the runs below it have to, and every run would hang below it.
 onstart:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `whichdevice study` had it end this process at once
     or_exit(LOCK.take)
     or_exit(write_study, PLAN.study, Path(CONFIG))
     or_exit(PLAN.write_keys)
