@@ -11,11 +11,31 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.records.compiled import CompiledRecord, CompileFacts, ProgramRequest
 
 MODEL = str(Path(__file__).parents[2] / "docs/examples/my_model.py")
-KEYS = {
-    "device", "precision", "batch", "mode", "gpus", "step_seconds", "low_seconds", "high_seconds", "interval",
-    "evidence", "memory_bytes", "memory_available_bytes", "memory_is_lower_bound", "fits", "largest_batch", "case", "throughput",
-    "unit", "compile_seconds", "status", "reason",
-}  # fmt: skip
+KEYS = set(
+    [
+        "device",
+        "precision",
+        "batch",
+        "mode",
+        "gpus",
+        "step_seconds",
+        "low_seconds",
+        "high_seconds",
+        "interval",
+        "evidence",
+        "memory_bytes",
+        "memory_available_bytes",
+        "memory_is_lower_bound",
+        "fits",
+        "largest_batch",
+        "case",
+        "throughput",
+        "unit",
+        "compile_seconds",
+        "status",
+        "reason",
+    ]
+)
 WORK = {
     "platform": "gpu",
     "items": [["product", "float32", 1e9, 1e6, 100, None, 1], ["memory", "", 0.0, 1e9, 50, None, 1]],

@@ -11,11 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.forecast.device_time import DeviceTime, device_time
-from whichdevice.forecast.program import CompiledStep, compile_step
-
 from whichdevice.forecast.hlo import Program, parse_program
-from whichdevice.forecast.targets import TOPOLOGIES, Device, device_of, environment
+from whichdevice.forecast.targets import environment, find_target
 
 FOLDER = Path(__file__).parent / "programs"
 MEBI = 2**20
@@ -116,65 +113,128 @@ def batched_matmul() -> tuple[Callable, tuple, tuple]:
     return lambda a, b: a @ b, shapes, ()
 
 
-# Program and slice. v2 has no on-chip memory that a program could keep arrays in, v5e has.
-RECORDED = (
-    (matmul, "v2-2x2"),
-    (matmul, "v4-2x2x1"),
-    (matmul, "v5e-1x1"),
-    (matmul_float32, "v3-2x2"),
-    (large_add, "v3-2x2"),
-    (gather, "v2-2x2"),
-    (gather, "v5e-1x1"),
-    (pooling_backward, "v2-2x2"),
-    (nested_loops, "v5e-1x1"),
-    (reversed_scan, "v2-2x2"),
-    (unknown_loop, "v5e-1x1"),
-    (conditional, "v5e-1x1"),
-    (all_reduce, "v5e-2x2"),
-    (all_reduce, "v2-2x2"),
-    (batched_matmul, "v5e-1x1"),
+def product(precision: str | None, dtype: str = "float32") -> tuple[Callable, tuple, tuple]:
+    from jax import numpy as jnp
+
+    return lambda a, b: jnp.matmul(a, b, precision=precision), (((1024, 512), dtype), ((512, 256), dtype)), ()
+
+
+def convolution(groups: int = 1, stride: int = 1) -> Callable[..., Any]:
+    """Of NHWC images with a kernel of 3 × 3 and padding 1."""
+    import jax
+
+    return lambda x, w: jax.lax.conv_general_dilated(
+        x, w, (stride, stride), ((1, 1), (1, 1)), dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups
+    )
+
+
+def gradients(groups: int) -> Callable[..., Any]:
+    """Of a convolution with a stride of 2, by image and kernel."""
+    import jax
+
+    made = convolution(groups, 2)
+    return lambda x, w: jax.grad(lambda x, w: (made(x, w).astype("float32") ** 2).sum(), argnums=(0, 1))(x, w)
+
+
+IMAGES, KERNEL, DEPTHWISE = (8, 32, 32, 64), (3, 3, 64, 128), (3, 3, 1, 64)
+
+
+def scaled_rows() -> tuple[Callable, tuple, tuple]:
+    from jax import numpy as jnp
+
+    shapes = (((32768, 512), "float32"), ((4096,), "int32"))
+    return lambda table, index: jnp.take(table, index, axis=0, mode="clip") * 2 + 1, shapes, ()
+
+
+def update() -> tuple[Callable, tuple, tuple]:
+    import jax
+
+    shapes = (((1024, 4096), "float32"), ((1, 4096), "float32"))
+    return lambda stack, row: jax.lax.dynamic_update_slice(stack, row * 2, (3, 0)), shapes, ()
+
+
+def loop() -> tuple[Callable, tuple, tuple]:
+    import jax
+    from jax import numpy as jnp
+
+    def looped(x: Any, w: Any) -> Any:
+        return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ w), None), x, None, length=7)[0]
+
+    return looped, (((512, 512), "bfloat16"), ((512, 512), "bfloat16")), ()
+
+
+# Name of the text, target, devices, and the program: function, shapes, which of them are divided over the devices.
+# v2 has no on-chip memory that a program could keep arrays in, v5e has.
+RECORDED: tuple[tuple[str, str, int | None, Callable[[], tuple]], ...] = (
+    ("matmul", "v2-2x2", None, matmul),
+    ("matmul", "v4-2x2x1", None, matmul),
+    ("matmul", "v5e-1x1", None, matmul),
+    ("matmul_float32", "v3-2x2", None, matmul_float32),
+    ("large_add", "v3-2x2", None, large_add),
+    ("gather", "v2-2x2", None, gather),
+    ("gather", "v5e-1x1", None, gather),
+    ("pooling_backward", "v2-2x2", None, pooling_backward),
+    ("nested_loops", "v5e-1x1", None, nested_loops),
+    ("reversed_scan", "v2-2x2", None, reversed_scan),
+    ("unknown_loop", "v5e-1x1", None, unknown_loop),
+    ("conditional", "v5e-1x1", None, conditional),
+    ("all_reduce", "v5e-2x2", None, all_reduce),
+    ("all_reduce", "v2-2x2", None, all_reduce),
+    ("batched_matmul", "v5e-1x1", None, batched_matmul),
+    ("product", "V100", 1, lambda: product("highest")),
+    ("product", "A100", 1, lambda: product(None)),
+    ("product_half", "H100", 1, lambda: product(None, "bfloat16")),
+    ("convolution", "V100", 1, lambda: (convolution(), ((IMAGES, "float32"), (KERNEL, "float32")), ())),
+    ("convolution_gradients", "A100", 1, lambda: (gradients(1), ((IMAGES, "bfloat16"), (KERNEL, "bfloat16")), ())),
+    ("depthwise", "A100", 1, lambda: (convolution(64), ((IMAGES, "bfloat16"), (DEPTHWISE, "bfloat16")), ())),
+    ("depthwise_gradients", "T4", 1, lambda: (gradients(64), ((IMAGES, "float16"), (DEPTHWISE, "float16")), ())),
+    ("gather", "H100", 1, scaled_rows),
+    ("update", "H100", 1, update),
+    ("loop", "A100", 1, loop),
+    ("all_reduce", "A100", 2, all_reduce),
 )
 
 
-def compiled(program: Callable[[], tuple], topology: str) -> CompiledStep:
-    """Compile one anew."""
+def compiled(name: str, target_name: str) -> str:
+    """The text of one, compiled anew."""
     import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    function, shapes, batch = program()
-    return compile_step(function, [jax.ShapeDtypeStruct(*shape) for shape in shapes], topology, batch)
+    devices, made = next(each[2:] for each in RECORDED if each[:2] == (name, target_name))
+    function, shapes, divided = made()
+    mesh = Mesh(np.array(find_target(target_name, devices).describe().devices), ("batch",))
+    whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+    arguments = [
+        jax.ShapeDtypeStruct(*shape, sharding=split if number in divided else whole)
+        for number, shape in enumerate(shapes)
+    ]
+    outputs = {"out_shardings": whole} if divided else {}
+    donated = (0,) if name == "update" else ()
+    lowered = jax.jit(function, donate_argnums=donated, **outputs).lower(*arguments)
+    return without_places(lowered.compile().as_text())
 
 
 @cache
-def text(name: str, topology: str) -> str:
-    """The recorded text."""
-    return (FOLDER / f"{name}-{topology}.hlo").read_text(encoding="utf-8")
+def text(name: str) -> str:
+    """The recorded text, by name and target: `loop-A100`."""
+    return (FOLDER / f"{name}.hlo").read_text(encoding="utf-8")
 
 
-def program(name: str, topology: str) -> Program:
+def program(name: str) -> Program:
     """The recorded program."""
-    return parse_program(text(name, topology))
-
-
-def device(topology: str) -> Device:
-    """One of its devices."""
-    return device_of(TOPOLOGIES[topology].chip)
-
-
-def modelled(name: str, topology: str) -> DeviceTime:
-    """The model's answer to the recorded program."""
-    return device_time(program(name, topology), device(topology))
+    return parse_program(text(name))
 
 
 def without_places(scheduled: str) -> str:
     """The text without source files and without what no reader needs."""
     scheduled = re.sub(r"\n(FileNames|FunctionNames|FileLocations|StackFrames)\n(.+\n)*", "", scheduled)
-    return re.sub(r", metadata=\{[^}]*\}", "", scheduled)
+    return re.sub(r",? metadata=\{[^}]*\}", "", scheduled)
 
 
 if __name__ == "__main__":
-    os.environ.update(environment(TOPOLOGIES["v2-2x2"]))
+    os.environ.update(environment(["cuda", "libtpu"]))
     FOLDER.mkdir(exist_ok=True)
-    for made, slice_ in RECORDED:
-        step = compiled(made, slice_)
-        (FOLDER / f"{made.__name__}-{slice_}.hlo").write_text(without_places(step.text), encoding="utf-8")
-        print(made.__name__, slice_, step.time.low, step.time.high, step.time.timed_share, file=sys.stderr)
+    for name, target, _, _ in RECORDED:
+        (FOLDER / f"{name}-{target}.hlo").write_text(compiled(name, target), encoding="utf-8")
+        print(name, target, file=sys.stderr)

@@ -93,7 +93,9 @@ def test_of_two_branches_the_longer_counts():
     assert work("conditional-v5e-1x1").operations == 3 * 2 * 1024**3
 
 
-@pytest.mark.parametrize(("name", "devices"), [("all_reduce-A100", 2), ("all_reduce-v2-2x2", 8), ("all_reduce-v5e-2x2", 4)])
+@pytest.mark.parametrize(
+    ("name", "devices"), [("all_reduce-A100", 2), ("all_reduce-v2-2x2", 8), ("all_reduce-v5e-2x2", 4)]
+)
 def test_an_all_reduce_has_its_bytes_and_its_devices(name, devices):
     (found,) = (item for item in work(name).items if item.kind == "collective")
     assert (found.bytes, found.devices, found.count) == (1024 * 1024 * 4, devices, 1)

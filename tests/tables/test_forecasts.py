@@ -49,7 +49,12 @@ def test_a_row_has_its_interval_and_what_a_device_gives_in_a_second(tmp_path):
 
 
 def test_it_is_beside_the_fastest_step_measured_of_the_same_work(tmp_path):
-    cells = [cell("cpu", 2.0), cell("laptop", 1.0), cell("laptop", 0.1, batch_size=32), cell("laptop", 0.1, workload="x")]
+    cells = [
+        cell("cpu", 2.0),
+        cell("laptop", 1.0),
+        cell("laptop", 0.1, batch_size=32),
+        cell("laptop", 0.1, workload="x"),
+    ]
     row = rows([record(tmp_path)], *cells).iloc[0]
     assert (row["measured_device"], row["measured_step_time"]) == ("laptop", 1.0)
     assert row["speedup"] == pytest.approx(1.0 / row["step_time"])

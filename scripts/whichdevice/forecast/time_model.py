@@ -145,7 +145,7 @@ def forecast_step(
     family = family_of(work, seconds, parts)
     groups = fitted[peaks.platform]
     device_known = peaks.chip in groups["chips"]
-    family_known = family in groups["families"] and devices == 1
+    family_known = family in groups["families"] and (devices == 1 or peaks.platform == "tpu")
     case = case_of(device_known, family_known)
     spread = math.exp(groups["widths"][case])
     low, high, note = seconds / spread, seconds * spread, ""

@@ -1,7 +1,7 @@
 """How good forecasts have been: constants fitted to published times, and tested on rows that the fit did not see.
 
 config/forecast_published.csv has the published times, config/forecast_digests.json the work of their programs.
-Constants are fitted by least squares of log residuals, each source with weight 1. The test leaves out whole groups (a
+Constants are fitted by least squares of log residuals; n rows of a source weigh as much as √n. The test leaves out whole groups (a
 source, a chip, a family of models, a chip and a family at once), fits to the rest and forecasts what was left out.
 Half-widths of the 80 % intervals are quantiles of those residuals, each group with weight 1.
 """
@@ -35,6 +35,7 @@ from whichdevice.package_path import CONFIG
 
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"
+RESULTS = CONFIG / "forecast_results.csv"
 COVERED = 0.8  # of the rows left out, by the interval
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 SOURCES_OF_A_FAMILY = 2  # from which on a family counts as known
@@ -62,11 +63,7 @@ PRIOR: Mapping[Platform, Mapping[str, tuple[float, float]]] = {
         "transfer": (0.7, 0.5),
     },
 }
-SAME = {
-    "gather and scatter": "memory",
-    "transfer": "memory",
-    "convolution": "product",
-}  # classes without a factor of their own
+SAME = {"gather and scatter": "memory", "transfer": "memory"}  # classes without a factor of their own
 FIXED = {"collective": 1.3}  # no row of several GPUs: rings reach about three quarters of a link
 
 
@@ -178,12 +175,12 @@ def complete(factors: Mapping[str, float]) -> dict[str, float]:
 
 
 def fit(rows: Sequence[Row]) -> dict[str, float]:
-    """Factors of one platform's rows: least squares of log residuals, each source with weight 1."""
+    """Factors of one platform's rows: least squares of log residuals; n rows of a source weigh as much as √n."""
     prior = PRIOR[rows[0].platform]
     names = list(prior)
     plain, low_power = _columns(rows, names)
     counts = Counter(row.source_group for row in rows)
-    weight = np.sqrt([1 / counts[row.source_group] for row in rows])
+    weight = np.sqrt([counts[row.source_group] ** -0.5 for row in rows])
     measured = np.log([row.seconds for row in rows])
     start = np.log([prior[name][0] for name in names])
     spread = np.array([prior[name][1] for name in names])
@@ -290,10 +287,28 @@ def constants_of(rows: Sequence[Row]) -> dict[str, Any]:
 def write_constants(rows: Sequence[Row], path: Path = CONSTANTS) -> None:
     """Fit both platforms and write config/forecast_constants.json."""
     found: dict[str, Any] = {
-        "how": "Fitted by `make forecasts` to config/forecast_published.csv (least squares of log residuals, each source "
-        "with weight 1). factors: time over roofline time at sheet peaks by class of work; launch: seconds a kernel. "
-        "widths: log of the 80 % interval's half-width, from residuals with whole groups left out, by what is not known.",
+        "how": "Fitted by `make forecasts` to config/forecast_published.csv: least squares of log residuals, n rows of a "
+        "source weigh as much as the root of n. factors: time over roofline time at sheet peaks by class of work; "
+        "launch: seconds a kernel. widths: log of the 80 % interval's half-width by what is not known, from residuals "
+        "with whole groups left out.",
     }
     for platform in PRIOR:
         found[platform] = constants_of([row for row in rows if row.platform == platform])
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def forecast_all(rows: Sequence[Row], constants: Mapping[str, Any]) -> dict[str, float]:
+    """Forecast in milliseconds of each row, by these constants."""
+    return {row.id: row.seconds * 1e3 / math.exp(residual(row, constants[row.platform]["factors"])) for row in rows}
+
+
+def write_results(found: Mapping[str, float], path: Path = RESULTS) -> None:
+    """Write config/forecast_results.csv: what each row's forecast is now, so that a change of it is a change of a file."""
+    lines = [f"{name},{value:.5g}" for name, value in found.items()]
+    path.write_text("\n".join(["id,forecast_ms", *lines]) + "\n", encoding="utf-8")
+
+
+def read_results(path: Path = RESULTS) -> dict[str, float]:
+    """Read it back."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {line["id"]: float(line["forecast_ms"]) for line in csv.DictReader(file)}

@@ -62,7 +62,7 @@ class CausalAttention(layers.Layer):
     """Self-attention to earlier places; one product makes queries, keys and values, as in GPT-2.
 
     Keras takes its TPU kernel only for a mask that is known while the step is traced, and of the whole batch;
-    `kernel` gives it one. Without, Keras 3.15 computes plain attention on a TPU (docs/tpu-model.md).
+    `kernel` gives it one. Without, Keras 3.15 computes plain attention on a TPU.
     """
 
     def __init__(self, heads: int, kernel: bool = False, onto: float = 0.02, **settings: Any) -> None:

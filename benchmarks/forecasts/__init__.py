@@ -1,0 +1,1 @@
+"""Forecasts against published times: rebuilds programs, fits, evaluates, writes docs/forecasts.md and its figure."""

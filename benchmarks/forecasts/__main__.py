@@ -1,0 +1,81 @@
+"""Programs, constants and page of the forecasts: `make forecasts`, or
+
+    python -m benchmarks.forecasts            # compile programs without a digest, fit, evaluate, write the page
+    python -m benchmarks.forecasts --rebuild  # compile every GPU program anew (an hour on two cores)
+
+Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times the
+difference (Work.deepened).
+"""
+
+import csv
+import json
+import sys
+from typing import Any
+
+from benchmarks.forecasts.page import write_page
+
+from whichdevice.forecast.time_model import read_constants
+from whichdevice.forecast.validation import (
+    DIGESTS,
+    PUBLISHED,
+    forecast_all,
+    published_rows,
+    read_digests,
+    write_constants,
+    write_results,
+)
+from whichdevice.forecast.work import Work, read_work
+
+DEEP = {"config/forecast_models/bert.py": 24, "config/forecast_models/gpt2.py": 12}  # layers where no option says
+
+
+def main() -> None:
+    """Bring digests, constants, page and figure up to date with config/forecast_published.csv."""
+    digests = read_digests(DIGESTS)
+    programs: dict[str, Any] = digests["programs"]
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        lines = {line["program"]: line for line in csv.DictReader(file)}
+    for key, line in lines.items():
+        if (key not in programs or "--rebuild" in sys.argv) and not line["slice"]:
+            print(line["id"], flush=True)
+            programs[key] = compiled(line).digest()
+            write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
+    rows = published_rows()
+    write_constants(rows)
+    write_results(forecast_all(rows, read_constants()))
+    write_page(rows)
+
+
+def compiled(line: dict[str, str]) -> Work:
+    """The work of a row's program on its GPU, compiled here."""
+    options = json.loads(line["options"])
+    if line["model"] not in DEEP:
+        return _compiled(line, options)
+    layers = options.get("layers", DEEP[line["model"]])
+    return _compiled(line, options | {"layers": 1}).deepened(_compiled(line, options | {"layers": 2}), layers)
+
+
+def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
+    from whichdevice.forecast.programs import compile_program
+
+    program = compile_program(
+        line["model"],
+        line["device"],
+        line["precision"],
+        int(line["batch"]),
+        "predict" if line["mode"] == "predict" else "train",
+        options,
+        int(line["sequence_length"]) if line["sequence_length"] else None,
+    )
+    return read_work(program.text, "gpu")
+
+
+def write_digests(digests: dict[str, Any]) -> None:
+    """One line a program."""
+    rows = (f'  "{key}": {json.dumps(each, separators=(",", ":"))}' for key, each in digests["programs"].items())
+    text = f' "made_with": {json.dumps(digests["made_with"])},\n "programs": {{\n' + ",\n".join(rows)
+    DIGESTS.write_text("{\n" + text + "\n }\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
