@@ -17,9 +17,7 @@ if "snakemake" in globals():
         folder = Path(snakemake.output.info).parent
         bucket, info = call.storage.bucket, None
         if bucket:
-            info = fetch_dataset(
-                open_place(bucket), name, folder.name, folder, {"code": dataset_code(name)}
-            )
+            info = fetch_dataset(open_place(bucket), name, folder.name, folder, {"code": dataset_code(name)})
         if info is not None:
             log.info("%s from %s fetched from the bucket", name, source)
         else:

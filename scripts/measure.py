@@ -1,7 +1,7 @@
 """Measure one run by hand or from the rule `measure`: python scripts/measure.py CONFIG RECORD [--log FILE].
 
 For example: python scripts/measure.py results/quick/config.yaml \\
-    results/quick/runs/cpu/mnist_cnn/tensorflow-float32-b1024/r1/record.json
+    again/cpu/mnist_cnn/tensorflow-float32-b1024/r1/record.json
 """
 
 import argparse

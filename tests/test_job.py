@@ -94,7 +94,7 @@ class Names(SimpleNamespace):
         return getattr(self, name, None)
 root = Path(sys.argv[1])
 asked = Names(
-    params=Names(name="tiny_shakespeare", source=sys.argv[2], seed=3, made_of={}),
+    wildcards=Names(name="tiny_shakespeare", source=sys.argv[2], recipe="01234567"),
     config={"study": "asked"},
     output=Names(info=str(root / "tiny_shakespeare" / sys.argv[2] / "dataset.json")),
     log=[str(root / "log.txt")],

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import synthetic
 
 from whichdevice.__main__ import command_names, main
 from whichdevice.config.schema import generated_files
+from whichdevice.remote.merge import merge_folder
 
 
 def test_the_default_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,8 +69,11 @@ def test_what_the_study_would_refuse_does_not_pass(
 
 
 def test_devices_may_come_with_merged_records(working_folder: Path) -> None:
-    text = "devices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}\nmerge: results/other"
+    text = "study: small\ndevices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}\n"
     Path("my.yaml").write_text(text, encoding="utf-8")
+    assert main(["config", "--check", "my.yaml"]) == 2
+    synthetic.write_study(synthetic.small_study(), Path("other"), devices=["gpu"])
+    merge_folder(Path("results/small"), "other", {})
     assert main(["config", "--check", "my.yaml"]) == 0
 
 

@@ -2,8 +2,9 @@
 
 python tests/faults/campaign.py [--kills 50] [--seed 1]    prints "N faults, 0 lost"
 
-A loss is a record that was ever there whole and is gone, a second record that a stopped job measured again, a half-written
-file that stayed or was there to be read, a study that did not finish by a plain call, or a fault that the report hides.
+A loss is a record that was ever there whole and is gone, more than one record measured again after a stop, a
+half-written file that stayed or was there to be read, a study that a plain call did not finish, or a fault that the
+report hides.
 """
 
 import argparse

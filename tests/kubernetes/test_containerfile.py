@@ -5,11 +5,11 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import pytest
-ROOT = Path(__file__).parents[2]
-APART = ROOT / ".venv/apart/kubernetes"
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+ROOT = Path(__file__).parents[2]
+APART = ROOT / ".venv/apart"
 RECIPE = (ROOT / "envs/Containerfile").read_text(encoding="utf-8")
 KINDS = ("cpu", "gpu", "torch", "tpu")
 

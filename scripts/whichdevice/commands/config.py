@@ -35,9 +35,10 @@ def check(path: Path) -> None:
     from whichdevice.config.yaml_file import check_yaml
     from whichdevice.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_study
+    from whichdevice.planning.merged import with_merged
     from whichdevice.study_runs import study_runs
 
-    call = load_study(check_yaml(path), str(path))
+    call, _ = with_merged(load_study(check_yaml(path), str(path)))  # whose devices may run a workload
     check_only(call, str(path))
     study = resolved(call)
     try:

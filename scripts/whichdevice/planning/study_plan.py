@@ -215,6 +215,15 @@ class StudyPlan:
             for device, why in found.items()
         ]
 
+    def require_bucket(self) -> list[str]:
+        """No input files; raises StudyError where the call names no bucket to publish to."""
+        if not self.call.storage.bucket:
+            raise StudyError(
+                "publish: the config names no bucket; set storage.bucket, e.g. --config "
+                "'storage={bucket: gs://name/prefix}'"
+            )
+        return []
+
     def uploads(self) -> list[str]:
         """Marks of the datasets that go to the bucket; none without one."""
         names = self.datasets() if self.call.storage.bucket else []

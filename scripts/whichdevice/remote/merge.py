@@ -84,6 +84,7 @@ def merge_folder(
         changed = merge.replace(after)
     finally:
         shutil.rmtree(merge.stage, ignore_errors=True)
+        _remove_empty(folder.parent)
     if not changed:
         return [f"merged {place.address}: nothing new ({folder.name})", *lines]
     names = [name if name == device.name else f"{name} ({device.name} there)" for name, device in after.devices.items()]
@@ -98,6 +99,7 @@ def drop(study_root: Path, name: str) -> None:
         raise StudyError(f"merge: {study_root} has no merged source {name}{did_you_mean(name, sources)}")
     (study_root / MERGED / name / SOURCE).unlink()
     shutil.rmtree(study_root / MERGED / name, ignore_errors=True)
+    _remove_empty(study_root / MERGED)
     if (config := study_root / CONFIG).is_file():
         study = read_study(config)
         gone = {device for device, facts in sources[name].devices.items() if facts.elsewhere}
@@ -301,6 +303,11 @@ def _version(objects: list[Mapping[str, Any]]) -> str:
     if any(not any(values[1:]) for values in known):
         return ""
     return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _read(path: Path) -> Record | None:
