@@ -228,7 +228,7 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
     Attention runs as products, as PyTorch 2.13 does not count its kernels for CPUs.
     """
     import torch
-    from keras import ops
+    from keras import ops, tree
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -251,7 +251,8 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
             out = model(inputs[0] if len(inputs) == 1 else inputs, training=False)
         with backward:
             if weights:
-                torch.autograd.grad(out.float().sum(), weights, allow_unused=True)
+                total = sum(each.float().sum() for each in tree.flatten(out))
+                torch.autograd.grad(total, weights, allow_unused=True)
     flops = float(forward.get_total_flops())
     return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
 
