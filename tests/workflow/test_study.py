@@ -12,7 +12,7 @@ import pytest
 from whichdevice.records.schema import Record
 
 TABLES = {
-    "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "compiled", "limits",
+    "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "forecasts", "limits",
     "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
 }  # fmt: skip
 STUDY = {

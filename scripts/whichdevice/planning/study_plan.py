@@ -14,7 +14,7 @@ from typing import Any
 from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
-from whichdevice.datasets.sources import not_taken
+from whichdevice.datasets.sources import standin_notes
 from whichdevice.datasets.store import read_info
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
@@ -233,12 +233,12 @@ class StudyPlan:
         return dataset_of(self.study, workload)
 
     def notes(self) -> list[str]:
-        """One line each for the person who calls: archives and batches that were left aside, runs that changed."""
-        again = len(self.changed())
+        """One line each for the person who calls: stand-in data, batches that were left aside, runs that changed."""
+        to_measure, again = self.to_measure(), len(self.changed())
         changed = f"{again} measured runs changed in settings, code or data and are measured again; old records stay"
         return (
             self.merged.notes
-            + not_taken(self.call.data, self.study.data.sources)
+            + standin_notes(self.call.data, {name: self.study.data.sources[name] for name in self.datasets(to_measure)})
             + uneven_notes(self.study)
             + self._never_start()
             + [changed] * bool(again)
