@@ -38,7 +38,7 @@ def plan(**changes: Any) -> StudyPlan:
     return plan_study({**CONFIG, **changes})
 
 
-def test_planning_reaches_no_network_also_where_it_decides_where_data_come_from(working_folder: Path, project_root: Path) -> None:
+def test_planning_reaches_no_network(working_folder: Path, project_root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", UNUSED],
         capture_output=True,
