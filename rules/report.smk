@@ -91,7 +91,7 @@ rule compare:
 
 
 # One page that works offline, and the same as Markdown.
-rule page:
+rule report:
     input:
         tables=TABLES,
         figures=rules.figures.output,
@@ -109,8 +109,3 @@ rule page:
         code=code_hash("whichdevice.report.write", files=REPORT_FILES),
     script:
         "../scripts/report.py"
-
-
-rule report:
-    input:
-        rules.page.output,

@@ -123,6 +123,14 @@ def test_a_second_call_does_nothing(study):
     assert "Nothing to be done" in study.snakemake("all").out
 
 
+def test_a_study_whose_folder_was_moved_has_nothing_to_do(study):
+    moved = type(study)(study.folder.with_name("moved {x}"))
+    study.folder.rename(moved.folder)
+    done = moved.snakemake("-n", "all")
+    moved.folder.rename(study.folder)
+    assert "Nothing to be done" in done.out
+
+
 def test_results_in_a_fresh_checkout_are_drawn_again_and_not_measured(study, tmp_path):
     fresh = type(study)(tmp_path / "fresh")
     shutil.copytree(study.folder, fresh.folder, ignore=shutil.ignore_patterns(".snakemake", "__pycache__"))

@@ -20,9 +20,9 @@ def study(project):
 def test_stages_end_where_their_names_say(project):
     everything = project.snakemake("-n", "all").jobs
     assert everything["measure"] == 6  # neither GPU nor TPU here
-    assert [everything[name] for name in ("dataset", "tables", "figures", "page")] == [1, 1, 1, 1]
+    assert [everything[name] for name in ("dataset", "tables", "figures", "report")] == [1, 1, 1, 1]
     runs = project.snakemake("-n", "cpu").jobs
-    assert runs["measure"] == 6 and not {"tables", "figures", "page"} & set(runs)
+    assert runs["measure"] == 6 and not {"tables", "figures", "report"} & set(runs)
 
 
 def test_a_device_asked_for_by_name_and_absent_is_one_line(project):

@@ -19,7 +19,7 @@ from whichdevice.config.faults import did_you_mean
 from whichdevice.errors import StudyError
 from whichdevice.package_path import WORKFLOW
 
-NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
+NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile")
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
 
