@@ -14,6 +14,7 @@ from whichdevice.records.compiled import CompiledRecord, read_compiled
 from whichdevice.tables.columns import Column, table
 from whichdevice.tables.prices import SECONDS, cores_of
 from whichdevice.tables.sheet_rows import Sheet
+from whichdevice.tables.sources import Sources
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -68,6 +69,12 @@ COLUMNS: dict[str, Column] = {
     "record": Column("text", "path of the record"),
 }
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    devices = {name: device.hardware for name, device in sources.study.devices.items()}
+    return forecast_table(sources.compiled_paths, sources.table("summary"), devices, sources.sheet)
 
 
 def forecast_table(
