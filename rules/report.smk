@@ -88,7 +88,7 @@ rule compare:
 
 
 # One page that works offline, and the same as Markdown.
-rule page:
+rule report:
     input:
         tables=TABLES,
         figures=rules.figures.output,
@@ -106,8 +106,3 @@ rule page:
         code=code_hash("whichdevice.report.write", *TABLE_MODULES, files=REPORT_FILES),
     script:
         "../scripts/report.py"
-
-
-rule report:
-    input:
-        rules.page.output,
