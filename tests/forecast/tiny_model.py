@@ -1,4 +1,4 @@
-"""A model that compiles in a second: 64 numbers in, 64 out; `{broken: true}` fails to build, `{untraceable: true}` to trace."""
+"""A model that compiles in a second: 64 numbers in and out; `{broken: true}` fails to build, `{untraceable: true}` to trace."""
 
 import keras
 
