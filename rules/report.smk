@@ -58,7 +58,9 @@ rule figures:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash("whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES),
+        code=code_hash(
+            "whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
+        ),
     script:
         "../scripts/figures.py"
 
@@ -82,7 +84,9 @@ rule compare:
         config=CONFIG,
         against=PLAN.call.against,
         times=lambda wildcards: record_times(against_records(PLAN.call)),
-        code=code_hash("whichdevice.report.compare", "whichdevice.figures.comparison", *TABLE_MODULES, files=COMPARE_FILES),
+        code=code_hash(
+            "whichdevice.report.compare", "whichdevice.figures.comparison", *TABLE_MODULES, files=COMPARE_FILES
+        ),
     script:
         "../scripts/compare.py"
 
