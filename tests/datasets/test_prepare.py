@@ -106,10 +106,10 @@ def test_tfds_without_a_network_fails_at_once(tmp_path: Path, monkeypatch: Any, 
     for scheme in ("http_proxy", "https_proxy"):
         monkeypatch.setenv(scheme, "http://127.0.0.1:9")  # nobody listens
         monkeypatch.delenv("no_proxy", raising=False)
-    start = time.process_time()
+    start = time.monotonic()
     with pytest.raises(StudyError, match=f"{name}: no network: cannot reach"):
         prepare_dataset(name, "tfds", "archives", 1, tmp_path / name / "tfds")
-    assert time.process_time() - start < 15
+    assert time.monotonic() - start < 60  # a wait for the network takes minutes
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,7 @@
-"""A model that compiles in a second: 64 numbers in and out; `{broken: true}` fails to build, `{untraceable: true}` to trace."""
+"""A model that compiles in a second: 64 numbers in and out.
+
+`{broken: true}` fails to build, `{untraceable: true}` to trace.
+"""
 
 import keras
 
