@@ -6,6 +6,7 @@ import pandas as pd
 
 from whichdevice.records.schema import Record
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.sources import Sources
 
 PARTS = ("input", "host", "compute", "other")
 MEANINGS = {
@@ -42,6 +43,11 @@ def breakdown_row(record: Record) -> dict[str, Any]:
     parts = {f"{name}_time": getattr(found, name) for name in PARTS}
     note = found.reason or "; ".join(found.notes) or None
     return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return breakdown_table(sources.studied)
 
 
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:

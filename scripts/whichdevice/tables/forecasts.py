@@ -14,6 +14,7 @@ from whichdevice.records.compiled import CompiledRecord, read_compiled
 from whichdevice.tables.columns import Column, table
 from whichdevice.tables.prices import SECONDS, cores_of
 from whichdevice.tables.sheet_rows import Sheet
+from whichdevice.tables.sources import Sources
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -38,9 +39,7 @@ COLUMNS: dict[str, Column] = {
     "known_family": Column("flag", "whether published times of this kind of model were"),
     "family": Column("text", "the kind of model that the program is"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
-    "measured_device": Column(
-        "text", "the study's device with the fastest measured step of this work, in any format"
-    ),
+    "measured_device": Column("text", "the study's device with the fastest measured step of this work, in any format"),
     "measured_step_time": Column("float", "s, that step"),
     "speedup": Column("float", "measured_step_time / step_time"),
     "speedup_low": Column("float", "at the upper end of the forecast"),
@@ -70,6 +69,12 @@ COLUMNS: dict[str, Column] = {
     "record": Column("text", "path of the record"),
 }
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    devices = {name: device.hardware for name, device in sources.study.devices.items()}
+    return forecast_table(sources.compiled_paths, sources.table("summary"), devices, sources.sheet)
 
 
 def forecast_table(
