@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.forecasts.page import write_page
 
+from whichdevice.forecast.programs import CompiledProgram, compile_program
 from whichdevice.forecast.time_model import read_constants
 from whichdevice.forecast.validation import (
     DIGESTS,
@@ -26,7 +27,9 @@ from whichdevice.forecast.validation import (
     write_results,
 )
 from whichdevice.forecast.work import Work, read_work
+from whichdevice.package_path import CONFIG
 
+MEMORY = CONFIG / "forecast_memory.csv"
 DEEP = {"config/forecast_models/bert.py": 24, "config/forecast_models/gpt2.py": 12}  # layers where no option says
 
 
@@ -41,6 +44,7 @@ def main() -> None:
             print(line["id"], flush=True)
             programs[key] = compiled(line).digest()
             write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
+    write_memory("--rebuild" in sys.argv)
     rows = published_rows()
     write_constants(rows)
     write_results(forecast_all(rows, read_constants()))
@@ -56,19 +60,35 @@ def compiled(line: dict[str, str]) -> Work:
     return _compiled(line, options | {"layers": 1}).deepened(_compiled(line, options | {"layers": 2}), layers)
 
 
-def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
-    from whichdevice.forecast.programs import compile_program
+def write_memory(again: bool) -> None:
+    """The memory needed by each program of config/forecast_memory.csv, where it is missing."""
+    with MEMORY.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        columns, lines = reader.fieldnames or [], list(reader)
+    for line in lines:
+        if again or not line["needed_gb"]:
+            print(line["id"], flush=True)
+            line["needed_gb"] = f"{_program(line, json.loads(line['options'])).memory.total / 1e9:.6g}"
+    with MEMORY.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
 
-    program = compile_program(
+
+def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
+    return read_work(_program(line, options).text, "gpu")
+
+
+def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
+    return compile_program(
         line["model"],
         line["device"],
         line["precision"],
         int(line["batch"]),
-        "predict" if line["mode"] == "predict" else "train",
+        "predict" if line.get("mode") == "predict" else "train",
         options,
         int(line["sequence_length"]) if line["sequence_length"] else None,
     )
-    return read_work(program.text, "gpu")
 
 
 def write_digests(digests: dict[str, Any]) -> None:

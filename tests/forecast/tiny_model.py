@@ -1,7 +1,4 @@
-"""A model that compiles in a second: 64 numbers in and out.
-
-`{broken: true}` fails to build, `{untraceable: true}` to trace.
-"""
+"""A model that compiles in a second: 64 numbers in and out. Options `broken` and `untraceable` make it fail."""
 
 import keras
 
@@ -11,6 +8,7 @@ class Branching(keras.layers.Layer):
 
     def call(self, x):
         return x if float(keras.ops.sum(x)) > 0 else -x
+
 
 INPUT = {"shape": (64,), "dtype": "float32"}
 TARGET = {"shape": (64,), "dtype": "float32"}

@@ -42,6 +42,7 @@ class Step:
     arguments: tuple[Any, ...]  # trees of jax.ShapeDtypeStruct
     batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
     outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
+    in_place: bool  # the result takes the first argument's memory
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,9 @@ def start(compilers: Sequence[str]) -> None:
         os.environ.update(environment(compilers))
     with quick_imports("tensorflow", "torch"):
         import jax
-        import keras
+        import keras  # noqa: F401
 
     jax.config.update("jax_platforms", "cpu")
-    keras.config.disable_traceback_filtering()  # its rewording of an error fails on some of JAX's own
 
 
 def make_step(
@@ -126,14 +126,13 @@ def make_step(
 
 
 def _operation(workload: OperationWorkload) -> Step:
-    """Every device runs the whole operation, as every replica of a measured run does."""
+    """Every device runs the whole operation, as every replica of a measured run does; in place where that does."""
     import jax
     import keras
 
     state, operands = workload.operands(np.random.default_rng(0))
     described = _described((state, operands), keras.config.dtype_policy().compute_dtype)
-    step = jax.jit(workload.step, donate_argnums=(0,))
-    return Step(step, described, (), "whole")
+    return Step(jax.jit(workload.step), described, (), "whole", workload.bounded)
 
 
 def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
@@ -150,12 +149,12 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch")
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     state = State(*weights, _variables(optimizer.variables))
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"))
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True)
 
 
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
@@ -241,7 +240,7 @@ def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:
     import jax
 
     where = jax.tree.map({"whole": whole, "batch": divided}.__getitem__, step.outputs)
-    donate = (0,) if step.outputs != "batch" else ()
+    donate = (0,) if step.in_place else ()
     return jax.jit(step.function, donate_argnums=donate, out_shardings=where)
 
 
