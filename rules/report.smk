@@ -10,7 +10,7 @@ SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv",
 SHEETS.append(price_sheet(PLAN.study.prices))
 TABLE_NAMES = (
     "runs epochs summary speedups crossover saturation scaling published audit forecasts costs cost_choices time_to_target "
-    "limits roofline breakdown noise_floor fastest inference"
+    "limits roofline breakdown noise_floor fastest inference board"
 ).split()
 FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]

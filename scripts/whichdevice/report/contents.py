@@ -16,10 +16,11 @@ from whichdevice.report.audit import audit_section
 from whichdevice.report.cells import cell_table
 from whichdevice.report.compared_with import compared_with
 from whichdevice.report.costs import cost_section
+from whichdevice.report.first_screen import grid, headline
 from whichdevice.report.forecasts import forecast_section
 from whichdevice.report.headline import BROKEN, answers, statements
 from whichdevice.report.inference import inference_rows
-from whichdevice.report.lead import verdict_section
+from whichdevice.report.lead import compared_words, verdict_section
 from whichdevice.report.limits import limit_rows
 from whichdevice.report.machines import machine_cards
 from whichdevice.report.numbers import number, share
@@ -56,6 +57,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "inference": inference_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
+        "first": {"headline": headline(study.board, compared_words(study)), "grid": grid(study.board)},
         "verdict": verdict_section(study),
         "compared_with": other,
         "cells": cells,

@@ -12,6 +12,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.tables import (
     audit,
+    board,
     breakdown,
     cost_choices,
     costs,
@@ -34,7 +35,7 @@ from whichdevice.tables import (
 from whichdevice.tables.collect import Rows, collect
 from whichdevice.tables.columns import Columns, table, write_table
 from whichdevice.tables.measured_values import without_self_checks
-from whichdevice.tables.prices import Sheet
+from whichdevice.tables.sheet_rows import Sheet, sheet_row
 
 TABLES: dict[str, Columns] = {
     "runs": runs.COLUMNS,
@@ -56,6 +57,7 @@ TABLES: dict[str, Columns] = {
     "costs": costs.COLUMNS,
     "cost_choices": cost_choices.COLUMNS,
     "time_to_target": time_to_target.COLUMNS,
+    "board": board.COLUMNS,
 }
 
 
@@ -91,8 +93,10 @@ def _frames(
     roofline_frame = roofline.roofline_table(summary_frame, limits_frame)
     summary_frame = table(roofline.with_utilisation(summary_frame, roofline_frame), summary.COLUMNS)
     published_frame = published.published_table(claimed, summary_frame)
-    devices = {name: device.hardware for name, device in study.devices.items()}
+    names = summary_frame.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+    devices = {name: sheet_row(name, names.get(name), study, sheet) for name in study.devices}
     forecast_frame = forecasts.forecast_table(compiled_paths, summary_frame, devices, sheet)
+    cost_frame = costs.cost_table(studied, study, sheet)
     return {
         "runs": run_table,
         "epochs": epoch_table,
@@ -110,9 +114,10 @@ def _frames(
         "breakdown": breakdown.breakdown_table(studied),
         "noise_floor": noise_floor.noise_floor_table(run_table, summary_frame),
         "fastest": fastest.fastest_table(studied),
-        "costs": costs.cost_table(studied, study, sheet),
+        "costs": cost_frame,
         "cost_choices": cost_choices.cost_choice_table(studied, study, sheet),
         "time_to_target": time_to_target.time_to_target_table(studied, epoch_table, study, sheet),
+        "board": board.board_table(summary_frame, cost_frame, forecast_frame, devices),
     }
 
 
