@@ -26,6 +26,8 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
     unrelated = without_ratio(study, reference)
     rows = []
     for _, row in study.summary.iterrows():
+        if str(row["status"]).startswith(NOT_MEASURED) and row["device"] not in study.devices:
+            continue  # a device that was not measured: no row for each of its cells
         key = cell_key(row)
         rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), unrelated.get(key)))
     rows += forecast_rows(study.forecasts) + published_rows(study.published)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.report.advice import about
 from whichdevice.report.changes import Phrase
-from whichdevice.report.numbers import Number, cell_number, seconds
+from whichdevice.report.numbers import Number, cell_number, number, seconds
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
 from whichdevice.tables.measured_values import OPERATIONS
 
@@ -112,8 +113,8 @@ def _times(rows: pd.DataFrame) -> Phrase:
     known = rows[rows["ratio_low"].notna()]
     if known.empty:
         return []
-    low = cell_number(known.loc[known["ratio_low"].idxmin()], "ratio_low")
-    high = cell_number(known.loc[known["ratio_high"].idxmax()], "ratio_high")
+    low = cell_number(known.loc[known["ratio_low"].idxmin()], "ratio_low", about)
+    high = cell_number(known.loc[known["ratio_high"].idxmax()], "ratio_high", about)
     assert low is not None and high is not None
     return [", ", low, " to ", high, f" times as fast as {known['baseline'].iloc[0]}"]
 
@@ -242,7 +243,7 @@ def _shades(values: pd.Series, more: bool) -> dict[Any, int]:
 
 
 def _cell(row: pd.Series, shades: dict[str, int | None]) -> dict[str, Any]:
-    ends = {name: [cell_number(row, each) for each in columns] for name, columns in SHOWN.items()}
+    ends = {name: [cell_number(row, each, compact) for each in columns] for name, columns in SHOWN.items()}
     return {
         "evidence": row["evidence"],
         "speed": ends["speed"][0],
@@ -264,6 +265,14 @@ def _cell(row: pd.Series, shades: dict[str, int | None]) -> dict[str, Any]:
 
 
 SHOWN = {"speed": ("throughput", "throughput_low", "throughput_high"), "cost": COST}
+
+
+def compact(value: float) -> str:
+    """A number in few characters: `53.1`, `3,820`, `180k`, `2.06M`."""
+    for unit, one in (("M", 1e6), ("k", 1e3)):
+        if value >= 10 * one or value >= 1e6:
+            return f"{number(value / one)}{unit}"
+    return number(value)
 
 
 def _ms(row: pd.Series, column: str) -> Number | None:

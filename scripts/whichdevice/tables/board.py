@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.tables.columns import CELL, Column, table
+from whichdevice.tables.limits import WIDE
 from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
 from whichdevice.tables.row_words import device_name
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no forecast"
-WIDE = 3.0  # upper end over lower end, from which on an interval carries no other number
 SMALL = "small steps"  # family of a forecast whose time the host decides
 WORK = ["workload", "sequence_length"]
 
@@ -141,7 +141,7 @@ def _forecasts(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         fits = None if pd.isna(row["fits"]) else bool(row["fits"])
         found: dict[str, Any] = {
             **{name: row[name] for name in ("workload", "sequence_length", "unit", "mode", "kind", "precision")},
-            "device": device_name(row),
+            "device": str(row["device"]) if str(row["slice"]).endswith("-1x1") else device_name(row),
             "hardware": row["device"],
             "replicas": row["devices"],
             "batch": row["batch_size"],

@@ -38,9 +38,7 @@ COLUMNS: dict[str, Column] = {
     "known_family": Column("flag", "whether published times of this kind of model were"),
     "family": Column("text", "the kind of model that the program is"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
-    "measured_device": Column(
-        "text", "the study's device with the fastest measured step of this work, in any format"
-    ),
+    "measured_device": Column("text", "the study's device with the fastest measured step of this work, in any format"),
     "measured_step_time": Column("float", "s, that step"),
     "speedup": Column("float", "measured_step_time / step_time"),
     "speedup_low": Column("float", "at the upper end of the forecast"),
