@@ -28,10 +28,13 @@ def compiled(
     missing = {"memory_missing": needed - 15e9} if needed > 15e9 else {}
     work = {
         "platform": platform,
-        "items": [[kind, "half", operations / 100, operations / 2e4, 100, None, 1], ["memory", "", 0.0, 1e6, 100, None, 1]],
+        "items": [
+            [kind, "half", operations / 100, operations / 2e4, 100, None, 1],
+            ["memory", "", 0.0, 1e6, 100, None, 1],
+        ],
         "unknown_loops": 0,
         "unknown_calls": 0,
-    }  # fmt: skip
+    }
     made = CompiledRecord(
         asked=ProgramRequest(device=device, workload=workload, batch_size=batch_size, **request),
         status="does_not_fit" if missing else "ok",
