@@ -7,6 +7,7 @@ PYTHON ?=
 CONFIG ?=
 ARGS ?=
 SHELL := /bin/sh
+export ARGS
 PY := .venv/bin/python
 # A process takes up to 3 GB; a file's tests stay together, for they share what they measured.
 PROCESSES ?= 2
@@ -14,7 +15,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help study environment test test-long check lint lock config forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint lock config forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -36,7 +37,11 @@ help:
 environment:
 	@sh envs/install.sh "$(ENV)" "$(PYTHON)"
 
-study: environment
+# Before anything is installed: the shell itself would only say that a string is unterminated.
+arguments:
+	@(eval "set -- $$ARGS") 2>/dev/null || { echo "ARGS has a quote without its partner: $$ARGS" >&2; exit 2; }
+
+study: arguments environment
 	@$(if $(CONFIG),$(PY) -m whichdevice config --check "$(CONFIG)")
 	@$(RUN) snakemake --cores 1 all $(if $(CONFIG),--configfile "$(CONFIG)") $(ARGS)
 

@@ -13,6 +13,36 @@ fits() { # runs, and is 3.11 to 3.13; a shim of a Python manager may stand on PA
 }
 version() { "$1" -c 'import sys; print(*sys.version_info[:2])'; }
 
+size() { # of a whole environment on Linux (x86-64); what pip has in its cache is not downloaded again
+    case $name in
+    cpu) echo "downloads about 1.3 GB, takes 4.5 GB of disk and some minutes" ;;
+    test) echo "downloads about 1.5 GB, takes 5 GB of disk and some minutes" ;;
+    gpu) echo "downloads about 4 GB, takes 10 GB of disk" ;;
+    torch) echo "downloads about 3 GB, takes 7 GB of disk" ;;
+    *) echo "downloads about 1 GB, takes 4 GB of disk" ;;
+    esac
+}
+pip_install() { # pip's own progress on a terminal, elsewhere a line a minute
+    set -- "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes -r "$lock"
+    if [ -t 1 ]; then "$@" && return 0 || return 1; fi
+    "$@" --quiet &
+    pip=$!
+    (
+        minutes=0
+        while sleep 60 >/dev/null 2>&1; do
+            minutes=$((minutes + 1))
+            echo "installing for $minutes min; $venv has $(du -sm "$venv" | cut -f 1) MB"
+        done
+    ) &
+    ticker=$!
+    trap 'kill "$pip" "$ticker" 2>/dev/null; exit 130' INT TERM HUP
+    status=0
+    wait "$pip" || status=$?
+    kill "$ticker" 2>/dev/null || true
+    trap - INT TERM HUP
+    return "$status"
+}
+
 [ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu, torch or tpu"
 if [ -n "$wanted" ]; then
     fits "$wanted" || fail "PYTHON=$wanted does not run as Python 3.11, 3.12 or 3.13; name one that does"
@@ -41,7 +71,7 @@ if [ -z "$keep" ]; then
     [ -n "$python" ] || fail "no Python 3.11, 3.12 or 3.13 found: install python3.11, or name one: make PYTHON=/path/to/python3.12"
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
         fail "$python cannot make environments: install its venv package (Debian and Ubuntu: python3-venv)"
-    echo "Making $venv with $("$python" --version) from $lock; the first time downloads about 1 GB"
+    echo "Making $venv with $("$python" --version) from $lock: $(size)"
     rm -rf "$venv"
     "$python" -m venv "$venv"
     touch "$venv/.installing"
@@ -50,10 +80,12 @@ else
     echo "Bringing $venv up to $lock"
     touch "$venv/.installing"
 fi
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" ||
+pip_install ||
     fail "installing $lock failed, see above; without a network pip needs a package index or wheels in reach"
 # The package is used from scripts/ as it stands; the path is relative to site-packages and so holds in any folder.
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 echo ../../../../scripts >"$site/whichdevice.pth"
+printf '#!/bin/sh\nexec "$(dirname "$0")/python" -m whichdevice "$@"\n' >"$venv/bin/whichdevice"
+chmod +x "$venv/bin/whichdevice"
 printf '%s\n' "$identity" >"$stamp"
 rm "$venv/.installing"

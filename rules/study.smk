@@ -1,27 +1,16 @@
 # The study that this call is about, worked out from the config alone; the planner's functions are tested without Snakemake.
 import os
+import signal
 import shlex
 
 from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
-from whichdevice.config.yaml_file import check_yaml
-from whichdevice.errors import StudyError
 from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.messages import closing_lines, stopped_lines
 from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.planning.workplace import prefer_this_environment, require_writable
-
-
-def or_exit(function, *arguments):
-    """Call a function of the package; an error that a person can fix becomes the one line they read."""
-    try:
-        return function(*arguments)
-    except StudyError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
 
 
 def shown(file, caption, category, **labels):
@@ -32,7 +21,7 @@ def shown(file, caption, category, **labels):
 prefer_this_environment()
 if "--lint" not in sys.argv:
     or_exit(require_writable, Path.cwd())
-for file in workflow.overwrite_configfiles or [DEFAULT_CONFIG]:
+for file in workflow.overwrite_configfiles:
     or_exit(check_yaml, Path(file))
 PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
@@ -65,6 +54,7 @@ wildcard_constraints:
 # The resolved config is written here and not by a rule: a rule that has to run would hide from Snakemake whether
 # the runs below it have to, and every run would hang below it.
 onstart:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `whichdevice study` had it end this process at once
     or_exit(LOCK.take)
     or_exit(write_study, PLAN.study, Path(CONFIG))
     or_exit(PLAN.write_keys)

@@ -1,7 +1,7 @@
 """BERT on generated tokens, BERT-large by default: 24 layers of width 1,024 with 16 heads, without dropout.
 
-Options: width, heads, feedforward, layers and vocabulary; head "words" (every place is scored) or "span" (start and end of an
-answer); masked (how many places are scored, 0 for all); optimizer "adam" or "sgd".
+Options: width, heads, feedforward, layers and vocabulary; head "words" (every place is scored) or "span" (start and end
+of an answer); masked (how many places are scored, 0 for all); optimizer "adam" or "sgd".
 """
 
 import keras

@@ -1,4 +1,6 @@
-"""A decoder of GPT-2's shape on generated tokens, without dropout; GPT-2 small by default, the head tied to the embedding.
+"""A decoder of GPT-2's shape on generated tokens, without dropout. GPT-2 small by default.
+
+The head shares the embedding's weights.
 
 Options: width, heads, layers and vocabulary; optimizer "adam" or "sgd".
 """
@@ -67,4 +69,6 @@ def model(options):
 
 
 def optimizer():
-    return keras.optimizers.SGD(1e-2) if chosen["optimizer"] == "sgd" else keras.optimizers.AdamW(6e-4, weight_decay=0.1)
+    if chosen["optimizer"] == "sgd":
+        return keras.optimizers.SGD(1e-2)
+    return keras.optimizers.AdamW(6e-4, weight_decay=0.1)

@@ -95,3 +95,8 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def rounded(value: float) -> str:
+    """Four significant digits, with commas and without an exponent where it is readable: `43,950`, `0.01234`."""
+    return f"{float(f'{value:.4g}'):,.10g}"

@@ -65,6 +65,22 @@ def test_the_package_imports_from_anywhere(made: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_environment_has_the_program(made: Path) -> None:
+    (made / "scripts" / "whichdevice" / "__main__.py").write_text("import sys; print(sys.argv[1:])", encoding="utf-8")
+    command = [made / ".venv" / "bin" / "whichdevice", "ask", "my model.py"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "['ask', 'my model.py']\n"
+
+
+@pytest.mark.slow
+def test_it_says_first_what_it_downloads_and_how_much_disk_it_takes(made: Path) -> None:
+    shutil.rmtree(made / ".venv")
+    [line] = install(made, "cpu", sys.executable).stdout.splitlines()
+    assert line.startswith("Making .venv with Python ")
+    assert "downloads about " in line and " GB of disk" in line
+
+
+@pytest.mark.slow
 def test_a_second_call_does_nothing(made: Path) -> None:
     before = (made / ".venv" / ".installed-cpu").stat().st_mtime_ns
     assert install(made, "cpu").stdout == ""

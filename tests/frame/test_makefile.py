@@ -40,3 +40,11 @@ def test_a_config_file_is_checked_before_snakemake_reads_it(project_root: Path) 
 
 def test_the_package_list_follows_the_kind_of_device(project_root: Path) -> None:
     assert 'install.sh "gpu"' in make(project_root, "--dry-run", "environment", "ENV=gpu")
+
+
+def test_a_stray_quote_in_arguments_is_one_line_before_anything_is_installed(project_root: Path) -> None:
+    command = ["make", "--no-print-directory", "study", "ARGS=--config 'data={dir: x}"]
+    result = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert result.stderr.startswith("ARGS has a quote without its partner: --config 'data={dir: x}\n")
+    assert result.stdout == ""

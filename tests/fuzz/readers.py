@@ -115,8 +115,6 @@ def _dataset_folder(path: Path) -> None:
         (path.parent / "tiny" / path.name).write_bytes(whole)
 
 
-
-
 def _program(path: Path) -> None:
     text = path.read_bytes().decode("utf-8", "replace")
     work_of(parse_program(text), "tpu")

@@ -22,7 +22,7 @@ from whichdevice.figures import confusion_matrix, error_gallery, style, weather_
 from whichdevice.figures.artefacts import FORMS
 from whichdevice.figures.results import Shown
 
-EXAMPLES = max(20, int(os.environ.get("FUZZ_INPUTS", "2500")) // 100)
+EXAMPLES = max(20, int(os.environ.get("FUZZ_INPUTS", "500")) // 100)
 FEW = max(4, EXAMPLES // 10)  # of the slow ones
 READERS: dict[str, Reader] = {reader.name: reader for reader in readers()}
 calm = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
@@ -58,9 +58,7 @@ def test_a_record_never_stops_the_tables_and_the_page(content: bytes) -> None:
 @settings(max_examples=EXAMPLES, **calm)
 @given(st.data())
 def test_other_documents(data: st.DataObject) -> None:
-    name = data.draw(
-        st.sampled_from(["compiled.json", "source.json", "export.json", "samples.json", "dataset.json"])
-    )
+    name = data.draw(st.sampled_from(["compiled.json", "source.json", "export.json", "samples.json", "dataset.json"]))
     read(name, data.draw(strategies.mutated_json(READERS[name].valid)))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.tables.claims import Work, epoch_seconds, examples, peak, tflops
 
 WORK = Work(flops=2e9, examples=60_000)
@@ -43,7 +44,7 @@ def test_a_rate_is_operations_over_time() -> None:
 
 
 def test_a_peak_is_that_of_all_chips_in_the_quickest_format() -> None:
-    sheet = {"Chip": {"fp32_tflops": "4", "tf32_tflops": "", "half_dense_tflops": "46"}}
+    sheet = {"Chip": HardwareRow(device="Chip", kind="tpu", fp32_tflops=4, half_dense_tflops=46)}
     found = peak(claim(), sheet)
     assert found is not None and (found.name, found.tflops) == ("4 × Chip", 184)
     assert peak(claim(hardware=""), sheet) is None

@@ -129,13 +129,6 @@ def test_the_length_of_sequences_is_never_the_batch() -> None:
     assert (lengths["shakespeare_lstm"], lengths["weather_gru"], lengths["mnist_cnn"]) == (100, 1344, None)
 
 
-def test_a_service_has_the_length_of_the_model_that_it_serves() -> None:
-    study = synthetic.small_study()
-    record = synthetic.record_of(study, configured_runs(study)[0])
-    record.asked = record.asked.model_copy(update={"served_length": 50})
-    assert synthetic.runs_row(record)["steps_per_sequence"] == 50
-
-
 def test_cold_parts_and_computed_epochs() -> None:
     study = synthetic.small_study()
     run = configured_runs(study)[0]

@@ -413,13 +413,11 @@ def _joined(names: list[str]) -> str:
 
 def _rent_command(study: Study) -> str:
     """How to measure this model on a device of another machine; `{kind}` and `{accelerator}` are the device's."""
-    from whichdevice.__main__ import command_names
-
     name, workload = next(iter(study.workloads.items()))
     known = {key: value for key, value in workload.model_dump(exclude_defaults=True).items() if key != "backend"}
     text = json.dumps({name: known}).replace("{", "{{").replace("}", "}}")
     config = shlex.join(["--config", f"study={name}", f"only={{{{workload: {name}}}}}", f"workloads={text}"])
-    if "rent" in command_names():
+    if find_spec("whichdevice.commands.rent"):
         return f"whichdevice rent --device {{kind}} --accelerator {{accelerator}} {config}"
     return f"on a machine that has one: whichdevice study {{kind}} {config}"
 

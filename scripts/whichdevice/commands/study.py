@@ -16,9 +16,15 @@ from pathlib import Path
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
 from whichdevice.config.faults import did_you_mean
+from whichdevice.devices import kinds
 from whichdevice.errors import StudyError
 from whichdevice.package_path import WORKFLOW
 
+# Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
+START = (
+    "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); "
+    "from snakemake.cli import main; main()"
+)
 NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
@@ -45,16 +51,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def targets() -> list[str]:
-    """Rules of the workflow that need no wildcards: their names are targets."""
+    """Kinds of device, and the rules of the workflow that need no wildcards."""
     files = [WORKFLOW / "Snakefile", *sorted((WORKFLOW / "rules").glob("*.smk"))]
     names = [name for file in files for name in RULE.findall(file.read_text(encoding="utf-8"))]
-    return [name for name in names if name not in NEED_WILDCARDS]
+    return [*kinds(), *(name for name in names if name not in NEED_WILDCARDS)]
 
 
 def snakemake_command(args: argparse.Namespace) -> list[str]:
     """The call of Snakemake, with the workflow of this package and results in the current folder."""
     return [
-        sys.executable, "-m", "snakemake", *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
+        sys.executable, "-c", START, *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
         *configfile_option(args), *(["--config", *args.config] if args.config else []),
         *(["--dry-run"] if args.dry_run else []), *args.passed_on,
     ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from whichdevice.cells import Run
 from whichdevice.records.schema import Record
+from whichdevice.terminal import rounded
 
 QUIET_SECONDS = 10.0  # between two lines of the same phase where the output is no terminal
 
@@ -53,7 +54,7 @@ def run_line(title: str, record: Record) -> str:
     if record.status != "ok":
         text += f": {record.reason}"
     elif record.steady.step_time is not None and record.workload is not None:
-        rate = f"{record.steady.throughput:,.4g} {record.workload.unit}s/s"
+        rate = f"{rounded(record.steady.throughput or 0.0)} {record.workload.unit}s/s"
         text += f" · {step_time_text(record.steady.step_time)} · {rate}"
     return f"{text} · took {(record.ended - record.started).total_seconds():.0f} s"
 

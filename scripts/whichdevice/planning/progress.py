@@ -18,7 +18,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.progress import run_line
 from whichdevice.planning.messages import job_error_line
 from whichdevice.records.store import read_record
-from whichdevice.terminal import LiveLine, duration
+from whichdevice.terminal import LiveLine, duration, rounded
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
 PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
-DRAWING_SECONDS = 40.0  # tables, figures and report
+DRAWING = {"tables": 10.0, "figures": 20.0, "page": 10.0}  # seconds
 COLUMNS = 6  # devices in the table at the end
 
 
@@ -54,6 +54,7 @@ class StudyProgress(logging.Handler):
         self._began = time.monotonic()
         self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
         self._runs: list[Run] = []  # that are still to be measured
+        self._drawn: set[str] = set()  # rules that are finished
         self.total, self.done, self.programs = 0, 0, 0
 
     def listen(self, logger: logging.Logger) -> "StudyProgress":
@@ -91,6 +92,8 @@ class StudyProgress(logging.Handler):
                 self._finished(job)
             elif job is not None and job["rule"] == "compile":
                 self.programs = 0
+            elif job is not None:
+                self._drawn.add(job["rule"])
         elif event == "JOB_ERROR":
             self._jobs.pop(facts.get("jobid", facts.get("job_id", -1)), None)
         if line := job_error_line(event, facts):
@@ -109,7 +112,12 @@ class StudyProgress(logging.Handler):
 
     def left(self) -> float | None:
         """Seconds until everything is finished, by the runs finished so far; None before the first one is."""
-        rest = self.programs * PROGRAM_SECONDS + DRAWING_SECONDS
+        passed = {name: 0.0 for name in ("measure", "compile", *DRAWING)}
+        for job in list(self._jobs.values()):
+            passed[job["rule"]] = passed.get(job["rule"], 0.0) + time.monotonic() - job["began"]
+        drawing = sum(DRAWING[name] for name in DRAWING if name not in self._drawn)
+        rest = max(self.programs * PROGRAM_SECONDS - passed["compile"], 0.0)
+        rest += max(drawing - sum(passed[name] for name in DRAWING), 1.0)
         if self.done >= self.total:
             return rest
         every = [each for took in self._took.values() for each in took]
@@ -118,8 +126,7 @@ class StudyProgress(logging.Handler):
         mean = sum(every) / len(every)
         guesses = [sum(took) / len(took) if (took := self._took.get(_place(run))) else mean for run in self._runs]
         runs = (self.total - self.done) * (sum(guesses) / len(guesses) if guesses else mean)
-        passed = sum(time.monotonic() - job["began"] for job in self._jobs.values() if job["rule"] == "measure")
-        return max(runs - passed, mean / 2) + rest
+        return max(runs - passed["measure"], mean / 2) + rest
 
     def left_text(self) -> str:
         """The time left in words."""
@@ -172,7 +179,7 @@ def answer_lines(root: str) -> list[str]:
 
 
 def _rate(found: tuple[float, str] | None) -> str:
-    return "–" if found is None else f"{float(f'{found[0]:.4g}'):,.10g} {found[1]}s/s"
+    return "–" if found is None else f"{rounded(found[0])} {found[1]}s/s"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -1,0 +1,184 @@
+"""`ask`: one table of measured and forecast steps, what they cost, and candidates only where intervals carry them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from whichdevice.__main__ import main
+from whichdevice.commands.ask import answer_lines, candidates, make_answer, table_cells, table_head
+from whichdevice.config.load import load_study, resolved
+from whichdevice.errors import StudyError
+
+MODEL = "docs/examples/my_model.py"
+Row = dict[str, Any]
+
+
+def here(step: float | None = 0.1, low: float | None = 0.09, high: float | None = 0.11, **more: Any) -> Row:
+    row = {
+        "device": "this machine", "evidence": "measured", "name": "a CPU", "precision": "float32", "backend": "jax",
+        "batch": 100, "status": "ok", "reason": None, "step_seconds": step, "low_seconds": low, "high_seconds": high,
+        "processes": 3, "cold_seconds": 4.0, "memory_bytes": 1e9, "memory_available_bytes": 8e9, "fits": True,
+        "disturbed": False, "usd_per_hour": None, "epoch_examples": None,
+    }  # fmt: skip
+    return row | more
+
+
+def forecast(device: str, step: float | None, low: float | None, high: float | None, **more: Any) -> Row:
+    row = {
+        "device": device, "evidence": "forecast", "kind": "gpu", "accelerator": f"{device}:1", "precision": "float32",
+        "status": "ok", "reason": None, "step_seconds": step, "low_seconds": low, "high_seconds": high,
+        "memory_bytes": 2e9, "memory_available_bytes": 16e9, "fits": True, "disturbed": False, "usd_per_hour": 0.36,
+        "largest_batch": None, "case": {"device": "known", "family": "known", "model": "convolutions", "note": ""},
+    }  # fmt: skip
+    return row | more
+
+
+def answer(own: Row, *rows: Row, by: str = "time") -> Row:
+    workloads = {"my_model": {"module": MODEL, "batch_size": 100}}
+    study = resolved(load_study({"devices": {"cpu": {"kind": "cpu"}}, "workloads": workloads}))
+    return make_answer(study, own, list(rows), by, "rent {kind} {accelerator}")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+def test_rows_are_sorted_by_time_with_the_ratio_to_this_machine() -> None:
+    found = answer(here(), forecast("T4", 0.02, 0.01, 0.04), forecast("L4", 0.01, 0.005, 0.02))
+    assert [row["device"] for row in found["rows"]] == ["L4", "T4", "this machine"]
+    ratio = found["rows"][0]
+    assert ratio["ratio"] == pytest.approx(10)
+    assert ratio["ratio_low"] < 5 and ratio["ratio_high"] > 20  # both intervals are in it
+    assert found["rows"][2]["ratio"] is None
+
+
+def test_cost_is_price_times_time() -> None:
+    [row, _] = answer(here(), forecast("T4", 0.02, 0.01, 0.04, usd_per_hour=3.6))["rows"]
+    assert row["usd_per_million"] == pytest.approx(3.6 / 3600 * 0.02 / 100 * 1e6)
+    assert row["usd_per_epoch"] is None
+
+
+def test_an_epoch_has_a_cost_where_the_size_of_the_data_is_known() -> None:
+    found = answer(here(epoch_examples=60_000), forecast("T4", 0.02, 0.01, 0.04))
+    assert found["rows"][0]["usd_per_epoch"] == pytest.approx(found["rows"][0]["usd_per_million"] * 0.06)
+    assert "USD/epoch" in table_head(found)
+
+
+def test_one_candidate_needs_an_interval_of_its_own() -> None:
+    found = answer(here(), forecast("T4", 0.04, 0.03, 0.05), forecast("L4", 0.01, 0.005, 0.02))
+    assert found["candidates"] == ["L4"]
+    assert found["words"][0] == "Candidate: L4, fastest of 3; no other interval reaches its own."
+    assert "a measurement on L4, rent gpu L4:1" in found["words"][-1]
+
+
+def test_overlapping_intervals_are_a_set_and_not_a_winner() -> None:
+    found = answer(here(), forecast("T4", 0.02, 0.01, 0.04), forecast("L4", 0.01, 0.005, 0.02))
+    assert found["candidates"] == ["L4", "T4"]
+    assert "Which of them is the fastest is not decided; none of the others is." in found["words"][0]
+
+
+def test_where_everything_overlaps_nothing_is_claimed() -> None:
+    found = answer(here(), forecast("T4", 0.05, 0.01, 0.2))
+    assert found["words"][0] == "Every interval overlaps: which of T4 and this machine is the fastest is not decided."
+
+
+def test_this_machine_may_be_the_answer() -> None:
+    found = answer(here(0.001, 0.0009, 0.0011), forecast("T4", 0.02, 0.01, 0.04))
+    assert found["candidates"] == ["this machine"]
+    assert "this machine was measured" in found["words"][1]
+
+
+def test_by_cost_only_devices_with_a_price_are_candidates() -> None:
+    slow = forecast("T4", 0.02, 0.019, 0.021, usd_per_hour=0.1)
+    fast = forecast("A100", 0.01, 0.009, 0.011, usd_per_hour=3.0)
+    found = answer(here(), fast, slow, by="cost")
+    assert found["candidates"] == ["T4"]
+    assert "Without a price: this machine." in found["words"]
+
+
+def test_what_does_not_fit_is_last_and_no_candidate() -> None:
+    found = answer(here(), forecast("T4", 0.001, 0.001, 0.001, fits=False), forecast("L4", 0.02, 0.01, 0.04))
+    assert [row["device"] for row in found["rows"]] == ["L4", "this machine", "T4"]
+    assert found["candidates"] == ["L4"]
+    assert "does not fit" in table_cells(found)[-1][table_head(found).index("memory, GB")]
+
+
+def test_a_batch_that_fits_nowhere_is_one_line_with_the_memory_needed() -> None:
+    own = here(None, None, None, fits=False, status="refused", reason="needs 90 GB")
+    with pytest.raises(
+        StudyError, match=r"my_model at batch 100 fits on none of these 1 devices, nor here: it needs 2 GB"
+    ):
+        answer(own, forecast("T4", 0.001, 0.001, 0.001, fits=False))
+
+
+def test_without_a_time_here_there_is_an_answer_without_ratios() -> None:
+    found = answer(
+        here(None, None, None, fits=False, status="refused", reason="too large"), forecast("T4", 0.1, 0.05, 0.2)
+    )
+    assert found["rows"][0]["ratio"] is None
+    assert any(line == "this machine: too large" for line in answer_lines(found))
+
+
+def test_a_device_unlike_what_was_tested_is_named() -> None:
+    case = {"device": "unknown", "family": "known", "model": "convolutions", "note": ""}
+    found = answer(here(), forecast("B200", 0.01, 0.001, 0.02, case=case))
+    assert any("B200: unlike what was tested" in line for line in found["words"])
+
+
+def test_a_measurement_without_an_interval_stands_for_itself() -> None:
+    row = here(0.1, None, None) | {"usd_per_million": None}
+    assert candidates([row], "time") == [row]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["gone.py"], "workload file gone.py: not found"),
+        (["mnist_cn"], "no built-in workload 'mnist_cn'"),
+        ([MODEL, "--devices", "L4,XX9"], "unknown device 'XX9'"),
+        ([MODEL, "--devices", ","], "--devices: names of devices are needed"),
+        ([MODEL, "--batch", "0"], "--batch 0: a number of at least 1 is needed"),
+        ([MODEL, "--option", "width"], "--option width: needs KEY=VALUE"),
+        ([MODEL, "--html", "no/such/folder/a.html"], "--html no/such/folder/a.html: no folder"),
+    ],
+)
+def test_wrong_input_is_one_line_before_anything_runs(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ask", *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(text)
+
+
+@pytest.mark.slow
+def test_a_small_model_is_measured_and_forecast_and_the_second_call_measures_nothing(
+    project_root: Path, tmp_path: Path
+) -> None:
+    def ask(*more: str) -> SimpleNamespace:
+        command = [sys.executable, "-m", "whichdevice", "ask", str(project_root / MODEL), "--batch", "8", *more]
+        environment = {
+            **os.environ,
+            "WHICHDEVICE_LOCK_FOLDER": str(tmp_path),
+            "PYTHONPATH": str(project_root / "scripts"),
+        }
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    first = ask("--devices", "T4,v5e", "--json", "--html", "answer.html")
+    assert first.code == 0, first.err
+    rows = {row["device"]: row for row in json.loads(first.out)["rows"]}
+    assert set(rows) == {"T4", "TPU v5e (v5e-1x1)", "this machine"}
+    own = rows["this machine"]
+    assert (own["evidence"], own["processes"]) == ("measured", 3)
+    assert own["low_seconds"] < own["step_seconds"] < own["high_seconds"]
+    assert "T4" in (tmp_path / "answer.html").read_text(encoding="utf-8")
+    again = ask("--devices", "T4,v5e")
+    assert again.code == 0 and "measuring" not in again.err
+    assert f"{own['step_seconds'] * 1e3:.3g} ms" in again.out
