@@ -14,9 +14,8 @@ from whichdevice.tables.board import FORECAST, MEASURED, WORK
 
 TITLE = "Cost against time"
 CAPTION = (
-    "US dollars and seconds for a million examples in steady state; left and low is better. Filled: measured. Open: "
-    "forecast. Bars: intervals, along which time and cost move together. Grey steps: the Pareto front, which no other "
-    "device beats in both."
+    "US dollars and seconds for a million examples; left and low is better. Filled: measured; open: forecast. Along a "
+    "bar, an interval, time and cost move together. No other device beats those on the Pareto front in both."
 )
 CATEGORY = "Cost"
 ACROSS = 2

@@ -13,9 +13,8 @@ from whichdevice.workflow_command import workflow_command
 
 TITLE = "Step time of every device, measured or forecast"
 CAPTION = (
-    "Each workload at one batch size, the fastest device on top. Filled: measured here, 95 % interval. Open, with a "
-    "pale bar: forecast from the compiled program, 80 % interval. A forecast knows no input pipeline and no dispatch: "
-    "small steps take longer in practice."
+    "Each workload at one batch size, the fastest device on top. Filled: measured, 95 % interval. Open, pale bar: "
+    "forecast from the compiled program, 80 % interval, without input and dispatch: small steps take longer."
 )
 CATEGORY = "Forecasts"
 ACROSS = 2
