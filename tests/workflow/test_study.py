@@ -13,7 +13,7 @@ from whichdevice.records.schema import Record
 
 TABLES = {
     "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "compiled", "limits",
-    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "board", "inference", "audit",
+    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
 }  # fmt: skip
 STUDY = {
     "study": "tiny",

@@ -16,7 +16,7 @@ from whichdevice.tables.measured_values import OPERATIONS
 from whichdevice.tables.row_words import diverged_words
 
 MEASURED, NOT_MEASURED = "measured", "not measured"
-ROWS_A_PAGE = 50
+ROWS_A_PAGE = 25
 
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "order": [],
         "pageLength": ROWS_A_PAGE,
-        "lengthMenu": [[10, 25, ROWS_A_PAGE, 200, -1], [10, 25, ROWS_A_PAGE, 200, "all"]],
+        "lengthMenu": [[10, ROWS_A_PAGE, 50, 200, -1], [10, ROWS_A_PAGE, 50, 200, "all"]],
         "autoWidth": False,
         "layout": {
             "topStart": {"buttons": [{"extend": "colvis", "text": "Columns", "columns": choosable}]},
