@@ -22,8 +22,7 @@ from whichdevice.package_path import WORKFLOW
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
 START = (
-    "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); "
-    "from snakemake.cli import main; main()"
+    "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); from snakemake.cli import main; main()"
 )
 NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
