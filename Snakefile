@@ -52,5 +52,5 @@ rule all:
     input:
         rules.runs.input,  # or a lost record would go unnoticed
         rules.models.input,
-        rules.report.input,
+        rules.report.output,
         rules.uploads.input,

@@ -43,14 +43,11 @@ rule export:
     threads: workflow.cores or 1
     resources:
         cpus_per_task=lambda wildcards: PLAN.node_cores(),
-        mem_mb=4000,
         runtime=70,
     params:
         others=lambda wildcards: other_learned(PLAN, wildcards.workload),
-        script=f"{workflow.basedir}/scripts/export.py",
-        config=CONFIG,
     shell:
-        RUN_SCRIPT
+        run_script("export")
 
 
 rule models:

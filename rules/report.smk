@@ -4,16 +4,13 @@ from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.package_path import HERE
 from whichdevice.planning.against import against_records, record_times
-from whichdevice.tables.about import table_about
+from whichdevice.tables.registry import table_about, table_names
 
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
 SHEETS.append(price_sheet(PLAN.study.prices))
-TABLE_NAMES = (
-    "runs epochs summary speedups crossover saturation scaling published audit forecasts costs cost_choices time_to_target "
-    "limits roofline breakdown noise_floor fastest inference board"
-).split()
+TABLE_MODULES = ["whichdevice.tables.write", *(f"whichdevice.tables.{name}" for name in table_names())]
 FIGURES = {name: figure_facts(name) for name in figure_names()}
-TABLES = [f"{ROOT}/tables/{table}.csv" for table in TABLE_NAMES]
+TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
 REPORT_FOLDER = HERE / "report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
 REPORT_FILES += [
@@ -29,7 +26,7 @@ rule tables:
     output:
         [
             shown(f"tables/{table}.csv", "table", "Tables", table=table, holds=table_about(table))
-            for table in TABLE_NAMES
+            for table in table_names()
         ],
     log:
         f"{ROOT}/logs/tables.log",
@@ -42,7 +39,7 @@ rule tables:
         other_times=PLAN.other_times(),
         compiled=sorted(COMPILED + other_compiled(PLAN)),
         # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
-        code=code_hash("whichdevice.tables.write", files=SHEETS),
+        code=code_hash(*TABLE_MODULES, files=SHEETS),
     script:
         "../scripts/tables.py"
 
@@ -64,7 +61,9 @@ rule figures:
     params:
         config=CONFIG,
         study=STUDY,
-        code=[code_hash("whichdevice.figures.registry", f"whichdevice.figures.{name}") for name in FIGURES],
+        code=code_hash(
+            "whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
+        ),
     script:
         "../scripts/figures.py"
 
@@ -88,13 +87,15 @@ rule compare:
         config=CONFIG,
         against=PLAN.call.against,
         times=lambda wildcards: record_times(against_records(PLAN.call)),
-        code=code_hash("whichdevice.report.compare", "whichdevice.figures.comparison", files=COMPARE_FILES),
+        code=code_hash(
+            "whichdevice.report.compare", "whichdevice.figures.comparison", *TABLE_MODULES, files=COMPARE_FILES
+        ),
     script:
         "../scripts/compare.py"
 
 
 # One page that works offline, and the same as Markdown.
-rule page:
+rule report:
     input:
         tables=TABLES,
         figures=rules.figures.output,
@@ -109,11 +110,6 @@ rule page:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash("whichdevice.report.write", files=REPORT_FILES),
+        code=code_hash("whichdevice.report.write", *TABLE_MODULES, files=REPORT_FILES),
     script:
         "../scripts/report.py"
-
-
-rule report:
-    input:
-        rules.page.output,

@@ -4,6 +4,8 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 RECORD = f"{ROOT}/runs/{RUN}/{{key}}/record.json"
 
 
+# No `benchmark`: Snakemake would measure a record again that was merged or copied here without that file. The record
+# has the times and the memory itself.
 rule measure:
     input:
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, RECORD.format(**wildcards), ancient),
@@ -18,11 +20,8 @@ rule measure:
     threads: workflow.cores or 1
     resources:
         **PLAN.scheduler_resources(mem_mb=8000, runtime=max(10, round(PLAN.study.measure.timeout / 60) + 5)),
-    params:
-        script=f"{workflow.basedir}/scripts/measure.py",
-        config=CONFIG,
     shell:
-        f"{RUN_SCRIPT} {'--quiet' * WATCHED} {STUDY_TEXT.replace('{', '{{').replace('}', '}}')}"
+        run_script("measure", "--quiet" * WATCHED + STUDY_TEXT)
 
 
 rule runs:

@@ -21,7 +21,6 @@ rule upload_dataset:
         CPU_ENVIRONMENT
     params:
         bucket=BUCKET,
-        checksum=lambda wildcards, input: PLAN.checksum([input.info]),
     script:
         "../scripts/upload_dataset.py"
 
@@ -37,7 +36,7 @@ rule publish:
         bucket=lambda wildcards: or_exit(PLAN.require_bucket),
         uploads=rules.uploads.input,
         models=rules.models.input,
-        report=rules.report.input,
+        report=rules.report.output,
     log:
         f"{ROOT}/logs/publish.log",
     conda:

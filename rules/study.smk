@@ -18,6 +18,13 @@ def shown(file, caption, category, **labels):
     return report(f"{ROOT}/{file}", caption=f"{CAPTIONS}/{caption}.rst", category=category, labels=labels)
 
 
+def run_script(name, options=""):
+    """Shell command of a script that ends with this process, however that ends. No parameter: a moved folder stays done."""
+    command = shlex.join(["python", f"{workflow.basedir}/scripts/{name}.py", CONFIG]) + f" {options}"
+    command = command.replace("{", "{{").replace("}", "}}")
+    return f"exec {command} --starter {os.getpid()} --log {{log:q}} {{output.record:q}}"
+
+
 prefer_this_environment()
 if "--lint" not in sys.argv:
     or_exit(require_writable, Path.cwd())
@@ -30,23 +37,15 @@ CONFIG = f"{ROOT}/config.yaml"
 STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
-# The script ends with this process, however that ends. Not a parameter of the rule: it differs at each call.
-RUN_SCRIPT = (
-    f"exec python {{params.script:q}} {{params.config:q}} {{output.record:q}} --log {{log:q}} --starter {os.getpid()}"
-)
 # For a pod, which config.yaml does not reach.
-STUDY_TEXT = "" if Path(CONFIG).is_file() else f"--study {shlex.quote(PLAN.study.model_dump_json())}"
+STUDY_TEXT = "" if Path(CONFIG).is_file() else f" --study {shlex.quote(PLAN.study.model_dump_json())}"
 WATCHED = shows_progress(sys.argv)
 PROGRESS = StudyProgress(PLAN).listen(logger) if WATCHED else None
 
 
 wildcard_constraints:
-    device=r"[^/]+",
-    workload=r"[^/]+",
-    cell=r"[^/]+",
     repeat=r"\d+",
     key=r"[0-9a-f]{12}",
-    name=r"[^/]+",
     source=r"tfds|files|standin",
     recipe=r"[0-9a-f]{8}",
 

@@ -4,7 +4,8 @@
     python -m benchmarks.forecasts --rebuild  # compile every GPU program anew (an hour on two cores)
 
 Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times
-the difference (Work.deepened).
+the difference (Work.deepened). Not where the loss is scaled (mixed_float16): the compiler then fuses less of a deep
+model's update than of a shallow one's (24 layers of BERT: 6 % more bytes), so the whole model is compiled.
 """
 
 import csv
@@ -49,7 +50,7 @@ def main() -> None:
 def compiled(line: dict[str, str]) -> Work:
     """The work of a row's program on its GPU, compiled here."""
     options = json.loads(line["options"])
-    if line["model"] not in DEEP:
+    if line["model"] not in DEEP or (line["precision"] == "mixed_float16" and line["mode"] == "train"):
         return _compiled(line, options)
     layers = options.get("layers", DEEP[line["model"]])
     return _compiled(line, options | {"layers": 1}).deepened(_compiled(line, options | {"layers": 2}), layers)

@@ -28,9 +28,12 @@ def play(folder: Path, steps: int = 10, fault: str | None = None, **request) -> 
     return _in_process(folder, {"steps": steps, "fault": fault}, request)
 
 
-def play_each(folder: Path, workloads: dict[str, dict], steps: int, **request) -> dict[str, dict]:
-    """Likewise several workloads, one after the other in one process: most of a process is its imports."""
-    return _in_process(folder, {"steps": steps, "fault": None, "workloads": workloads}, request)
+def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dict[str, dict]:
+    """Likewise several runs, one after the other in one process: most of a process is its imports.
+
+    They may differ in workload, loop and `fault`; a process has one precision and one number of replicas.
+    """
+    return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
 
 
 def accuracies(
@@ -75,20 +78,24 @@ def main() -> None:
     backend.start()
     backend.initialise()
 
-    def result(request: Request) -> dict:
+    def result(request: Request, fault: str | None) -> dict:
+        backend.request = request
         options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
         workload = workload_class(request.module)(options)
-        if job["fault"]:
+        if fault:
             from backends.planted_faults import plant
 
-            plant(job["fault"], workload)
+            plant(fault, workload)
         if "seeds" in job:
             return learned(backend, workload, job)
         return stepped(backend, workload, request, job["steps"])
 
-    each = {name: {"workload": name, "module": name, **asked} for name, asked in job.get("workloads", {}).items()}
-    results = {name: result(request.model_copy(update=asked)) for name, asked in each.items()} or result(request)
-    Path(sys.argv[2]).write_text(json.dumps(results))
+    results = {}
+    for name, asked in job.get("runs", {}).items():
+        changes = {**asked, "module": asked["workload"]}
+        fault = changes.pop("fault", None)
+        results[name] = result(request.model_copy(update=changes), fault)
+    Path(sys.argv[2]).write_text(json.dumps(results or result(request, job["fault"])))
 
 
 def learned(backend, workload, job: dict) -> dict:

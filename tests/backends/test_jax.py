@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from backends.jax_behaviour import STEPS, behaviour, request
-from backends.scenario import play
+from backends.scenario import play_each
 
 from whichdevice.backends import jax_devices
 from whichdevice.backends.jax import Jax
@@ -119,6 +119,18 @@ class TestState:
         assert "the compiled step needs" in alone["crowded"]["said"]
 
 
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    """What both loops make of a workload in a precision, played once in one process."""
+
+    @cache
+    def of(precision: str) -> dict[str, dict]:
+        runs = {loop: {"workload": "mnist_official", "loop": loop} for loop in ("epoch", "fit")}
+        return play_each(tmp_path_factory.mktemp(precision), runs, STEPS, backend="jax", precision=precision)
+
+    return of
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "loop", "storage", "product"),
@@ -130,10 +142,9 @@ class TestState:
     ],
 )
 def test_sixteen_bits_learn_about_the_same_and_are_marked_as_emulated_on_a_cpu(
-    tmp_path, precision, loop, storage, product
+    official, precision, loop, storage, product
 ):
-    result = play(tmp_path, STEPS, backend="jax", workload="mnist_official", precision=precision, loop=loop)
-    exact = play(tmp_path, STEPS, backend="jax", workload="mnist_official")
+    result, exact = official(precision)[loop], official("float32")["epoch"]
     assert (result["types"]["storage"], result["types"]["product"]) == (storage, product)
     assert result["types"]["emulated"]
     assert result["losses"][0] == pytest.approx(exact["losses"][0], abs=0.02)

@@ -25,17 +25,37 @@ def running(losses: list[float]) -> np.ndarray:
     return np.cumsum(losses) / np.arange(1, len(losses) + 1)
 
 
+FAULTS = [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "mnist_official")]
+
+
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory):
-    """Results of every workload by backend and loop, played once."""
-    known: dict[tuple[str, str], dict[str, dict]] = {}
+def played(tmp_path_factory):
+    """Every workload in both loops by backend, played once in one process; on TensorFlow with planted faults, too."""
+    known: dict[str, dict[str, dict]] = {}
+
+    def of(backend: str) -> dict[str, dict]:
+        needs(backend)
+        if backend not in known:
+            runs = {
+                f"{loop} {name}": {"workload": name, "loop": loop, **asked}
+                for loop in ("epoch", "fit")
+                for name, asked in WORKLOADS.items()
+            }
+            if backend == "tensorflow":
+                faults = [*FAULTS, ("no_dropout", "mnist_cnn")]
+                runs |= {fault: {"workload": name, "fault": fault} for fault, name in faults}
+            known[backend] = play_each(tmp_path_factory.mktemp(backend), runs, STEPS, backend=backend)
+        return known[backend]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def learned(played):
+    """Results of every workload by backend and loop."""
 
     def of(backend: str, loop: str) -> dict[str, dict]:
-        needs(backend)
-        if (backend, loop) not in known:
-            folder = tmp_path_factory.mktemp(f"{backend}-{loop}")
-            known[backend, loop] = play_each(folder, WORKLOADS, STEPS, backend=backend, loop=loop)
-        return known[backend, loop]
+        return {name: played(backend)[f"{loop} {name}"] for name in WORKLOADS}
 
     return of
 
@@ -68,12 +88,9 @@ def test_eight_replicas_learn_what_one_learns(reference, tmp_path, backend, loop
     assert np.abs(running(result["losses"]) - running(reference["mnist_official"]["losses"])).max() < TOLERANCE
 
 
-@pytest.mark.parametrize(
-    ("fault", "workload"),
-    [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "mnist_official")],
-)
-def test_a_planted_fault_is_seen_in_the_losses(reference, tmp_path, fault, workload):
-    losses = play(tmp_path, STEPS, fault=fault, workload=workload)["losses"]
+@pytest.mark.parametrize(("fault", "workload"), FAULTS)
+def test_a_planted_fault_is_seen_in_the_losses(played, reference, fault, workload):
+    losses = played("tensorflow")[fault]["losses"]
     assert np.abs(running(losses) - running(reference[workload]["losses"])).max() > 10 * TOLERANCE
 
 
@@ -83,8 +100,8 @@ def test_dropout_changes_the_loss(learned, backend, loop):
     assert abs(result["dropped"] - result["losses"][0]) > 10 * TOLERANCE
 
 
-def test_a_loop_that_forgets_dropout_is_seen(tmp_path):
-    result = play(tmp_path, 1, fault="no_dropout", workload="mnist_cnn")
+def test_a_loop_that_forgets_dropout_is_seen(played):
+    result = played("tensorflow")["no_dropout"]
     assert result["dropped"] == pytest.approx(result["losses"][0], abs=TOLERANCE)
 
 

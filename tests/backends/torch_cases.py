@@ -57,7 +57,7 @@ def test_weights_loaded_into_the_model_are_the_ones_that_train_on():
 
 @pytest.mark.long
 def test_a_compiled_step_learns_what_the_eager_one_learns(monkeypatch):
-    """By PyTorch's real compiler, without the C++ compiler that its default needs; it takes minutes to trace Keras."""
+    """By PyTorch's real compiler, without the C++ compiler that its default needs."""
     monkeypatch.setattr(torch_training, "COMPILER", {"backend": "eager"})
     eager, compiled = training("mnist_official"), training("mnist_official")
     compiled.loop._compiles = True

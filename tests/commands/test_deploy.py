@@ -3,12 +3,17 @@
 import os
 import signal
 import sys
+from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from whichdevice.__main__ import main
 from whichdevice.commands import deploy
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.exporting.export import export_path
+from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.exported import ExportRecord
 
 
@@ -84,16 +89,23 @@ def fake(monkeypatch, tmp_path, project_root):
     monkeypatch.setattr(deploy, "PAUSE", 0.0)
     opened = deploy.open_place
     monkeypatch.setattr(deploy, "open_place", lambda address: opened(address.replace("gs://b", str(tmp_path))))
-    write_export(tmp_path, "ok")
     monkeypatch.chdir(project_root)
+    write_export(tmp_path, "ok")
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield made
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
+@lru_cache
+def export_folder():
+    """Where the default study's export of mnist_cnn is, below the bucket."""
+    study = plan_study(check_yaml(Path("config/config.yaml"))).study
+    return export_path(study, "mnist_cnn").parent.relative_to("results")
+
+
 def write_export(bucket, status):
-    folder = bucket / "quick/models/mnist_cnn"
+    folder = bucket / export_folder()
     (folder / "saved_model/1").mkdir(parents=True, exist_ok=True)
     (folder / "saved_model/1/saved_model.pb").write_bytes(b"graph")
     facts = {"study": "quick", "workload": "mnist_cnn", "module": "mnist_cnn", "reason": "predicts otherwise"}
@@ -108,7 +120,7 @@ def test_a_model_is_deployed_after_price_and_question_and_removed_again(fake, ca
     assert "about 0.077 USD an hour, 56 USD a month, used or not" in capsys.readouterr().out
     assert main([*DEPLOY, "--yes", "--replicas", "2"]) == 0 and fake.paid
     model = next(one for one in fake.there if "artifact_uri" in one.asked)
-    assert model.asked["artifact_uri"] == "gs://b/quick/models/mnist_cnn/saved_model/1"
+    assert model.asked["artifact_uri"] == f"gs://b/{export_folder()}/saved_model/1"
     assert model.asked["min_replica_count"] == model.asked["max_replica_count"] == 2
     assert fake.where == {"project": "pays", "location": "us-central1"}
     assert "deploy mnist_cnn --remove --region us-central1" in capsys.readouterr().out

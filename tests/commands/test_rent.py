@@ -19,6 +19,7 @@ import synthetic
 
 from whichdevice.__main__ import main
 from whichdevice.commands import rent
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device
 
 pytestmark = pytest.mark.slow
@@ -300,20 +301,22 @@ def task_of(capsys, *arguments: str) -> tuple[dict, str]:
 
 def test_a_dry_run_prints_the_task_and_the_price_and_needs_no_skypilot(stage, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    task, price = task_of(capsys, "--spot", "--infra", "gcp/us-central1", "--accelerator", "A100:1", "--max-hours", "2")
+    task, price = task_of(capsys, "--spot", "--infra", "gcp/us-central1", "--accelerator", "Z9000", "--max-hours", "2")
     assert task["resources"]["infra"] == "gcp/us-central1" and task["resources"]["use_spot"] is True
-    assert task["resources"]["accelerators"] == "A100:1"
-    assert "Price: unknown (neither SkyPilot nor config/hardware.csv has one for A100" in price
+    assert task["resources"]["accelerators"] == "Z9000"
+    assert "Price: unknown (neither SkyPilot nor config/prices.csv has one for Z9000" in price
     assert stage.calls == []
 
 
 def test_the_price_is_that_of_spot_machines_or_else_the_sheets(stage, capsys):
     assert "about 0.30 USD an hour, at most 1.20 USD in all" in task_of(capsys, "--spot")[1]
     stage.faults(prices={"L4": [{"price": float("nan"), "spot_price": None}]})
-    assert "Price: unknown" in task_of(capsys)[1]
+    usd = hardware_rows()["L4"].cheapest.on_demand
+    sheet = f"about {usd:.2f} USD an hour, at most {4 * usd:.2f} USD in all (on demand, config/prices.csv: "
+    assert sheet in task_of(capsys)[1]
     tpu = ["--device", "tpu", "--config", "devices={gpu: {kind: tpu, replicas: 8}}"]
     task, price = task_of(capsys, *tpu)
-    assert "about 4.50 USD an hour, at most 18.00 USD in all (on demand, config/hardware.csv: v2-8" in price
+    assert "about 4.50 USD an hour, at most 18.00 USD in all (on demand, config/prices.csv: GCP v2-8" in price
     assert task["resources"]["accelerators"] == "tpu-v2-8" and task["resources"]["infra"] == "gcp"
     assert task["resources"]["accelerator_args"] == {"runtime_version": "tpu-ubuntu2204-base"}
 

@@ -62,6 +62,14 @@ def test_a_process_that_never_starts_ends_each_program_in_one_line(installed, mo
     assert {record.reason for record in records} == {"the process ended without a result (exit code 1); see its log"}
 
 
+def test_a_crash_under_a_memory_limit_of_the_shell_names_the_limit(installed, monkeypatch):
+    stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGABRT", 1)])
+    monkeypatch.setattr(compiling.resource, "getrlimit", lambda _: (1_800_000_000, 1_800_000_000))
+    record = compile_programs(asked()[:1])[0]
+    assert record.status == "failed"
+    assert record.reason.startswith("the process crashed: SIGABRT; it may lack memory: this shell allows 1.8 GB")
+
+
 def test_without_the_plugin_the_row_says_what_to_install(installed, monkeypatch):
     monkeypatch.delitem(VERSIONS, "jax-cuda12-pjrt")
     records = compile_programs(asked())

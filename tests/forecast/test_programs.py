@@ -1,8 +1,14 @@
 """Small programs compiled for every kind of target, all in one process, and what is found in them."""
 
 import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from whichdevice.forecast import compile as compiling
@@ -32,6 +38,7 @@ ASKED = {
     "uneven": request("A100 SXM 40GB", TINY, 63, devices=2),
     "refused": request("V100 SXM2", TINY, 64, precision="mixed_bfloat16"),
     "broken": request("T4", TINY, 64, options={"broken": True}),
+    "untraceable": request("T4", TINY, 64, options={"untraceable": True}),
     "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
 }
 
@@ -42,7 +49,10 @@ def found(tmp_path_factory) -> dict[str, CompiledRecord]:
         pytest.skip("the GPU compiler is not installed")
     patch = pytest.MonkeyPatch()
     patch.chdir(tmp_path_factory.mktemp("programs"))
-    patch.setenv("PATH", "")  # no CUDA of the machine
+    newer = tmp_path_factory.mktemp("cuda") / "ptxas"  # of CUDA 13, which refuses P100 and V100
+    newer.write_text("#!/bin/sh\necho 'ptxas fatal: sm_70 is not defined for option gpu-name' >&2\nexit 1\n")
+    newer.chmod(0o755)
+    patch.setenv("PATH", str(newer.parent))  # and nothing else of the machine's CUDA
     patch.setattr(compiling, "PARALLEL", 1)
     yield dict(zip(ASKED, compile_programs(list(ASKED.values())), strict=True))
     patch.undo()
@@ -104,6 +114,7 @@ def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
         ("uneven", "failed", "batch size 63 does not divide over the 2 devices"),
         ("refused", "refused", "V100 SXM2 has no bfloat16 products; take mixed_float16"),
         ("broken", "failed", "tiny_model.py: model() fails on jax: ValueError: no such layer"),
+        ("untraceable", "failed", "ConcretizationTypeError: Abstract tracer value encountered"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, reason):
@@ -118,3 +129,38 @@ def test_a_second_call_compiles_nothing_and_a_program_has_one_record_under_two_n
     first, second = compile_programs(asked)
     assert first.facts == second.facts == found["training"].facts
     assert second.asked.workload == "another"
+
+
+def command(folder: Path, *start: str) -> subprocess.Popen:
+    """The command on a model of 64 numbers, for two devices."""
+    if cuda_folder() is None:
+        pytest.skip("the GPU compiler is not installed")
+    arguments = [sys.executable, "-m", "whichdevice", "forecast", TINY, "--device", "T4", "--device", "V100"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WHICHDEVICE_LOCK_FOLDER": str(folder)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*start, *arguments], cwd=folder, env=environment, text=True, **pipes)
+
+
+def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
+    process = command(tmp_path)
+    children: list[psutil.Process] = []
+    while not children and process.poll() is None:
+        children = psutil.Process(process.pid).children(recursive=True)
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    gone, left = psutil.wait_procs(children, timeout=30)
+    assert process.returncode == 130 and "Interrupted" in errors and "Traceback" not in errors
+    assert gone and not left
+    assert time.monotonic() - sent < 2 + 10 * (os.getloadavg()[0] > 2)  # a busy host is slow at anything
+
+
+def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
+    process = command(tmp_path, "sh", "-c", 'ulimit -v 1400000; exec "$@"', "sh")
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 1 and "Traceback" not in errors
+    lines = output.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["T4", "V100 SXM2"]
+    assert all("ulimit -v" in line for line in lines)

@@ -30,7 +30,12 @@ SHEET = hardware_rows()
 @pytest.mark.parametrize("case", ["known", "device"])
 def test_with_whole_sources_or_devices_left_out_the_median_error_is_small_and_the_interval_holds(case):
     assert FOUND[case].median_error <= 0.15
-    assert 0.75 <= FOUND[case].coverage <= 0.96
+    assert FOUND[case].coverage >= 0.75
+
+
+def test_the_interval_of_a_known_device_is_not_wider_than_its_purpose():
+    # Only here: with eight chips, 0.8 of nine groups is the eighth of eight, so devices left out are held more often.
+    assert FOUND["known"].coverage <= 0.92
 
 
 def test_the_interval_of_a_known_device_and_family_is_at_most_a_factor_of_1_4():

@@ -35,8 +35,8 @@ def build(layers, units):
     return keras.Sequential([keras.Input((units,)), *stack])
 
 emit = Emitter(sys.stdout)
-for layers, units in ((1, 20_000), (30, 5_000), (1, 100)):  # 1.6 GB at once, 3 GB little by little, and a small one
-    run_to_end(lambda: built_within(1e9, lambda: build(layers, units)), backend, "mine.py", emit)
+for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.7 GB little by little, and a small one
+    run_to_end(lambda: built_within(4e8, lambda: build(layers, units)), backend, "mine.py", emit)
 """
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from whichdevice.backends import backend_class
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.refusal import RefusedError, refuse_what_cannot_fit
 from whichdevice.records.request import Request
@@ -22,6 +23,30 @@ def request_for(kind: str, replicas: int = 1, batch_size: int = 1024, precision:
 
 def need(*asked: object, **named: object) -> float:
     return estimated_memory(COSTS, request_for(*asked, **named), DATA, activation_copies=1.0)  # type: ignore[arg-type]
+
+
+MNIST_CNN = Costs(0, 0, activations=141_900, parameters=412_778, trainable_parameters=412_778), 1024, 55e6
+DECODER = Costs(0, 0, activations=14_144_777, parameters=4_505_088, trainable_parameters=4_505_088), 8, 2e6
+
+
+@pytest.mark.parametrize(
+    ("backend", "model", "peak"),
+    [
+        ("tensorflow", MNIST_CNN, 1.705e9),
+        ("jax", MNIST_CNN, 2.778e9),
+        ("torch", MNIST_CNN, 2.027e9),
+        ("tensorflow", DECODER, 1.577e9),
+        ("jax", DECODER, 1.254e9),
+        ("torch", DECODER, 0.996e9),
+    ],
+)
+def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(
+    backend: str, model: tuple[Costs, int, float], peak: float
+) -> None:
+    """Peaks of the epoch loop in float32 on two cores of an x86 host; the decoder has 4 layers of width 256."""
+    costs, batch_size, data = model
+    copies = backend_class(backend).activation_copies
+    assert peak < estimated_memory(costs, request_for("cpu", batch_size=batch_size), data, copies) < 2 * peak
 
 
 def test_on_a_cpu_the_batch_counts_and_half_of_it_in_16_bits() -> None:

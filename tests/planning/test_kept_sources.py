@@ -19,14 +19,14 @@ from whichdevice.records.store import write_record
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The names that sources were decided for, call by call; the network comes and goes with `decided.found`."""
+    """The names that sources were decided for, call by call, and what they are decided to be: `decided.found`."""
 
     class Calls(list):
         found = "standin"
 
     calls = Calls()
 
-    def decide(names: Any, data: Any, root: Path) -> dict[str, str]:
+    def decide(names: Any, data: Any) -> dict[str, str]:
         calls.append(list(names))
         return {name: data.source if data.source != "auto" else calls.found for name in names}
 
@@ -40,7 +40,7 @@ def test_sources_are_decided_once_and_kept(plan, decided):
     write_study(first.study, Path(first.study.root, "config.yaml"))
     kept = yaml.safe_load(Path("results/planned/config.yaml").read_text(encoding="utf-8"))
     assert kept["data"]["sources"] == {"mnist": "standin"}
-    decided.found = "tfds"  # the network is back
+    decided.found = "files"
     assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
     assert decided == [["mnist"]]
 
@@ -48,9 +48,9 @@ def test_sources_are_decided_once_and_kept(plan, decided):
 def test_a_new_dataset_alone_is_decided_later(plan, decided):
     first = plan(data={"source": "auto"})
     write_study(first.study, Path(first.study.root, "config.yaml"))
-    decided.found = "tfds"
+    decided.found = "files"
     more = plan(data={"source": "auto"}, workloads={**CONFIG["workloads"], "fashion_cnn": {}})
-    assert more.study.data.sources == {"mnist": "standin", "fashion_mnist": "tfds"}
+    assert more.study.data.sources == {"mnist": "standin", "fashion_mnist": "files"}
     assert decided == [["mnist"], ["fashion_mnist"]]
 
 

@@ -1,6 +1,8 @@
 """Which records a call takes and which runs it measures: decided by the paths of records, which end in a key."""
 
 import re
+import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,25 +20,30 @@ CPU = {"only": {"device": "cpu"}}
 
 
 @pytest.fixture
-def edited(monkeypatch):
-    """Pretend that a file of the package has another content from now on; `edited()` takes it back."""
+def edited(monkeypatch, tmp_path):
+    """Plan with a copy of the package; `edited(file, text)` adds text to one of its files, `edited()` takes it back."""
+    package = tmp_path / "whichdevice"
+    shutil.copytree(code_hash.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    before: dict[Path, str] = {}
 
-    def edit(module: str = "") -> None:
-        original = code_hash.code_hash
+    def forget() -> None:
+        for cached in (code_hash._find, code_hash._source, requests.run_code_hash, requests._recipe):
+            cached.cache_clear()
 
-        def changed(*modules: str, **named):
-            parts = code_hash.code_parts(*modules, **named)
-            return original(*modules, **named)[::-1] if module in parts else original(*modules, **named)
+    def edit(file: str = "", text: str = "") -> None:
+        for path, content in before.items():
+            path.write_text(content, encoding="utf-8")
+        if file:
+            before[package / file] = (package / file).read_text(encoding="utf-8")
+            (package / file).write_text(before[package / file] + text, encoding="utf-8")
+        forget()
 
-        for place in (requests, prepare):
-            monkeypatch.setattr(place, "code_hash", changed)
-        requests.run_code_hash.cache_clear()
-        requests._recipe.cache_clear()
-
+    for place in (requests, prepare):
+        monkeypatch.setattr(place, "code_hash", partial(code_hash.code_hash, package=package))
+    edit()
     yield edit
     monkeypatch.undo()
-    requests.run_code_hash.cache_clear()
-    requests._recipe.cache_clear()
+    forget()
 
 
 def paths(planned) -> dict[str, str]:
@@ -87,28 +94,33 @@ def test_neither_other_devices_nor_prices_nor_archives_change_a_key(plan):
     assert differ(before, after) == set() and after
 
 
+NEW_CODE, COMMENT = "\n\nADDED = 1\n", "\n# A comment, which changes no number.\n"
+
+
 @pytest.mark.parametrize(
-    ("module", "measured"),
+    ("file", "text", "measured"),
     [
-        ("whichdevice.backends.tensorflow", {"matmul", "mnist_cnn"}),
-        ("whichdevice.workloads.mnist_cnn", {"mnist_cnn"}),
-        ("whichdevice.datasets.standin.digits", {"mnist_cnn"}),
-        ("whichdevice.figures.registry", set()),
-        ("whichdevice.report.write", set()),
+        ("backends/tensorflow.py", NEW_CODE, {"matmul", "mnist_cnn"}),
+        ("backends/torch.py", NEW_CODE, set()),
+        ("backends/tensorflow.py", COMMENT, set()),
+        ("workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
+        ("datasets/standin/digits.py", NEW_CODE, {"mnist_cnn"}),
+        ("figures/matmul_tflops.py", NEW_CODE, set()),
+        ("report/write.py", NEW_CODE, set()),
     ],
-    ids=["a backend", "a workload", "a stand-in", "a figure", "the report"],
+    ids=["its backend", "another backend", "a comment", "a workload", "a stand-in", "a figure", "the report"],
 )
-def test_edited_code_measures_what_it_made_and_the_edit_taken_back_nothing(plan, edited, module, measured):
-    before = paths(plan())
-    edited(module)
-    assert differ(before, paths(plan())) == measured
+def test_edited_code_measures_what_it_made_and_the_edit_taken_back_nothing(plan, edited, file, text, measured):
+    end(plan(**CPU), *["ok"] * 6)
+    edited(file, text)
+    assert {run.cell.workload for run in plan(**CPU).to_measure()} == measured
     edited()
-    assert differ(before, paths(plan())) == set()
+    assert plan(**CPU).to_measure() == []
 
 
 def test_a_dataset_of_another_recipe_is_another_folder(plan, edited):
     before = plan().dataset_json("mnist")
-    edited("whichdevice.datasets.standin.digits")
+    edited("datasets/standin/digits.py", NEW_CODE)
     assert plan().dataset_json("mnist") != before
 
 

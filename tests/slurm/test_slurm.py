@@ -67,7 +67,7 @@ def test_each_run_takes_the_cores_of_its_node_and_what_can_never_start_is_report
 
 
 def test_tables_figures_and_page_share_a_job(whole):
-    assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing_figures_page_tables"]
+    assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing_figures_report_tables"]
 
 
 def test_the_study_ends_with_all_its_records_and_its_report(project, whole):

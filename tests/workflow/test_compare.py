@@ -25,7 +25,7 @@ def study(project):
 
 def test_it_comes_after_the_tables_and_into_the_report_of_a_call_that_asks_for_it(project):
     jobs = project.snakemake("-n", "compare", "--config", "against=results/there").jobs
-    assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["page"]) == (1, 1, 1, 0)
+    assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (1, 1, 1, 0)
     assert project.snakemake("-n", "all", "--config", "against=results/there").jobs["compare"] == 1
     assert "compare" not in project.snakemake("-n", "all").jobs
 

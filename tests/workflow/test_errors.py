@@ -2,9 +2,13 @@
 
 import gzip
 import os
+import re
 import subprocess
 
 import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.planning.study_plan import plan_study
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +38,17 @@ SMALL = {
     ],
     ids=["key", "workload", "negative batch", "device", "only", "type", "backend", "hardware", "loop"],
 )
-def test_a_wrong_config_names_the_place_and_the_nearest_right_thing(project, change, expected):
-    done = project.snakemake("-n", "all", config={**SMALL, **change})
+def test_a_wrong_config_names_the_place_and_the_nearest_right_thing(working_folder, change, expected):
+    with pytest.raises(StudyError, match=re.escape(expected)) as error:
+        plan_study({**SMALL, **change})
+    assert "\n" not in str(error.value)
+    assert not list(working_folder.iterdir())
+
+
+def test_an_error_of_the_planner_is_one_line_of_the_call_and_makes_no_folder(project):
+    done = project.snakemake("-n", "all", config={**SMALL, "measure": {"secnds": 1}})
     assert done.code != 0
-    assert expected in done.error
+    assert "measure.seconds" in done.error
     assert not (project.folder / "results" / "errors").exists()
 
 

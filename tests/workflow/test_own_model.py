@@ -1,4 +1,4 @@
-"""The documentation's model file goes from nothing to a report with a TPU column, beside files that are broken."""
+"""The documentation's model file goes from nothing to a report with a forecast, beside files that are broken."""
 
 import csv
 import json
@@ -61,18 +61,19 @@ def test_a_broken_file_is_a_record_with_one_clear_line_and_the_others_finish(row
     assert re.search(EXPECTED[name], rows[name]["reason"])
 
 
-def test_it_gets_a_tpu_column(project, rows):
-    with (project.folder / "results/own/tables/compiled.csv").open(encoding="utf-8") as file:
-        compiled = list(csv.DictReader(file))
-    assert [row["workload"] for row in compiled] == ["mine"]
-    if compiled[0]["status"] == "unavailable":
-        pytest.skip(compiled[0]["reason"])
-    assert compiled[0]["status"] == "ok"
+def test_it_gets_a_forecast_for_a_device_that_is_not_here(project, rows):
+    with (project.folder / "results/own/tables/forecasts.csv").open(encoding="utf-8") as file:
+        (forecast,) = csv.DictReader(file)
+    assert (forecast["workload"], forecast["device"], forecast["evidence"]) == ("mine", "T4", "forecast")
+    if forecast["status"] == "unavailable":
+        pytest.skip(forecast["reason"])
+    assert forecast["status"] == "ok"
+    assert float(forecast["step_time_low"]) < float(forecast["step_time"]) < float(forecast["step_time_high"])
 
 
-def test_it_is_in_the_report_with_what_a_tpu_would_do(project, rows):
+def test_it_is_in_the_report_with_its_forecast(project, rows):
     text = (project.folder / "results/own/report.md").read_text(encoding="utf-8")
-    assert "mine" in text and "v5e-1x1" in text
+    assert "mine" in text and "T4" in text
     assert "the loss is nan at the first step" in text
 
 

@@ -6,7 +6,7 @@ import yaml
 
 from whichdevice.config.load import load_study
 from whichdevice.figures.registry import figure_facts
-from whichdevice.tables.about import table_about
+from whichdevice.tables.registry import table_about
 from whichdevice.tables.write import TABLES
 
 pytestmark = pytest.mark.slow

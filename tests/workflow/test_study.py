@@ -12,7 +12,7 @@ import pytest
 from whichdevice.records.schema import Record
 
 TABLES = {
-    "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "compiled", "limits",
+    "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "forecasts", "limits",
     "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
 }  # fmt: skip
 STUDY = {
@@ -121,6 +121,14 @@ def test_only_the_first_repeat_learns(study):
 
 def test_a_second_call_does_nothing(study):
     assert "Nothing to be done" in study.snakemake("all").out
+
+
+def test_a_study_whose_folder_was_moved_has_nothing_to_do(study):
+    moved = type(study)(study.folder.with_name("moved {x}"))
+    study.folder.rename(moved.folder)
+    done = moved.snakemake("-n", "all")
+    moved.folder.rename(study.folder)
+    assert "Nothing to be done" in done.out
 
 
 def test_results_in_a_fresh_checkout_are_drawn_again_and_not_measured(study, tmp_path):

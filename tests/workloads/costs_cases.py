@@ -260,6 +260,7 @@ def test_recurrent_steps_count_each_step_and_the_state_needs_its_gradient():
     fed, inner, dense = 2 * 100 * 20 * 1536, 2 * 100 * 512 * 1536, 2 * 100 * 512 * 3
     assert costs.forward_flops == fed + inner + dense
     assert costs.training_flops == 2 * fed + 3 * (inner + dense)
+    assert model_costs(recipe("weather_gru", 200), 200).operations == pytest.approx(2 * costs.operations, rel=0.05)
 
 
 def test_a_layer_above_a_learning_one_needs_the_gradient_of_its_input():

@@ -39,15 +39,30 @@ def model(options):
 COUNT = """
 import json, sys
 from dataclasses import asdict
+from pathlib import Path
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 from whichdevice.workloads.costs import model_costs
 
-found = []
-for module, given in json.loads(sys.argv[1]):
-    workload = workload_class(module)(Options(2, given=given))
-    found.append(asdict(model_costs(workload.model(), workload=workload)))
-print(json.dumps(found))
+kept = Path(sys.argv[2])
+
+
+def count(batch_size):
+    found = []
+    for module, given in json.loads(sys.argv[1]):
+        workload = workload_class(module)(Options(batch_size, given=given))
+        found.append(asdict(model_costs(workload.model(), workload=workload, kept=kept)))
+    return found
+
+
+counted = count(2)
+files = sorted(kept.iterdir())
+for file in files:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "forward_flops": 1.0}))
+read = count(2)
+for file in files:
+    file.write_text("{")
+print(json.dumps([counted, len(files), read, count(2)]))
 """
 
 
@@ -68,19 +83,23 @@ def test_the_cases_hold_on(backend: str) -> None:
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
-def test_other_backends_count_in_a_child_process_what_jax_counts(backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["tensorflow", "torch", "jax"])
+def test_a_child_process_counts_on_jax_once_and_the_count_is_kept(backend: str, tmp_path: Path) -> None:
     """Of a built-in workload, and of a file with a layer that Keras could not read from a saved model."""
     if find_spec(backend) is None or find_spec("jax") is None:
         pytest.skip("needs JAX and the backend")
     file = tmp_path / "own.py"
     file.write_text(OWN)
     asked = json.dumps([["mnist_official", {}], [str(file), {"size": 4}]])
-    command = [sys.executable, "-c", COUNT, asked]
+    command = [sys.executable, "-c", COUNT, asked, str(tmp_path / "counts")]
     done = subprocess.run(command, env=variables(backend), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    official, own = json.loads(done.stdout.splitlines()[-1])
+    counted, files, read, after_damage = json.loads(done.stdout.splitlines()[-1])
+    official, own = counted
     assert (official["forward_flops"], official["parameters"]) == (14_521_344, 1_643_370)
     assert official["counted"] == own["counted"] == "every product of the traced step"
     assert own["forward_flops"] == 2 * 7 * 6 * 4 + 2 * 7 * 7 * 4
     assert own["parameters"] == 6 * 4 + 4
+    assert files == 2
+    assert [each["forward_flops"] for each in read] == [1.0, 1.0]
+    assert after_damage == counted

@@ -88,7 +88,7 @@ class Backend(ABC):
     package: ClassVar[str]  # what must be installed
     precisions: ClassVar[tuple[str, ...]]  # the number formats that it trains in
     loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")
-    activation_copies: ClassVar[float] = 0.7  # host memory of a step, in units of the activations in costs.py
+    activation_copies: ClassVar[float] = 1.5  # host memory of a step, in units of the activations in costs.py
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request

@@ -226,10 +226,12 @@ class Rental:
         only = [f"--include=/{root}/", f"--include=/{root}/config.yaml", f"--include=/{root}/runs/***", "--exclude=*"]
         if self.do(*COPY, *only, f"{self.name}:sky_workdir/", f"{self.folder}/", after=after, patience=PATIENCE):
             return "records could not be copied"
+        records = [*self.folder.rglob("record.json")]
         try:
-            records = [read_record(path) for path in self.folder.rglob("record.json")]
             for line in merge_folder(Path(root), self.folder / root, {}, self.call) if records else []:
-                say(line)
+                say(line)  # a damaged record is left out, the others are merged
+            for path in records:
+                read_record(path)
         except StudyError as error:
             return f"a record is damaged or of another device: {error}"
         return None

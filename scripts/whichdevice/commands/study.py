@@ -24,7 +24,7 @@ from whichdevice.package_path import WORKFLOW
 START = (
     "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); from snakemake.cli import main; main()"
 )
-NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile", "page")
+NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile")
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
 

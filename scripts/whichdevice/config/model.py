@@ -47,7 +47,7 @@ class Data(Section):
 
     source: Literal["auto", "tfds", "files", "standin"] = Field(
         "auto",
-        description="auto takes the first at hand: files, tfds (needs a network), standin (generated)",
+        description="auto: files where data.dir has them, else standin (generated); tfds downloads the real data",
     )
     dir: str | None = Field(None, description="folder with original archives, <dir>/<dataset>/<archive>, for `files`")
     sources: dict[Name, Source] = Field(

@@ -9,8 +9,8 @@ See first what it will take:  python -m whichdevice plan --configfile config/pub
 Then run it:                  snakemake --cores 1 all --configfile config/published.yaml"""
 
 NOTES = {
-    "data.source": "auto, so that the study also runs where nothing can be downloaded; results then say `standin`. "
-    "With tfds it stops instead.",
+    "data.source": "auto, so that the study needs no network; results then say `standin`. "
+    "Only tfds or files give accuracies to compare with the published ones.",
     "train.epochs": "empty: each workload's own",
     "workloads.matmul": "neomatrix369, 2018; batch_size is N, and a product counts 2·N³ operations",
     "workloads.memory_stream": "no publication's: the bandwidth that rooflines need; batch_size is MiB an array",

@@ -7,6 +7,7 @@ compiled once, in whatever study or command. Several targets share a process, so
 import hashlib
 import json
 import queue
+import resource
 import sys
 import tempfile
 import threading
@@ -197,6 +198,8 @@ class _Pool:
 
     def _record(self, number: int, part: dict[str, Any]) -> CompiledRecord:
         known = {name: value for name, value in part.items() if name != "done"}
+        if known.get("status") == "unavailable":
+            known["reason"] = f"{known['reason']}{_limited()}"
         return CompiledRecord.model_validate({**self._drafts[number].model_dump(mode="json"), **known})
 
 
@@ -205,4 +208,14 @@ def _ended(finish: Finish) -> tuple[str, str]:
     reason = finish.reason or "the compiling process ended"
     if finish.status == "out_of_memory":
         return "out_of_memory", f"this host has too little memory to compile it: {reason}"
-    return ("timed_out" if finish.status == "timed_out" else "failed"), reason
+    if finish.status == "timed_out":
+        return "timed_out", reason
+    return "failed", f"{reason}{_limited()}"
+
+
+def _limited() -> str:
+    """What a compiler that crashes or does not load may lack: it says nothing where it is refused memory."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return f"; it may lack memory: this shell allows {limit / 1e9:.1f} GB (ulimit -v), a compiler takes 3 GB and more"

@@ -91,9 +91,10 @@ def start(compilers: Sequence[str]) -> None:
         os.environ.update(environment(compilers))
     with quick_imports("tensorflow", "torch"):
         import jax
-        import keras  # noqa: F401
+        import keras
 
     jax.config.update("jax_platforms", "cpu")
+    keras.config.disable_traceback_filtering()  # its rewording of an error fails on some of JAX's own
 
 
 def make_step(

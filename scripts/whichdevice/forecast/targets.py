@@ -219,7 +219,10 @@ def _row_named(name: str) -> str:
         return found
     fitting = [row for row in rows if re.search(rows[row].matches or "$^", name, re.IGNORECASE)]
     if not fitting and (words := _words(name)):
-        fitting = [row for row in rows if any(words <= _words(each) for each in rows[row].names)]
+        known = {row: [_words(each) for each in rows[row].names] for row in rows}
+        memory = {row: {f"{rows[row].mem_gb:g}gb"} for row in rows}
+        fitting = [row for row in rows if words in known[row]]
+        fitting = fitting or [row for row in rows if any(words <= own | memory[row] for own in known[row])]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -236,8 +239,9 @@ def _plain(name: str) -> str:
 
 
 def _words(name: str) -> set[str]:
-    """Its words, without makers; `16gb` and `16 GB` are the same, SXM4 is SXM."""
+    """Its words, without makers; `16gb`, `16 GB` and `-16` are the same, SXM4 is SXM."""
     text = re.sub(r"(\d+)\s*(gb|gib)\b", r"\1gb", name.casefold())
+    text = re.sub(r"(?<=[-_ ])(\d{2,3})(?=[-_ ]|$)", r"\1gb", text)
     text = re.sub(r"\bsxm\d\b", "sxm", text)
     return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
 

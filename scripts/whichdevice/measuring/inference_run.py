@@ -24,7 +24,7 @@ from whichdevice.records.facts import PREDICTION, WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import model_costs, output_shape
+from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -62,7 +62,7 @@ def inference_facts(
 ) -> WorkloadFacts:
     """For the record, at the request's batch size: operations of the forward pass alone."""
     example = workload.example_shape(model)
-    costs = model_costs(model, example=example, workload=workload)
+    costs = model_costs(model, example=example, workload=workload, kept=COUNTS)
     data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
     width = activation_bytes(request.precision)
     return WorkloadFacts(

@@ -42,7 +42,7 @@ def estimated_memory(costs: Costs, request: Request, data_bytes: float, activati
     """Host bytes: framework, data (mapped file and placed copy), weights with optimiser, activations with gradients.
 
     The CPU's replicas each have the data and the weights, and share the activations. `activation_copies` is the
-    backend's. An estimate, meant to be right within a third.
+    backend's. An estimate, meant to be one to two times what a run really takes.
     """
     if request.kind != "cpu":
         return FRAMEWORK_BYTES + SLACK * 2 * data_bytes

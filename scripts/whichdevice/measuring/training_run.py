@@ -23,6 +23,7 @@ from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
 from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.costs import COUNTS
 
 PROFILED_STEPS = 5
 
@@ -41,7 +42,7 @@ def run_training(
     Returns what sends the breakdown, if any is asked for: it builds programs of its own, with settings of their own.
     """
     train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
-    facts, costs = workload_facts(backend, workload, request, model, train, validation)
+    facts, costs = workload_facts(backend, workload, request, model, train, validation, COUNTS)
     emit.part("workload", facts)
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))

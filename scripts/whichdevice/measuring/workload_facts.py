@@ -1,6 +1,7 @@
 """What a training workload turned out to be, once its data and its model are there."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 from whichdevice.backends.base import Backend
@@ -12,11 +13,17 @@ from whichdevice.workloads.costs import Costs, model_costs, output_shape
 
 
 def workload_facts(
-    backend: Backend, workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    model: Any,
+    train: Split,
+    validation: Split,
+    counts: Path | None = None,
 ) -> tuple[WorkloadFacts, Costs]:
-    """For the record, at the request's batch size; and what one example costs."""
+    """For the record, at the request's batch size; and what one example costs, kept in the folder `counts`."""
     example = workload.example_shape(model)
-    costs = model_costs(model, example=example, workload=workload)
+    costs = model_costs(model, example=example, workload=workload, kept=counts)
     summary = io.StringIO()
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())

@@ -36,6 +36,7 @@ from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
+EAGER_SECONDS = 50e-6  # of an operation that PyTorch starts from Python on a CPU; Keras' LSTM and GRU took 50 to 170
 RUN_BYTES = 600_000  # record, log and predictions
 REDRAW_SECONDS = 40.0  # tables, figures and report
 MODEL_SECONDS = 60.0  # that a model file may take to give data and model
@@ -61,6 +62,7 @@ class _Shape:
     validation_examples: int
     memory: float
     weights: float
+    eager_seconds: float = 0.0  # of a step, whatever its batch: what starts operations one by one
     unknown: str | None = None
 
 
@@ -69,7 +71,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     request = build_request(study, run)
     shape = _shape(request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0}).model_dump_json())
     speed = step_flops(study, run.cell.device, run.cell.precision)
-    step = _measured_step(study, run.cell) or (shape.flops_per_step or 0.0) / (speed or math.inf)
+    computed = (shape.flops_per_step or 0.0) / (speed or math.inf)
+    step = _measured_step(study, run.cell) or (computed and computed + shape.eager_seconds)
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
@@ -141,6 +144,7 @@ def _shape(request_json: str) -> _Shape:
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
     copies = backend_class(request.backend).activation_copies
+    eager = request.backend == "torch" and request.kind == "cpu"
     return _Shape(
         flops_per_step=costs.call_flops(request.batch_size) if predicts else costs.step_flops(request.batch_size),
         forward_flops=costs.forward_flops or 0.0,
@@ -150,5 +154,6 @@ def _shape(request_json: str) -> _Shape:
         if predicts
         else estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,
+        eager_seconds=EAGER_SECONDS * costs.operations * eager / (3 if predicts else 1),  # forward: a third
         unknown=None if costs.training_flops is not None else f"operations of the model {costs.counted}",
     )

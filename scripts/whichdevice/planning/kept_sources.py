@@ -7,9 +7,8 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Call, Source
 from whichdevice.datasets.archives import first_missing
 from whichdevice.datasets.registry import get_dataset
-from whichdevice.datasets.sources import check_folder, decide_sources, lies_whole
+from whichdevice.datasets.sources import check_folder, decide_sources, has_archives
 from whichdevice.errors import StudyError
-from whichdevice.measuring.request import DATASETS
 
 
 def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
@@ -21,7 +20,7 @@ def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
     known = {
         name: source
         for name, source in _kept(call).items()
-        if name in names and (source == "files" or not lies_whole(name, call.data))
+        if name in names and (source == "files" or not has_archives(name, call.data))
     }
     known |= {name: source for name, source in call.data.sources.items() if name in names}
     missing = [name for name in names if name not in known]
@@ -29,7 +28,7 @@ def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
         return known
     if not call.storage.bucket:
         check_folder(call.data)
-    return {**known, **decide_sources(missing, call.data, DATASETS)}
+    return {**known, **decide_sources(missing, call.data)}
 
 
 def require_archives(call: Call, name: str) -> None:
@@ -37,7 +36,7 @@ def require_archives(call: Call, name: str) -> None:
 
     With a bucket nothing is raised: the job that prepares a dataset looks into it first.
     """
-    if call.storage.bucket or lies_whole(name, call.data):
+    if call.storage.bucket or has_archives(name, call.data):
         return
     if call.data.source == "files":
         other = "take data.source: auto"

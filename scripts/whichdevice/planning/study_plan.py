@@ -3,8 +3,6 @@
 Everything here is a function of the config, the code and the files that exist; nothing is written, locked or fetched.
 """
 
-import errno
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,8 +12,7 @@ from typing import Any
 from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
-from whichdevice.datasets.sources import not_taken
-from whichdevice.datasets.store import read_info
+from whichdevice.datasets.sources import standin_notes
 from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
@@ -162,16 +159,6 @@ class StudyPlan:
             require_archives(self.call, dataset)
         return []
 
-    def checksum(self, dataset: Sequence[str]) -> str | None:
-        """Checksum of the data that a rule's input describes, if any; FileNotFoundError until it is there whole."""
-        if not dataset:
-            return None
-        try:
-            return read_info(Path(dataset[0]).parent).checksum
-        except StudyError as error:
-            # Snakemake asks again once it is made, which it takes from the file's name.
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), dataset[0]) from error
-
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Resource]:
         """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
 
@@ -233,12 +220,12 @@ class StudyPlan:
         return dataset_of(self.study, workload)
 
     def notes(self) -> list[str]:
-        """One line each for the person who calls: archives and batches that were left aside, runs that changed."""
-        again = len(self.changed())
+        """One line each for the person who calls: stand-in data, batches that were left aside, runs that changed."""
+        to_measure, again = self.to_measure(), len(self.changed())
         changed = f"{again} measured runs changed in settings, code or data and are measured again; old records stay"
         return (
             self.merged.notes
-            + not_taken(self.call.data, self.study.data.sources)
+            + standin_notes(self.call.data, {name: self.study.data.sources[name] for name in self.datasets(to_measure)})
             + uneven_notes(self.study)
             + self._never_start()
             + [changed] * bool(again)

@@ -1,5 +1,5 @@
-"""Tables: everything that the records say, as CSV files."""
+"""Tables: everything that the records say, as CSV files; each is one file of this folder."""
 
-from whichdevice.tables.write import TABLES, write_tables
+from whichdevice.tables.registry import table_about, table_names
 
-__all__ = ["TABLES", "write_tables"]
+__all__ = ["table_about", "table_names"]

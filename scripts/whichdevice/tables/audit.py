@@ -17,6 +17,7 @@ from whichdevice.tables.prices import Sheet
 from whichdevice.tables.published import COLUMNS as PUBLISHED
 from whichdevice.tables.published import MATCHING
 from whichdevice.tables.published_differences import LOOP, their_precision
+from whichdevice.tables.sources import Sources
 
 IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
 WAIT = "tpu_init_time"
@@ -43,6 +44,13 @@ COLUMNS: dict[str, Column] = {
     "forecast_high": Column("float", "s, upper end of its 80 % interval"),
     "evidence": Column("text", "published; measured and forecast columns are named so"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return audit_table(
+        sources.claimed, sources.table("published"), sources.table("summary"), sources.table("forecasts"), sources.sheet
+    )
 
 
 def audit_table(

@@ -14,6 +14,7 @@ from whichdevice.tables.columns import CELL, Column, table
 from whichdevice.tables.limits import WIDE
 from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
 from whichdevice.tables.row_words import device_name
+from whichdevice.tables.sources import Sources
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no forecast"
 SMALL = "small steps"  # family of a forecast whose time the host decides
@@ -56,6 +57,11 @@ COLUMNS: dict[str, Column] = {
     "contradicts": Column("flag", "the measured interval lies outside the forecast's"),
     "note": Column("text", "what to keep in mind"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return board_table(*(sources.table(name) for name in ("summary", "costs", "forecasts")), sources.hardware)
 
 
 def board_table(

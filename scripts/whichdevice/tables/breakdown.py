@@ -8,6 +8,7 @@ from whichdevice.records.schema import Record
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import disturbed, timed
+from whichdevice.tables.sources import Sources
 
 PARTS = ("input", "host", "compute", "other")
 MEANINGS = {
@@ -48,6 +49,11 @@ def breakdown_row(record: Record) -> dict[str, Any]:
 
 def _cells(runs: pd.DataFrame) -> pd.Series:
     return runs.groupby(CELL, dropna=False, sort=False).ngroup()
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return breakdown_table(sources.studied)
 
 
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from whichdevice.tables.measured_values import (
 )
 from whichdevice.tables.prices import SECONDS, Sheet, prices_of
 from whichdevice.tables.sittings import SETTING, told
+from whichdevice.tables.sources import Sources
 
 USD, JOULES = "usd_per_million", "joules_per_million"
 MORE, LESS = "more", "less"
@@ -53,6 +54,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters this table"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return cost_choice_table(sources.studied, sources.study, sources.sheet)
 
 
 def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

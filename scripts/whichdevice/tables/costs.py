@@ -14,6 +14,7 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import joined_sources, measured_values
 from whichdevice.tables.prices import SECONDS, Sheet, prices_of
+from whichdevice.tables.sources import Sources
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
@@ -49,6 +50,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a cost"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return cost_table(sources.studied, sources.study, sources.sheet)
 
 
 def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

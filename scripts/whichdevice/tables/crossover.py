@@ -15,6 +15,7 @@ from whichdevice.tables.crossing import Crossing, crossings
 from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.device_pairs import DevicePair, device_pairs
 from whichdevice.tables.sittings import SETTING
+from whichdevice.tables.sources import Sources
 
 CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
 PARTLY, ONE_SIZE = "partly undecided", "one size"
@@ -65,6 +66,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a crossover"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return crossover_table(sources.studied, sources.study)
 
 
 def crossover_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

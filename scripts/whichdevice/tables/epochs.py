@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from whichdevice.records.schema import Record
-from whichdevice.tables.columns import CELL_COLUMNS, Column
+from whichdevice.tables.columns import CELL_COLUMNS, Column, table
+from whichdevice.tables.sources import Sources
 
 COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
@@ -23,6 +26,11 @@ COLUMNS: dict[str, Column] = {
     "joules": Column("float", "J, training and validation, where a meter was readable"),
     "source": Column("text", "where the data came from"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return table(sources.epoch_rows, COLUMNS)
 
 
 def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:

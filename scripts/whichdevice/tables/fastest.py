@@ -10,6 +10,7 @@ from whichdevice.tables.cost_choices import COLUMNS as COST_COLUMNS
 from whichdevice.tables.cost_choices import LESS, MORE, choices
 from whichdevice.tables.costs import MILLION
 from whichdevice.tables.measured_values import at_common_share, measured_values, without_rehearsals
+from whichdevice.tables.sources import Sources
 
 SECONDS = "seconds_per_million"
 
@@ -19,6 +20,11 @@ COLUMNS: dict[str, Column] = COST_COLUMNS | {
     "ratio": Column("float", "time of this device / the lowest, above 1 is slower; geometric mean of paired repeats"),
     "verdict": Column("text", f"{MORE} or {LESS} time than the lowest, same within 5 % or undecided, by the one rule"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return fastest_table(sources.studied)
 
 
 def fastest_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from whichdevice.records.compiled import CompiledRecord, read_compiled
 from whichdevice.tables.columns import Column, table
 from whichdevice.tables.prices import SECONDS, cores_of
 from whichdevice.tables.sheet_rows import Sheet
+from whichdevice.tables.sources import Sources
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -68,6 +69,11 @@ COLUMNS: dict[str, Column] = {
     "record": Column("text", "path of the record"),
 }
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.hardware, sources.sheet)
 
 
 def forecast_table(

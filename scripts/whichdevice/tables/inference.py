@@ -7,6 +7,7 @@ throughput is batch size over mean latency, without batches on their way at the 
 import pandas as pd
 
 from whichdevice.tables.columns import CELL_COLUMNS, Column, table
+from whichdevice.tables.sources import Sources
 
 BOUNDED = {
     "latency_p50": "ms, median time of a call, geometric mean over processes",
@@ -36,6 +37,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return inference_table(sources.table("summary"))
 
 
 def inference_table(summary: pd.DataFrame) -> pd.DataFrame:

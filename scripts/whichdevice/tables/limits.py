@@ -15,6 +15,7 @@ from whichdevice.tables.measured_values import enough_repeats, without_rehearsal
 from whichdevice.tables.prices import Sheet
 from whichdevice.tables.sheet_peaks import sheet_peak
 from whichdevice.tables.sheet_rows import sheet_row, wrong_row
+from whichdevice.tables.sources import Sources
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
@@ -49,6 +50,11 @@ COLUMNS: dict[str, Column] = {
     "note": Column("text", "what to keep in mind"),
     "evidence": Column("text", "measured; the sheet's columns are published numbers"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return limits_table(sources.cells, sources.studied, sources.study, sources.sheet)
 
 
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
 from whichdevice.tables.columns import CELL, Column, table
 from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
+from whichdevice.tables.sources import Sources
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
@@ -37,6 +38,11 @@ COLUMNS: dict[str, Column] = {
     "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),
     "n_disturbed": Column("int", "of the runs compared, those that the machine disturbed"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return noise_floor_table(sources.table("runs"), sources.table("summary"))
 
 
 def noise_floor_table(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:

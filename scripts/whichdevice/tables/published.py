@@ -12,6 +12,7 @@ from whichdevice.tables.claims import number
 from whichdevice.tables.columns import CELL_COLUMNS, Column, read_rows, table
 from whichdevice.tables.measured_values import enough_repeats
 from whichdevice.tables.published_differences import NO, VALIDATION, YES, Matching, remarks, unlike_words
+from whichdevice.tables.sources import Sources
 
 DISPUTED = "disputed"
 
@@ -95,6 +96,11 @@ def _is_number(text: str | None) -> bool:
         return not text or math.isfinite(float(text))
     except (TypeError, ValueError):
         return False
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return published_table(sources.claimed, sources.table("summary"))
 
 
 def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.limits import bytes_per_second, product_format
 from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.sources import Sources
 
 UTILISATION: dict[str, Column] = {
     "mfu": Column(
@@ -40,6 +41,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; operations and bytes are analytic"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return roofline_table(sources.cells, sources.table("limits"))
 
 
 def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:

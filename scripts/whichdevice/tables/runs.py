@@ -4,14 +4,17 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
-from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column
+from whichdevice.tables.columns import CELL_COLUMNS, TYPE_COLUMNS, Column, table
 from whichdevice.tables.noise_split import RUN_COLUMNS as NOISE_COLUMNS
+from whichdevice.tables.sources import Sources
 from whichdevice.workflow_command import workflow_command
 
 NOT_MEASURED = "not_measured"
@@ -117,6 +120,11 @@ COLUMNS: dict[str, Column] = {
     "ended": Column("text", "end, UTC"),
     "record": Column("text", "path of the record"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return table(sources.run_rows, COLUMNS)
 
 
 def configured_runs(study: Study) -> list[Run]:

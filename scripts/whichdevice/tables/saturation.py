@@ -15,6 +15,7 @@ from whichdevice.tables.measured_values import (
     quantity,
     without_rehearsals,
 )
+from whichdevice.tables.sources import Sources
 
 NEAR = 0.95  # of the highest
 SETTINGS = [name for name in CELL if name != "batch_size"]
@@ -45,6 +46,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters this table"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return saturation_table(sources.studied)
 
 
 def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:

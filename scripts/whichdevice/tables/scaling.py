@@ -16,6 +16,7 @@ from whichdevice.tables.device_pairs import in_order
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import OPERATIONS, is_rehearsal, joined_sources, measured_values, quantity
 from whichdevice.tables.sittings import SETTING, told
+from whichdevice.tables.sources import Sources
 
 STRONG, WEAK = "strong", "weak"
 REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
@@ -45,6 +46,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a ratio"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return scaling_table(sources.studied, sources.study)
 
 
 def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.decision import DECISION_COLUMNS, decided, paired
 from whichdevice.tables.measured_values import measured_values, without_rehearsals
 from whichdevice.tables.sittings import SETTING, settings
+from whichdevice.tables.sources import Sources
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 WORK = [*CELL, "model"]  # two models of one name are two works
@@ -34,6 +35,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a ratio"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return speedup_table(sources.studied, sources.study)
 
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -10,8 +10,9 @@ from whichdevice.tables.intervals import arithmetic, geometric
 from whichdevice.tables.measured_values import disturbed, timed
 from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.noise_split import noise_split
-from whichdevice.tables.roofline import UTILISATION
+from whichdevice.tables.roofline import UTILISATION, with_utilisation
 from whichdevice.tables.runs import NOT_MEASURED
+from whichdevice.tables.sources import Sources
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 TIMES = {
@@ -116,6 +117,11 @@ COLUMNS: dict[str, Column] = {
     "device_name": Column("text", "name of the device"),
     **TYPE_COLUMNS,
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return table(with_utilisation(sources.cells, sources.table("roofline")), COLUMNS)
 
 
 def summary_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.measured_values import disturbed
 from whichdevice.tables.prices import SECONDS, Sheet, prices_of
+from whichdevice.tables.sources import Sources
 from whichdevice.tables.targets import Goal, goal_of
 
 LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
@@ -56,6 +57,11 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters this table"),
 }
+
+
+def make(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return time_to_target_table(sources.studied, sources.table("epochs"), sources.study, sources.sheet)
 
 
 def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

@@ -6,25 +6,36 @@ FLOP utilisation; attention counts every place with every other, whether a mask 
 
 Where JAX is installed its trace (a jaxpr) is read, which runs nothing: in this process if Keras runs on JAX, else in a
 child process that builds the workload's model anew on JAX. Elsewhere PyTorch's FlopCounterMode counts one example.
+
+A measured process always has a child count, so that no trace of its own makes its first step quicker, and keeps the
+count in a file, so that a study counts each model once.
 """
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from math import prod
+from pathlib import Path
 from typing import Any
 
+from whichdevice.code_hash import code_hash
 from whichdevice.package_path import package_first
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.records.store import write_atomically
 from whichdevice.workloads.base import Options, TrainingWorkload
 
 OpenShape = Sequence[int | None]
+COUNTS = Path("results/costs")  # where measured processes keep their counts, relative to the working directory
+KEY_LENGTH = 16
 CHILD_SECONDS = 300.0
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}  # of the child process
 OPAQUE = ("custom_call", "ffi_call", "pallas_call", "pure_callback", "io_callback")  # a jaxpr does not show their work
@@ -40,6 +51,7 @@ class Costs:
     parameters: int
     trainable_parameters: int
     counted: str = WHOLE_COUNT  # else what is missing, or why there is no count
+    operations: float = 0.0  # that a host starts for a training step, whatever the batch; 0 is unknown
 
     def step_flops(self, batch_size: int) -> float | None:
         """Operations of one training step; None is unknown."""
@@ -55,11 +67,13 @@ def model_costs(
     sequence_length: int | None = None,
     example: OpenShape | None = None,
     workload: TrainingWorkload | None = None,
+    kept: Path | None = None,
 ) -> Costs:
     """Count a built Keras model for an input of the shape `example`, that of one example without the batch.
 
     Without it `sequence_length` stands in for axes that the model leaves open. `workload` is whose model it is, so that
-    a child process can build it on JAX where Keras runs on another backend here.
+    a child process can build it on JAX where Keras runs on another backend here. With a folder `kept` the count is read
+    from there, or made by a child process on every backend and written there.
     """
     import keras
 
@@ -68,10 +82,10 @@ def model_costs(
     shapes = _input_shapes(model, sequence_length, example)
     backend = keras.backend.backend()
     try:
-        if backend == "jax":
+        if workload is not None and find_spec("jax") is not None and (kept is not None or backend != "jax"):
+            found = _counted_elsewhere(workload, shapes[0], known.parameters, kept)
+        elif backend == "jax":
             found = _by_jax(model, shapes)
-        elif find_spec("jax") is not None and workload is not None:
-            found = Costs(**json.loads(_by_child(*_asked(workload), json.dumps(shapes[0]))))
         elif backend == "torch":
             found = _by_torch(model, shapes)
         else:
@@ -136,10 +150,21 @@ def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
     hidden = ", ".join(sorted(_opaque(whole)))
     counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
-    return Costs(_operations(forward), _operations(whole), float(activations), 0, 0, counted)
+    flops = _flops(forward), _flops(whole)
+    return Costs(*flops, float(activations), 0, 0, counted, _started(whole))
 
 
-def _operations(jaxpr: Any) -> float:
+def _started(jaxpr: Any) -> float:
+    """Operations that a framework starts one by one where it compiles nothing: a scan's body as often as it runs."""
+    total = 0.0
+    for equation in jaxpr.eqns:
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        inner = _inner(equation)
+        total += times * sum(map(_started, inner)) if inner else 1
+    return total
+
+
+def _flops(jaxpr: Any) -> float:
     """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once."""
     total = 0.0
     for equation in jaxpr.eqns:
@@ -151,10 +176,10 @@ def _operations(jaxpr: Any) -> float:
         elif name == "conv_general_dilated":
             total += _convolution(equation)
         elif name == "cond":
-            total += max(_operations(branch.jaxpr) for branch in equation.params["branches"])
+            total += max(_flops(branch.jaxpr) for branch in equation.params["branches"])
         else:
             times = equation.params["length"] if name == "scan" else 1
-            total += times * sum(map(_operations, _inner(equation)))
+            total += times * sum(map(_flops, _inner(equation)))
     return total
 
 
@@ -189,7 +214,7 @@ def _opaque(jaxpr: Any) -> set[str]:
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         inner = _inner(equation)
-        if name == "while" and any(_operations(each) for each in inner):
+        if name == "while" and any(_flops(each) for each in inner):
             found.add("repeats of a loop")
         elif name in OPAQUE:
             found.add(name)
@@ -238,6 +263,34 @@ def _convolution_backward(
     """Each gradient, of input or weights, counts what the convolution does; PyTorch's own forgets the groups."""
     places = given if transposed else upstream
     return 2.0 * sum(wanted[:2]) * given[0] * prod(places[2:]) * prod(weights)
+
+
+def _counted_elsewhere(workload: TrainingWorkload, example: OpenShape, parameters: int, kept: Path | None) -> Costs:
+    """The count in the folder `kept` if it is there, else of a child process, whose count then is there."""
+    module, options = _asked(workload)
+    shape = json.dumps(list(example))
+    if kept is None:
+        return Costs(**json.loads(_by_child(module, options, shape)))
+    file = kept / f"{_key(module, options, shape, parameters)}.json"
+    try:
+        return Costs(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # none yet, or no count
+        counted = _by_child(module, options, shape)
+    with suppress(OSError):  # a full disk or a folder that may not be written: the next run counts again
+        write_atomically(counted, file)
+    return Costs(**json.loads(counted))
+
+
+def _key(module: str, options: str, example: str, parameters: int) -> str:
+    """Hash of all that a count depends on; the number of weights stands for what a model file imports beside it."""
+    is_file = module.endswith(".py")
+    asked = json.loads(options)
+    if not is_file:  # an example of a built-in model costs the same in every batch and fraction
+        asked = {name: value for name, value in asked.items() if name not in ("batch_size", "fraction")}
+    names, files = ([], [Path(module)]) if is_file else ([f"{__package__}.{module}"], [])
+    parts = code_hash("whichdevice.workloads.costs", *names, files=files), asked, example, parameters
+    versions = version("keras"), version("jax")
+    return hashlib.sha256(json.dumps([*parts, *versions], sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 
 
 def _asked(workload: TrainingWorkload) -> tuple[str, str]:
