@@ -85,7 +85,7 @@ def _label(axes: Axes, rows: pd.DataFrame) -> None:
     """Write each device beside its point, where no other point and no other label is."""
     scale = 72 / axes.figure.dpi
     points = axes.transData.transform(np.column_stack([_seconds(rows), rows["usd_per_million_examples"]])) * scale
-    room = axes.bbox.extents * scale
+    room = np.asarray(axes.bbox.extents) * scale
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     places = zip(points, rows["device"], _seconds(rows), rows["usd_per_million_examples"], strict=True)
     for (x, y), name, seconds, usd in places:

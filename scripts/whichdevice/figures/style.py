@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from whichdevice.figures.registry import FEW_POINTS
@@ -160,15 +160,15 @@ def name_few_points(figure: Figure) -> None:
     """Name a figure that shows nothing to compare: no bar and picture, and at most one point."""
     points = 0
     for axes in figure.axes:
-        points += sum(len(set(map(tuple, line.get_xydata().tolist()))) for line in axes.lines if _has_points(line))
-        points += sum(len(drawn.get_offsets()) for drawn in axes.collections if isinstance(drawn, PathCollection))
+        for line in axes.lines:
+            places = np.asarray(line.get_xydata())
+            if line.get_marker() not in ("None", "none", "", None) or len(places) > 2:
+                points += len({tuple(place) for place in places.tolist()})
+        for drawn in axes.collections:
+            points += len(np.asarray(drawn.get_offsets())) if isinstance(drawn, PathCollection) else 0
         points += 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
     if points < 2:
         figure.set_gid(FEW_POINTS)
-
-
-def _has_points(line: Line2D) -> bool:
-    return line.get_marker() not in ("None", "none", "", None) or len(line.get_xdata()) > 2
 
 
 def number(value: float) -> str:

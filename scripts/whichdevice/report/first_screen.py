@@ -45,7 +45,7 @@ def headline(board: pd.DataFrame, compared: list[str]) -> list[Phrase]:
 def _rank(rows: pd.DataFrame) -> tuple[bool, bool, bool]:
     """Work that trains comes first, that with a forecast and that which was measured."""
     evidence = set(rows["evidence"])
-    return rows["unit"].isin(OPERATIONS).any(), FORECAST not in evidence, MEASURED not in evidence
+    return bool(rows["unit"].isin(OPERATIONS).any()), FORECAST not in evidence, MEASURED not in evidence
 
 
 def _first_measured(works: list[pd.DataFrame]) -> pd.DataFrame:
@@ -113,8 +113,8 @@ def _times(rows: pd.DataFrame) -> Phrase:
     known = rows[rows["ratio_low"].notna()]
     if known.empty:
         return []
-    low = cell_number(known.loc[known["ratio_low"].idxmin()], "ratio_low", about)
-    high = cell_number(known.loc[known["ratio_high"].idxmax()], "ratio_high", about)
+    low = cell_number(known.sort_values("ratio_low").iloc[0], "ratio_low", about)
+    high = cell_number(known.sort_values("ratio_high").iloc[-1], "ratio_high", about)
     assert low is not None and high is not None
     return [", ", low, " to ", high, f" times as fast as {known['baseline'].iloc[0]}"]
 
@@ -124,15 +124,16 @@ def _cheapest(rows: pd.DataFrame) -> Phrase:
     best = candidates(rows, *COST)
     if best.empty or expected["host_decides"].any():
         return []
-    low = cell_number(best.loc[best[COST[1]].fillna(best[COST[0]]).idxmin()], COST[1]) or cell_number(
-        best.iloc[0], COST[0]
-    )
-    high = cell_number(best.loc[best[COST[2]].fillna(best[COST[0]]).idxmax()], COST[2]) or low
+    ends = best.assign(low=best[COST[1]].fillna(best[COST[0]]), high=best[COST[2]].fillna(best[COST[0]]))
+    low = cell_number(ends.sort_values("low").iloc[0], "low")
+    high = cell_number(ends.sort_values("high").iloc[-1], "high")
     assert low is not None and high is not None
     unpriced = rows["step_ms"].notna() & rows[COST[0]].isna()
     among = " of those with a price" if unpriced.any() else ""
     told: Phrase = [f"Cheapest{among}: {_names(best['device'])}, USD ", low]
-    return [*told, *([" to ", high] if high != low else []), f" for a million {rows['unit'].iloc[0]}s."]
+    if high != low:
+        told += [" to ", high]
+    return [*told, f" for a million {rows['unit'].iloc[0]}s."]
 
 
 def _others(works: Iterable[pd.DataFrame]) -> Phrase:

@@ -61,7 +61,8 @@ COLUMNS: dict[str, Column] = {
 
 def make(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return board_table(*(sources.table(name) for name in ("summary", "costs", "forecasts")), sources.hardware)
+    summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
+    return board_table(summary, costs, forecasts, sources.hardware)
 
 
 def board_table(
@@ -117,7 +118,7 @@ def _fastest_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
 
 def _measured(row: pd.Series, hardware: dict[str, str | None]) -> dict[str, Any]:
     names = {"step_ms": "step_time", "low_ms": "step_time_low", "high_ms": "step_time_high"}
-    found = {ours: _scaled(row[theirs], 1e3) for ours, theirs in names.items()}
+    found: dict[str, Any] = {ours: _scaled(row[theirs], 1e3) for ours, theirs in names.items()}
     wide = _is_wide(found["low_ms"], found["high_ms"])
     found |= {
         **{name: row[name] for name in ("workload", "sequence_length", "unit", "mode", "device", "kind", "precision")},
