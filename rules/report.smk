@@ -13,6 +13,9 @@ FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
 REPORT_FOLDER = HERE / "report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
+REPORT_FILES += [
+    Path(workflow.basedir) / "config" / f"forecast_{name}" for name in ("results.csv", "published.csv", "constants.json")
+]
 COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
 
 

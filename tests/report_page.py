@@ -1,6 +1,7 @@
 """A study's report written for a test, and what of it tests look at."""
 
 import re
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -61,10 +62,10 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", self.text)
 
 
-def write_page(study: Study, folder: Path, **how: object) -> Path:
+def write_page(study: Study, folder: Path, compiled: Iterable[Path] = (), **how: object) -> Path:
     """Write a study, its tables and its report, with the same small picture for each figure."""
     config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables", compiled)
     (folder / "figures").mkdir(exist_ok=True)
     for name in figure_names():
         (folder / f"figures/{name}.svg").write_text(PICTURE, encoding="utf-8")

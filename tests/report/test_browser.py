@@ -157,9 +157,17 @@ def test_strips_change_to_a_logarithmic_axis(opened: Any) -> None:
     assert opened.evaluate(at) != linear
 
 
-def test_what_was_not_measured_says_why_and_what_to_do(opened: Any) -> None:
-    opened.get_by_role("searchbox").fill("not measured: no tpu on this host; run: snakemake --cores 1 tpu")
-    assert set(column(opened, "Device")) == {"tpu"}
+def test_a_device_that_was_not_measured_has_a_mark_and_no_empty_rows(opened: Any) -> None:
+    assert "tpu not measured no tpu on this host" in opened.locator(".marks").inner_text()
+    opened.get_by_role("searchbox").fill("not measured: no tpu on this host")
+    assert opened.locator(f"{ROWS} td.device").count() == 0
+
+
+def test_the_board_changes_between_throughput_step_time_and_cost(opened: Any) -> None:
+    for shown_one in ("speed", "step"):
+        opened.locator(f"input[name=shown][value={shown_one}]").check()
+        for each in ("speed", "step", "cost"):
+            assert opened.locator(f"#board td .by-{each}").first.is_visible() == (each == shown_one)
 
 
 def test_each_row_tells_how_to_measure_it_again(opened: Any, report: Path) -> None:

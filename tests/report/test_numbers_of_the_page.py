@@ -14,7 +14,8 @@ from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.figures.style import number
 from whichdevice.records.schema import Record
 
-UNITS = {"": 1, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+UNITS = {"": 1, "k": 1e3, "M": 1e6, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60}
+UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def change(run: Run, record: Record) -> Record:

@@ -15,6 +15,7 @@ from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.figures.roofline import _one_each
 from whichdevice.records.schema import Record
 from whichdevice.records.timings import Steady
+from whichdevice.tables.breakdown import breakdown_table
 from whichdevice.tables.columns import read_table
 from whichdevice.tables.limits import limits_table
 from whichdevice.tables.roofline import roofline_table
@@ -251,3 +252,33 @@ def test_two_threads_of_one_core_are_one_core_of_the_sheet(
     write_tables(config, paths, PUBLISHED, tmp_path / "tables")
     found = read_table(tmp_path / "tables/limits.csv", TABLES["limits"])["sheet_tflops"].iloc[0]
     assert found == pytest.approx(5.018 * cores / 64, rel=1e-5) if cores else pd.isna(found)
+
+
+def test_a_stream_whose_interval_is_wider_than_a_factor_of_three_sets_no_roof() -> None:
+    workloads = {"memory_stream": Workload(batch_size=[128]), "matmul": Workload(batch_size=[512])}
+    study = study_of(measure=Measure(repeats=3), workloads=workloads)
+    for spread, known in ((1.02, True), (6.0, False)):
+        runs = synthetic.runs_table(study, lambda run, spread=spread: 20.0 * spread ** (run.repeat - 2))
+        limits = limits_table(summary_table(runs), runs, study, hardware_rows())
+        assert limits["device_bandwidth_gbs"].notna().all() == known
+        assert limits["note"].str.contains("factor of three").fillna(False).all() == (not known)
+
+
+def test_the_parts_of_a_step_add_up_to_the_step_time_of_the_cell_and_disturbed_runs_are_left_out(
+    tmp_path: Path,
+) -> None:
+    def change(run: Run, record: Record) -> Record | None:
+        if record.breakdown is not None:
+            record.breakdown = breakdown_of(record.steady.step_time * 2)  # measured while the machine was busy
+        return record
+
+    config, paths = synthetic.write_study(study_of(), tmp_path, artefacts=False, change=change)
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    found = {
+        name: read_table(tmp_path / f"tables/{name}.csv", TABLES[name]) for name in ("breakdown", "summary", "runs")
+    }
+    row, cells = found["breakdown"].iloc[0], found["summary"].set_index("workload")
+    assert row["step_time"] == pytest.approx(cells["step_time"]["mnist_cnn"], rel=1e-4)
+    parts = sum(row[f"{name}_time"] for name in ("input", "host", "compute", "other"))
+    assert parts == pytest.approx(row["step_time"], rel=1e-4)
+    assert breakdown_table(found["runs"].assign(disturbed=True)).empty

@@ -1,72 +1,44 @@
-"""Forecast step time of devices that nobody here ran, with what was measured below."""
+"""Devices by the time of a step: measured ones, and the forecasts of those that nobody here ran."""
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
+from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
-from whichdevice.tables.row_words import device_name
+from whichdevice.tables.board import FORECAST, MEASURED, WORK
 from whichdevice.workflow_command import workflow_command
 
-TITLE = "Forecast step time on other devices"
+TITLE = "Step time of every device, measured or forecast"
 CAPTION = (
-    "Nobody here ran these: each step was compiled by the device's own compiler and its time forecast from the "
-    "program. A bar is the 80 % interval, the dot the forecast. No input and no dispatch by the host: small steps take "
-    "longer in practice. Forecasts enter no verdict, crossover, cost or speed-up. Below the line, apart: the fastest "
-    "measured step of each device at the same batch sizes and sequence lengths, of any backend and loop; number "
-    "formats as named."
+    "Each workload at one batch size, the fastest device on top. Filled: measured, 95 % interval. Open, pale bar: "
+    "forecast from the compiled program, 80 % interval, without input and dispatch: small steps take longer."
 )
 CATEGORY = "Forecasts"
-COLUMNS = 2
-STEP = ["batch_size", "sequence_length"]  # what a forecast and a measured step have in common
-NAMED = ["batch_size", "precision", "sequence_length"]  # always: the two are mostly of other number formats
+ACROSS = 2
 
 
 def draw(study: StudyResults) -> Figure:
-    """One panel per workload: a row per device and batch size, below them what was measured; logarithmic time."""
-    found = study.forecasts[study.forecasts["step_time"].notna()]
-    if found.empty:
+    """One panel per workload with a forecast: a row per device on a logarithmic axis."""
+    board = study.board[study.board["step_ms"].notna()]
+    works = [rows for _, rows in board.groupby(WORK, dropna=False, sort=False) if (rows["evidence"] == FORECAST).any()]
+    if not works:
         return style.empty(study, _why_empty(study.forecasts), workflow_command(study.study, "compiled"))
-    found = found.assign(device=[device_name(row) for _, row in found.iterrows()])
-    workloads = list(found["workload"].drop_duplicates())
-    panels = {name: (_forecast(found, name), _measured(study, found, name)) for name in workloads}
-    counts = [len(expected) + len(measured) + 0.6 * bool(len(measured)) for expected, measured in panels.values()]
-    across = min(COLUMNS, len(workloads))
-    heights = [max(counts[start : start + across]) + 3.2 for start in range(0, len(counts), across)]
-    figure = style.new_figure(9.5, 0.2 * sum(heights) + 0.8)
+    across = min(ACROSS, len(works))
+    heights = [max(map(len, works[start : start + across])) + 2.6 for start in range(0, len(works), across)]
+    figure = style.new_figure(9.5, 0.22 * sum(heights) + 0.9)
     colours = style.device_colours(study)
-    for axes, (name, rows) in zip(
-        grid_of(figure, len(panels), across, height_ratios=heights), panels.items(), strict=True
-    ):
-        _ranges(axes, *rows, colours)
-        axes.set_title(str(name), parse_math=False)
+    for axes, rows in zip(grid_of(figure, len(works), across, height_ratios=heights), works, strict=True):
+        _panel(axes, rows.sort_values("step_ms", kind="stable"), colours)
     handles = [
-        Line2D([], [], color=style.GREEN, lw=5, alpha=0.55, marker="o", label="forecast, 80 % interval"),
-        Line2D([], [], ls="", marker="o", color=style.GREY, label="measured"),
+        Line2D([], [], color=style.GREY, marker="o", label="measured"),
+        Line2D([], [], color=style.PALE, lw=5, marker="o", mfc=style.PAPER, mec=style.GREY, label="forecast"),
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
-    style.footnote(figure, "forecast from the compiled program, nobody ran it; measured below, with 95 % t-interval")
     style.without_data(figure)
     return figure
-
-
-def _forecast(found: pd.DataFrame, workload: str) -> pd.DataFrame:
-    return found[found["workload"] == workload].sort_values("step_time", kind="stable")
-
-
-def _measured(study: StudyResults, found: pd.DataFrame, workload: str) -> pd.DataFrame:
-    """Each device's fastest step of the forecast batch sizes and sequence lengths, of those with enough good runs."""
-    own = found[found["workload"] == workload]
-    cells = without_rehearsals(study.measured[study.measured["workload"] == workload])
-    cells = cells[cells["step_time"].notna()].merge(own[STEP].drop_duplicates(), on=STEP)
-    place = cells.groupby([*STEP, "device"], dropna=False, sort=False).ngroup()
-    cells = cells[enough_repeats(cells["n_timed"], place)]
-    best = cells["step_time"].groupby(place, sort=False).idxmin()
-    return cells.loc[best].sort_values("batch_size", kind="stable")
 
 
 def _why_empty(forecasts: pd.DataFrame) -> str:
@@ -74,31 +46,28 @@ def _why_empty(forecasts: pd.DataFrame) -> str:
     return f"No step has a forecast: {reasons.iloc[0]}" if len(reasons) else "No step was compiled for another device."
 
 
-def _ranges(axes: Axes, rows: pd.DataFrame, measured: pd.DataFrame, colours: dict[str, str]) -> None:
-    names = series.labels(rows.assign(unit=rows["module"].map({"matmul": "product"})), ["device", *NAMED], NAMED)
-    names += series.labels(measured, ["device", *NAMED], NAMED)
-    lows, middles, highs = (
-        rows[name].to_numpy(float) * 1e3 for name in ("step_time_low", "step_time", "step_time_high")
-    )
-    times = measured["step_time"].to_numpy(float) * 1e3
-    style.log_axis(axes, "x", [*lows, *highs, *times])
-    for place, (low, middle, high) in enumerate(zip(lows, middles, highs, strict=True)):
-        axes.plot([low, high], [place, place], color=style.GREEN, lw=5, alpha=0.55, solid_capstyle="butt")
-        axes.plot(middle, place, "o", color=style.GREEN, ms=4)
-        _label(axes, place, style.number(middle))
-    below = len(rows) + 0.6 * bool(len(measured))
-    for place, (_, cell) in enumerate(measured.iterrows()):
-        ends = [1e3 * cell["step_time_low"], 1e3 * cell["step_time_high"]]
-        axes.plot(ends, [below + place] * 2, color=colours[cell["device"]], lw=2)
-        axes.plot(times[place], below + place, "o", color=colours[cell["device"]])
-        _label(axes, below + place, f"{style.number(times[place])} measured")
-    if len(measured):
-        axes.axhline(below - 0.8, color=style.GREY, lw=0.8)
-    axes.set_yticks([*range(len(rows)), *(below + place for place in range(len(measured)))], names, fontsize=7.5)
-    axes.set_ylim(below + len(measured) - 0.4, -0.6)
+def _panel(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    style.log_axis(axes, "x", [*rows["step_ms"], *rows["low_ms"].dropna(), *rows["high_ms"].dropna()])
+    for place, (_, row) in enumerate(rows.iterrows()):
+        measured = row["evidence"] == MEASURED
+        colour = colours.get(row["device"], style.KIND_COLOURS[row["kind"]])
+        ends = [row["low_ms"], row["high_ms"]]
+        axes.plot(ends, [place, place], color=colour, lw=1.6 if measured else 5, alpha=None if measured else 0.4)
+        axes.plot(row["step_ms"], place, "o", color=colour, mfc=colour if measured else style.PAPER, ms=5)
+        if pd.notna(row["forecast_ms"]):  # of this very device
+            ends = [row["forecast_low_ms"], row["forecast_high_ms"]]
+            axes.plot(ends, [place, place], color=colour, lw=5, alpha=0.4, zorder=1)
+            axes.plot(row["forecast_ms"], place, "o", color=colour, mfc=style.PAPER, ms=5, zorder=2)
+        text = f"{style.number(row['step_ms'])}{' measured' if measured else ''}"
+        axes.text(
+            1.015, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform(),
+            fontweight="bold" if measured else "normal",
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), rows["device"].tolist(), fontsize=8, parse_math=False)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
+    first = rows.iloc[0]
+    small = ", the host decides" if rows["host_decides"].fillna(False).any() else ""
+    letter = "N" if first["unit"] == "product" else "batch"
+    axes.set_title(f"{first['workload']}, {letter} {first['batch']}{small}", parse_math=False)
     axes.set_xlabel("ms a step", fontsize=8)
-
-
-def _label(axes: Axes, place: float, text: str) -> None:
-    axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())

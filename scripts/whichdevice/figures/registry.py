@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from whichdevice.figures.results import StudyResults
 
 INFRASTRUCTURE = {"__init__", "artefacts", "pareto", "registry", "results", "saving", "series", "style", "tiles"}
+FEW_POINTS = "few-points"  # in the SVG of a figure of no point or one, which the report leaves out
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
@@ -79,5 +80,6 @@ def _draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> Non
     module = importlib.import_module(f"{__package__}.{name}")
     with style.applied():
         figure = module.draw(study)
+        style.name_few_points(figure)
         style.finish(figure, facts.title, study)
         saving.save(figure, out_svg, out_png)

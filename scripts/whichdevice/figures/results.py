@@ -137,6 +137,11 @@ class StudyResults:
         return self._table("breakdown")
 
     @cached_property
+    def board(self) -> pd.DataFrame:
+        """Table `board`."""
+        return self._table("board")
+
+    @cached_property
     def noise_floor(self) -> pd.DataFrame:
         """Table `noise_floor`."""
         return self._table("noise_floor")

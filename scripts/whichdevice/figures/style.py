@@ -6,11 +6,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from whichdevice.figures.registry import FEW_POINTS
 from whichdevice.figures.results import StudyResults
 from whichdevice.workflow_command import workflow_command
 
@@ -151,6 +154,21 @@ def data_note(study: StudyResults) -> str:
     if len(told) > 1:
         told = [f"{name} ({', '.join(sets)})" for name, sets in zip(told, study.sources.values(), strict=True)]
     return f"data: {', '.join(told)}" if told else ""
+
+
+def name_few_points(figure: Figure) -> None:
+    """Name a figure that shows nothing to compare: no bar and picture, and at most one point."""
+    points = 0
+    for axes in figure.axes:
+        for line in axes.lines:
+            places = np.asarray(line.get_xydata())
+            if line.get_marker() not in ("None", "none", "", None) or len(places) > 2:
+                points += len({tuple(place) for place in places.tolist()})
+        for drawn in axes.collections:
+            points += len(np.asarray(drawn.get_offsets())) if isinstance(drawn, PathCollection) else 0
+        points += 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
+    if points < 2:
+        figure.set_gid(FEW_POINTS)
 
 
 def number(value: float) -> str:

@@ -16,7 +16,7 @@ from whichdevice.tables.measured_values import OPERATIONS
 from whichdevice.tables.row_words import diverged_words
 
 MEASURED, NOT_MEASURED = "measured", "not measured"
-ROWS_A_PAGE = 50
+ROWS_A_PAGE = 25
 
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
@@ -26,6 +26,8 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
     unrelated = without_ratio(study, reference)
     rows = []
     for _, row in study.summary.iterrows():
+        if str(row["status"]).startswith(NOT_MEASURED) and row["device"] not in study.devices:
+            continue  # a device that was not measured: no row for each of its cells
         key = cell_key(row)
         rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), unrelated.get(key)))
     rows += forecast_rows(study.forecasts) + published_rows(study.published)
@@ -134,7 +136,7 @@ def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "order": [],
         "pageLength": ROWS_A_PAGE,
-        "lengthMenu": [[10, 25, ROWS_A_PAGE, 200, -1], [10, 25, ROWS_A_PAGE, 200, "all"]],
+        "lengthMenu": [[10, ROWS_A_PAGE, 50, 200, -1], [10, ROWS_A_PAGE, 50, 200, "all"]],
         "autoWidth": False,
         "layout": {
             "topStart": {"buttons": [{"extend": "colvis", "text": "Columns", "columns": choosable}]},

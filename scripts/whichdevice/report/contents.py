@@ -9,17 +9,18 @@ import pandas as pd
 import yaml
 
 from whichdevice.errors import StudyError
-from whichdevice.figures.registry import figure_facts, figure_names
+from whichdevice.figures.registry import FEW_POINTS, figure_facts, figure_names
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.audit import audit_section
 from whichdevice.report.cells import cell_table
 from whichdevice.report.compared_with import compared_with
 from whichdevice.report.costs import cost_section
-from whichdevice.report.forecasts import forecast_section
+from whichdevice.report.first_screen import grid, headline
+from whichdevice.report.forecasts import forecast_section, how_good
 from whichdevice.report.headline import BROKEN, answers, statements
 from whichdevice.report.inference import inference_rows
-from whichdevice.report.lead import verdict_section
+from whichdevice.report.lead import compared_words, verdict_section
 from whichdevice.report.limits import limit_rows
 from whichdevice.report.machines import machine_cards
 from whichdevice.report.numbers import number, share
@@ -36,6 +37,9 @@ MOST_LISTED = 200
 
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
     """Everything that the template of `page` needs."""
+    drawn = list(_figures(figures_folder, workflow_command(study.study, "figures")))
+    shown = _shown(study, [figure for figure in drawn if not figure["few"]])
+    few = [f"“{figure['title']}”" for figure in drawn if figure["few"] and shown.get(figure["category"], True)]
     kinds = dict.fromkeys(device.kind for device in study.study.devices.values())
     cells, cards, other = cell_table(study), machine_cards(study.runs), compared_with(study, page)
     how = reproductions(study, page, {key: card.number for key, card in cards.items()})
@@ -56,10 +60,14 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "inference": inference_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
+        "first": {"headline": headline(study.board, compared_words(study)), "grid": grid(study.board)},
         "verdict": verdict_section(study),
         "compared_with": other,
         "cells": cells,
-        "figures": list(_figures(figures_folder, workflow_command(study.study, "figures"))),
+        "figures": [figure for figure in drawn if not figure["few"]],
+        "shown": shown,
+        "not_shown": [*(name for name in shown if not shown[name]), *few],
+        "how_good": how_good(),
         "categories": CATEGORIES,
         "forecasts": forecast_section(study),
         "audit": audit_section(study),
@@ -76,7 +84,21 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
     }
 
 
-def _figures(folder: Path, command: str) -> Iterator[dict[str, str]]:
+def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool]:
+    """The sections that need data, and whether each has some."""
+    drawn = {figure["category"] for figure in figures}
+    return {
+        "Cost and energy": "Cost" in drawn or bool(study.cost_choices["value"].notna().any()),
+        "Speed": "Speed" in drawn,
+        "Limits": "Limits" in drawn or not study.limits.empty,
+        "Learning": "Learning" in drawn or bool(study.damaged_artefacts()),
+        "Forecasts": not study.forecasts.empty,
+        "Scaling": not study.scaling.empty,
+        "Inference": not study.inference.empty,
+    }
+
+
+def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
     """Each figure as a data address: nothing in it can run or reach out, and no two share identifiers."""
     for name in figure_names():
         facts = figure_facts(name)
@@ -85,7 +107,8 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, str]]:
             data = base64.b64encode(path.read_bytes()).decode("ascii")
         except OSError as error:
             raise StudyError(f"no figure {path}; make it: {command}") from error
-        yield {"name": name, **facts._asdict(), "address": f"data:image/svg+xml;base64,{data}"}
+        address = f"data:image/svg+xml;base64,{data}"
+        yield {"name": name, **facts._asdict(), "address": address, "few": FEW_POINTS.encode() in path.read_bytes()}
 
 
 def _published(row: pd.Series) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """Forecasts for the page: devices that nobody here ran, apart from everything measured."""
 
+import json
+import math
+import statistics
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +10,9 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
-from whichdevice.report.numbers import seconds, size
+from whichdevice.package_path import CONFIG
+from whichdevice.report.numbers import percent, seconds, size
+from whichdevice.tables.columns import read_rows
 from whichdevice.tables.row_words import device_name, length_words
 
 
@@ -17,6 +22,21 @@ def forecast_section(study: StudyResults) -> dict[str, Any]:
     return {
         "rows": [_row(row) for _, row in study.forecasts[known].iterrows()],
         "missing": list(_missing(study.forecasts[~known])),
+    }
+
+
+def how_good() -> dict[str, str]:
+    """How far forecasts lay from the published times, and the interval of a known device and family."""
+    forecast = {row["id"]: float(row["forecast_ms"]) for row in read_rows(CONFIG / "forecast_results.csv")}
+    published = {row["id"]: float(row["step_ms"]) for row in read_rows(CONFIG / "forecast_published.csv")}
+    misses = [abs(math.log(published[name] / forecast[name])) for name in forecast if name in published]
+    width = json.loads((CONFIG / "forecast_constants.json").read_text(encoding="utf-8"))["gpu"]["widths"]["known"]
+    within = sum(miss <= width for miss in misses) / len(misses)
+    return {
+        "rows": str(len(misses)),
+        "median": percent(math.expm1(statistics.median(misses))),
+        "width": f"{math.exp(width):.2f}",
+        "within": percent(within),
     }
 
 
@@ -31,6 +51,7 @@ def _row(row: pd.Series) -> dict[str, str]:
         "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
         "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
         "speedup": "" if pd.isna(row["speedup"]) else f"×{number(row['speedup'])} of {row['measured_device']}",
+        "residual": "" if pd.isna(row["residual"]) else f"×{number(row['residual'])}",
         "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "fits": "fits" if row["status"] == "ok" else "does not fit",
         "largest": _largest(row),

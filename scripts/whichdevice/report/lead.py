@@ -31,6 +31,12 @@ def lead(study: StudyResults, rows: list[Row]) -> list[str]:
     return [sentence for name in TITLES if (sentence := _sentence(name, told))]
 
 
+def compared_words(study: StudyResults) -> list[str]:
+    """`lead` where two measured devices or more were compared, else nothing."""
+    first, _ = split_board(board(study))
+    return lead(study, first) if _is_compared(first) else []
+
+
 def _is_compared(rows: list[Row]) -> bool:
     return any(row.choices["fastest"].state != ALONE for row in rows)
 

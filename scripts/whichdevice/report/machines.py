@@ -21,6 +21,7 @@ CARD = {
     "git_commit": "Commit",
     "code_hash": "Measuring code",
 }
+KEY = [name for name in CARD if name != "code_hash"]  # what tells cards apart
 Key = tuple[Any, ...]
 
 
@@ -35,9 +36,9 @@ def machine_cards(runs: pd.DataFrame) -> dict[Key, Card]:
     """The cards by key, in the order of their first runs."""
     ran = runs[(runs["status"] != "not_measured") & runs["started"].notna()]
     found: dict[Key, Card] = {}
-    for _, rows in ran.groupby(list(CARD), sort=False, dropna=False):
+    for _, rows in ran.groupby(KEY, sort=False, dropna=False):
         first = rows.iloc[0]
-        lines = [(title, _written(name, first[name])) for name, title in CARD.items() if pd.notna(first[name])]
+        lines = [(title, text) for name, title in CARD.items() if (text := _written(name, rows[name].dropna()))]
         lines.append(("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC"))
         found[machine_key(first)] = Card(len(found) + 1, lines)
     return found
@@ -45,8 +46,9 @@ def machine_cards(runs: pd.DataFrame) -> dict[Key, Card]:
 
 def machine_key(row: pd.Series) -> Key:
     """What the card of a row of `runs` is found by."""
-    return tuple(None if pd.isna(row[name]) else row[name] for name in CARD)
+    return tuple(None if pd.isna(row[name]) else row[name] for name in KEY)
 
 
-def _written(name: str, value: Any) -> str:
-    return f"{value / 2**30:.1f} GiB" if name == "host_memory" else str(value)
+def _written(name: str, values: pd.Series) -> str:
+    """The value of a card's line; of code, which each workload has of its own, every one."""
+    return ", ".join(f"{value / 2**30:.1f} GiB" if name == "host_memory" else str(value) for value in values.unique())

@@ -6,6 +6,8 @@ import pandas as pd
 
 from whichdevice.records.schema import Record
 from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.intervals import geometric
+from whichdevice.tables.measured_values import disturbed, timed
 from whichdevice.tables.sources import Sources
 
 PARTS = ("input", "host", "compute", "other")
@@ -24,7 +26,7 @@ RUN_COLUMNS: dict[str, Column] = {
 COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
-    "step_time": Column("float", "s, mean over the processes broken down; the parts' sum"),
+    "step_time": Column("float", "s, the cell's step time, to which the parts are scaled; their sum"),
     **{f"{name}_time": Column("float", f"s of a step, mean: {text}") for name, text in MEANINGS.items()},
     **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in PARTS},
     "n": Column("int", "processes broken down"),
@@ -45,17 +47,26 @@ def breakdown_row(record: Record) -> dict[str, Any]:
     return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
 
 
+def _cells(runs: pd.DataFrame) -> pd.Series:
+    return runs.groupby(CELL, dropna=False, sort=False).ngroup()
+
+
 def make(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return breakdown_table(sources.studied)
 
 
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for each cell with a run that was broken down."""
+    """A row for each cell with an undisturbed run that was broken down; its parts add up to the cell's step time."""
+    step_time = geometric(timed(runs)["step_time"], _cells(runs))["mean"]
     good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
+    good = good[~disturbed(good)]
+    whole = _cells(runs).loc[good.index].map(step_time).astype(float)
+    scale = (whole / good["broken_down"]).fillna(1.0)
+    parts = ["broken_down", *(f"{name}_time" for name in PARTS)]
+    good = good.assign(**{name: good[name] * scale for name in parts})
     cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
-    measured = ["broken_down", *(f"{name}_time" for name in PARTS)]
-    seconds = good[measured].astype(float).groupby(cell, sort=False).mean()
+    seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
     first = good[~cell.duplicated()].set_axis(seconds.index)
     notes = good["breakdown_note"].dropna()
     shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}

@@ -73,8 +73,7 @@ SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a me
 
 def make(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    devices = {name: device.hardware for name, device in sources.study.devices.items()}
-    return forecast_table(sources.compiled_paths, sources.table("summary"), devices, sources.sheet)
+    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.hardware, sources.sheet)
 
 
 def forecast_table(

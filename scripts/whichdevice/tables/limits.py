@@ -17,6 +17,7 @@ from whichdevice.tables.sheet_peaks import sheet_peak
 from whichdevice.tables.sheet_rows import sheet_row, wrong_row
 from whichdevice.tables.sources import Sources
 
+WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
 ENDS = ("", "_low", "_high")
 
@@ -92,16 +93,24 @@ def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> 
         moved = streams[streams["device"] == device]
         row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
         streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
-        best_stream, device_stream = _best_stream(streamed), _best_stream(moved)
+        best_stream, device_stream = _best_stream(streamed), _best_stream(_narrow(moved))
         for best in (_best(own[own["backend"] == backend], "tflops"), best_stream):
             if best is not None:
                 row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
-        peak = _best(own, "tflops")
+        peak = _best(_narrow(own), "tflops")
         row["device_peak_tflops"] = float("nan") if peak is None else peak["tflops"]
         row["device_bandwidth_gbs"] = float("nan") if device_stream is None else device_stream["gbs"]
         row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
         cached = any(stream is not None and stream["cached"] for stream in (best_stream, device_stream))
-        yield row | {"note": _cache_note(host["last_level_cache"].get(device)) if cached else None}
+        notes = [_cache_note(host["last_level_cache"].get(device))] if cached else []
+        wide = len(_narrow(own)) < len(own) or len(_narrow(moved)) < len(moved)
+        notes += ["a number whose interval is wider than a factor of three sets no limit"] if wide else []
+        yield row | {"note": "; ".join(notes) or None}
+
+
+def _narrow(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells whose interval spans no more than a factor of three, or that have none."""
+    return cells[~(cells["step_time_high"] > WIDE * cells["step_time_low"])]
 
 
 def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:

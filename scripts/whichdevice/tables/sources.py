@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.sheet_rows import Sheet
+from whichdevice.tables.sheet_rows import Sheet, sheet_row
 
 
 class Sources:
@@ -44,6 +44,12 @@ class Sources:
         from whichdevice.tables.measured_values import without_self_checks
 
         return without_self_checks(self.table("runs"))
+
+    @cached_property
+    def hardware(self) -> dict[str, str | None]:
+        """The sheet's row of each of the study's devices, named by the config or recognised by the device's name."""
+        named = self.table("summary").dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+        return {name: sheet_row(name, named.get(name), self.study, self.sheet) for name in self.study.devices}
 
     @cached_property
     def cells(self) -> pd.DataFrame:
