@@ -36,7 +36,8 @@ from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
-EAGER_SECONDS = 50e-6  # of an operation that PyTorch starts from Python on a CPU; Keras' LSTM and GRU took 107 to 268 on a busy machine
+# Of an operation that PyTorch starts from Python on a CPU; LSTM and GRU of Keras took 107 to 268 µs on a busy machine.
+EAGER_SECONDS = 50e-6
 RUN_BYTES = 600_000  # record, log and predictions
 REDRAW_SECONDS = 40.0  # tables, figures and report
 MODEL_SECONDS = 60.0  # that a model file may take to give data and model
