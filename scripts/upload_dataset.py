@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from whichdevice.files import write_atomically
 from whichdevice.job import job
-from whichdevice.records.store import write_atomically
 from whichdevice.remote.datasets import upload_dataset
 from whichdevice.remote.place import open_place
 

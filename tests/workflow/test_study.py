@@ -13,7 +13,7 @@ from whichdevice.records.schema import Record
 
 TABLES = {
     "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "forecasts", "limits",
-    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
+    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit", "board",
 }  # fmt: skip
 STUDY = {
     "study": "tiny",
@@ -76,8 +76,8 @@ def test_every_run_is_a_record_and_the_report_is_there(study):
 
 
 def test_progress_says_which_run_of_how_many(study):
-    starts = re.findall(r"\[(\d)/6\] cpu (?:matmul|mnist_cnn) tensorflow-\S+ r(\d): starting", study.first.out)
-    assert starts == [(str(number), "1" if number <= 3 else "2") for number in range(1, 7)]
+    ended = re.findall(r"\[(\d)/6\] cpu (?:matmul|mnist_cnn) tensorflow-\S+ r(\d): ok", study.first.out)
+    assert ended == [(str(number), "1" if number <= 3 else "2") for number in range(1, 7)]
     assert re.search(r"\[[456]/6\] cpu mnist_cnn tensorflow-float32-b128-fraction=0.01 r2: ok", study.first.out)
 
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from whichdevice.files import write_atomically
 from whichdevice.records.part import Evidence, Integer, Part, no_newer_than
 from whichdevice.records.redaction import Told
-from whichdevice.records.store import read_as, write_atomically
+from whichdevice.records.store import read_as
 
 COMPILED_SCHEMA_VERSION = 2
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]

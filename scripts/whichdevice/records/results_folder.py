@@ -16,11 +16,11 @@ from pydantic import Field, StringConstraints, ValidationError
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, DeviceKind
 from whichdevice.errors import StudyError, one_line
+from whichdevice.files import write_atomically
 from whichdevice.records.facts import Machine
 from whichdevice.records.foreign import RECORD, foreign_run
 from whichdevice.records.machine import same_machine, told
 from whichdevice.records.part import Integer, Part
-from whichdevice.records.store import write_atomically
 
 OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
 KEYS = "keys.json"  # of the last call: which record of each run counts

@@ -1,12 +1,12 @@
 """Records on disk: written aside and renamed, so that no reader ever meets half of one."""
 
-import os
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from whichdevice.errors import StudyError
+from whichdevice.files import write_atomically
 from whichdevice.records.foreign import foreign_run, why_refused
 from whichdevice.records.part import Part
 from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Record
@@ -23,20 +23,6 @@ class Refused(Part):
 def write_record(record: Record, path: Path) -> None:
     """Replace the record at `path` atomically; the old one stays whole until then."""
     write_atomically(record.model_dump_json(indent=1), path)
-
-
-def write_atomically(text: str, path: Path) -> None:
-    """Write a file aside and rename it; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read_record(path: Path) -> Record:

@@ -19,6 +19,7 @@ from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.devices import detect
 from whichdevice.devices.machine import this_machine
 from whichdevice.errors import StudyError
+from whichdevice.files import write_atomically
 from whichdevice.records import results_folder
 from whichdevice.records.foreign import (
     KEY,
@@ -45,7 +46,7 @@ from whichdevice.records.results_folder import (
     record_path,
 )
 from whichdevice.records.schema import Record
-from whichdevice.records.store import Refused, read_record, write_atomically, write_record
+from whichdevice.records.store import Refused, read_record, write_record
 from whichdevice.remote.place import Place, explained, open_place
 from whichdevice.remote.transfer import Listing, download, side_by_side
 

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from whichdevice.records.store import write_atomically
+from whichdevice.files import write_atomically
 
 HERE = Path(__file__).parent
 QUOTES = {"&#39;": "'", "&#34;": '"'}  # harmless in Markdown, and easier to read
