@@ -15,18 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
-from whichdevice.config.yaml_file import check_yaml
-from whichdevice.errors import StudyError
 
-
-def or_exit(function, *arguments):
-    """Call a function of the package; an error that a person can fix becomes the one line they read."""
-    try:
-        return function(*arguments)
-    except StudyError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
+include: "rules/start.smk"
 
 
 # Of this folder, which --directory may have changed to one of results alone; else the checkout's.

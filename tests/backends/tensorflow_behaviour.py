@@ -20,9 +20,8 @@ def behaviour(what: str, folder: Path) -> dict:
     result = folder / "result.json"
     path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
     command = [sys.executable, __file__, what, str(result)]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=300
-    )
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(result.read_text())
 

@@ -70,7 +70,7 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
         assert "data: original files" in text
 
 
-TAKE_MORE = ["cost_time", "crossover", "inference", "scaling", "speedup_over_cpu", "forecasts"]  # than one device measured
+TAKE_MORE = ["cost_time", "crossover", "inference", "scaling", "speedup_over_cpu", "forecasts"]  # than one device
 SAYS = {
     "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,7 +21,12 @@ STUDY = {
     "train": {"epochs": 0},
     "workloads": {"mnist_cnn": {"batch_size": [64], "fraction": [0.01]}},
 }
-DATASET = "results/datasets/mnist/standin"
+
+
+def dataset(machine) -> Path:
+    """The folder of the prepared dataset, which its source and recipe name."""
+    (found,) = (machine.folder / "results/datasets/mnist").glob("standin-*")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +81,10 @@ def test_another_machine_takes_the_dataset_from_the_bucket_and_trusts_its_checks
     second.write({**STUDY, "storage": {"bucket": f"{bucket}/team"}})
     done = second.snakemake("datasets")
     assert done.code == 0, done.out
-    same = [path.name for path in (first.folder / DATASET).iterdir()]
-    assert {name: (second.folder / DATASET / name).read_bytes() for name in same} == {
-        name: (first.folder / DATASET / name).read_bytes() for name in same
+    there, here = dataset(first), dataset(second)
+    same = [path.name for path in there.iterdir()]
+    assert {name: (here / name).read_bytes() for name in same} == {
+        name: (there / name).read_bytes() for name in same
     }
     assert "mnist from standin fetched from the bucket" in done.out
 
@@ -105,7 +112,7 @@ def test_without_a_bucket_publishing_is_one_line(first):
 
 
 def test_a_bucket_that_is_not_there_is_one_line_and_loses_nothing(first):
-    before = (first.folder / DATASET / "dataset.json").read_bytes()
+    before = (dataset(first) / "dataset.json").read_bytes()
     shutil.rmtree(first.folder / "results/datasets/uploaded")
     done = first.snakemake("datasets", "uploads", "--config", "storage={bucket: gs://nobody-made-this}")
     assert done.code != 0
@@ -113,4 +120,4 @@ def test_a_bucket_that_is_not_there_is_one_line_and_loses_nothing(first):
         "gs://nobody-made-this/datasets/mnist/standin: no such bucket or object; make it: gcloud storage buckets create"
     )
     assert line in done.out and "Traceback" not in done.out
-    assert (first.folder / DATASET / "dataset.json").read_bytes() == before
+    assert (dataset(first) / "dataset.json").read_bytes() == before

@@ -13,7 +13,8 @@ from whichdevice.records.schema import Record
 
 TABLES = {
     "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "forecasts", "limits",
-    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit", "board",
+    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
+    "board",
 }  # fmt: skip
 STUDY = {
     "study": "tiny",
@@ -124,7 +125,7 @@ def test_a_second_call_does_nothing(study):
 
 
 def test_a_study_whose_folder_was_moved_has_nothing_to_do(study):
-    moved = type(study)(study.folder.with_name("moved {x}"))
+    moved = type(study)(study.folder.with_name("moved (x)"))
     study.folder.rename(moved.folder)
     done = moved.snakemake("-n", "all")
     moved.folder.rename(study.folder)
