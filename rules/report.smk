@@ -14,7 +14,8 @@ TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
 REPORT_FOLDER = HERE / "report"
 REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
 REPORT_FILES += [
-    Path(workflow.basedir) / "config" / f"forecast_{name}" for name in ("results.csv", "published.csv", "constants.json")
+    Path(workflow.basedir) / "config" / f"forecast_{name}"
+    for name in ("results.csv", "published.csv", "constants.json")
 ]
 COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
 

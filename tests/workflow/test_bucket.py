@@ -116,8 +116,7 @@ def test_a_bucket_that_is_not_there_is_one_line_and_loses_nothing(first):
     shutil.rmtree(first.folder / "results/datasets/uploaded")
     done = first.snakemake("datasets", "uploads", "--config", "storage={bucket: gs://nobody-made-this}")
     assert done.code != 0
-    line = (
-        "gs://nobody-made-this/datasets/mnist/standin: no such bucket or object; make it: gcloud storage buckets create"
-    )
+    address = f"gs://nobody-made-this/datasets/mnist/{dataset(first).name}"
+    line = f"{address}: no such bucket or object; make it: gcloud storage buckets create"
     assert line in done.out and "Traceback" not in done.out
     assert (dataset(first) / "dataset.json").read_bytes() == before
