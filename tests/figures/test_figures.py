@@ -72,6 +72,7 @@ def test_every_figure_draws_from_every_study(figure: str, study: str, studies: d
 
 TAKE_MORE = ["cost_time", "crossover", "inference", "scaling", "speedup_over_cpu", "forecasts"]  # than one device
 SAYS = {
+    "cost_time": ["Fewer than two devices have a price"],
     "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
     "training_curves": ["accuracy", "validation", "weather_gru"],
