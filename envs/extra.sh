@@ -23,7 +23,7 @@ set --
 if [ "$name" = sky ]; then
     rm -rf .venv-sky
     .venv/bin/python -m venv .venv-sky
-    .venv-sky/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" ||
+    .venv-sky/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" -c "$lock" ||
         fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
     printf '%s\n' "$identity" >"$stamp"
     exit 0

@@ -23,7 +23,8 @@ size() { # of a whole environment on Linux (x86-64); what pip has in its cache i
     esac
 }
 pip_install() { # pip's own progress on a terminal, elsewhere a line a minute
-    set -- "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes -r "$lock"
+    # The lock is its own constraint: pip before 23.3 looks for the newest release of a package asked for with an extra.
+    set -- "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes -r "$lock" -c "$lock"
     if [ -t 1 ]; then "$@" && return 0 || return 1; fi
     "$@" --quiet &
     pip=$!
