@@ -13,7 +13,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 from whichdevice.workloads.batch_order import RandomDraws

@@ -9,8 +9,7 @@ import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Epoch
+from whichdevice.records.schema import Epoch, Request
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 
