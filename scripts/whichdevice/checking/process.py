@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter

@@ -7,7 +7,7 @@ failed.json beside an earlier export that succeeded.
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,8 @@ from whichdevice.cells import Run
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.files import checksum
 from whichdevice.exporting.process import Job
+from whichdevice.files import checksum
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
 from whichdevice.machine.limits import thread_environment, usable_cores

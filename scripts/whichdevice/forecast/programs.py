@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target

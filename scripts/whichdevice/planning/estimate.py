@@ -18,7 +18,7 @@ import numpy as np
 from whichdevice.backends import backend_class
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
