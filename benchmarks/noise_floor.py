@@ -40,7 +40,7 @@ from whichdevice.measuring.request import build_request, dataset_folder, dataset
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402
 from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
-from whichdevice.tables.decision import SLOWER  # noqa: E402
+from whichdevice.tables.statistics import SLOWER  # noqa: E402
 
 LOADED = "beside_load"
 FAMILIES, PLANTINGS = 2000, 20

@@ -25,8 +25,7 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload  # 
 from whichdevice.figures.registry import draw, figure_names  # noqa: E402
 from whichdevice.report.write import write_report  # noqa: E402
 from whichdevice.study_runs import study_runs  # noqa: E402
-from whichdevice.tables.collect import readers  # noqa: E402
-from whichdevice.tables.write import write_tables  # noqa: E402
+from whichdevice.tables.make import readers, write_tables  # noqa: E402
 
 REPEATS, WINDOWS, STEPS = 10, 100, 5
 

@@ -4,11 +4,11 @@ from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.files import HERE
 from whichdevice.planning.against import against_records, record_times
-from whichdevice.tables.registry import table_about, table_names
+from whichdevice.tables import table_about, table_names
 
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
 SHEETS.append(price_sheet(PLAN.study.prices))
-TABLE_MODULES = ["whichdevice.tables.write", *(f"whichdevice.tables.{name}" for name in table_names())]
+TABLE_MODULES = ["whichdevice.tables.make", *(f"whichdevice.tables.{name}" for name in table_names())]
 FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
 REPORT_FOLDER = HERE / "report"

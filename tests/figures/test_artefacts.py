@@ -21,7 +21,7 @@ from whichdevice.figures.registry import draw_all
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 FIGURES = {

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.figures import draw, saving, style
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 TEXT = (style.BLACK, style.GREY, style.ERROR)

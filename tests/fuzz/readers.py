@@ -39,12 +39,12 @@ from whichdevice.records.schema import Artefact
 from whichdevice.records.store import foreign_record, foreign_run, read_record, write_record
 from whichdevice.report.contents import contents
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import read_table, table, write_table
+from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import published_table, read_published
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables.runs import run_row
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 2**20  # bytes that an archive of these tests may unpack to

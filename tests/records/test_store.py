@@ -23,10 +23,10 @@ from whichdevice.records.store import (
     write_record,
 )
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import table
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables.base import table
+from whichdevice.tables.make import TABLES
+from whichdevice.tables.runs import run_row
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]

@@ -9,7 +9,7 @@ import synthetic
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.audit import audit_section
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

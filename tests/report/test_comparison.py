@@ -13,8 +13,8 @@ from whichdevice.figures import figure_names
 from whichdevice.records.schema import Record
 from whichdevice.report.compare import compare
 from whichdevice.tables import runs, summary
-from whichdevice.tables.collect import collect
-from whichdevice.tables.columns import table, write_table
+from whichdevice.tables.base import table, write_table
+from whichdevice.tables.make import collect
 
 
 def compared(folder: Path, there: list[Path]) -> tuple[list[str], str]:

@@ -13,7 +13,7 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Energy, Record
 from whichdevice.report.costs import cost_section
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 

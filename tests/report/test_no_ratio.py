@@ -14,7 +14,7 @@ from whichdevice.report.advice import uncompared
 from whichdevice.report.cells import cell_table
 from whichdevice.report.lead import lead
 from whichdevice.report.verdict import board
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
 REHEARSED = {"cpu": Device(kind="cpu"), "rehearsal": Device(kind="cpu", replicas=8)}

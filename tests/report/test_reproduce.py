@@ -13,7 +13,7 @@ from whichdevice.config.model import Workload
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.machines import machine_cards
 from whichdevice.report.reproduce import Links, reproductions
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 
 def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:

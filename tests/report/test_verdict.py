@@ -17,8 +17,8 @@ from whichdevice.report.headline import answers
 from whichdevice.report.lead import lead, verdict_section
 from whichdevice.report.marks import marks
 from whichdevice.report.verdict import board, split_board
-from whichdevice.tables.decision import SAME, UNDECIDED
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 
 def results(

@@ -3,7 +3,7 @@
 import pytest
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.tables.claims import Work, epoch_seconds, examples, peak, tflops
+from whichdevice.tables.published import Work, epoch_seconds, examples, peak, tflops
 
 WORK = Work(flops=2e9, examples=60_000)
 

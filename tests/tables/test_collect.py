@@ -7,8 +7,8 @@ import pytest
 import synthetic
 
 from whichdevice.errors import StudyError
-from whichdevice.tables import collect as collecting
-from whichdevice.tables.collect import collect
+from whichdevice.tables import make as collecting
+from whichdevice.tables.make import collect
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.results_folder import record_paths
 from whichdevice.records.store import write_record
-from whichdevice.tables.comparison import comparison_table, read_runs, without_copies
-from whichdevice.tables.differences import differences
+from whichdevice.tables.comparison import comparison_table, differences, read_runs, without_copies
 
 
 def study_of(sizes: list[int], repeats: int = 5) -> Study:

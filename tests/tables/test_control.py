@@ -6,7 +6,7 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, SelfCheck
 from whichdevice.config.self_check import with_self_check
-from whichdevice.tables.control import controls
+from whichdevice.tables.comparison import controls
 
 STUDY = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=4))
 CHECKED = with_self_check(STUDY.model_copy(update={"self_check": SelfCheck(workload="mnist_official", batch_size=128)}))

@@ -8,11 +8,11 @@ from synthetic_energy import metered
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.schema import Steady
-from whichdevice.tables.columns import table
+from whichdevice.tables.base import table
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, cost_choice_table
-from whichdevice.tables.decision import SAME, UNDECIDED
+from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.write import TABLES
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 NOISE = [0.99, 1.0, 1.01, 1.0]
 

@@ -12,10 +12,10 @@ from whichdevice.cells import Run
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.model import Device, Study
 from whichdevice.records.schema import Energy, Record, Steady
-from whichdevice.tables.columns import read_table, table
+from whichdevice.tables.base import read_table, table
 from whichdevice.tables.costs import cost_table
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.write import TABLES, write_tables
 
 SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
 

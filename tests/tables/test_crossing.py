@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from whichdevice.tables import crossing
-from whichdevice.tables.crossing import held_shares, held_sizes, ratios_between
-from whichdevice.tables.decision import FASTER, SLOWER, decided, paired
-from whichdevice.tables.intervals import t_quantile
+from whichdevice.tables import crossover
+from whichdevice.tables.crossover import held_shares, held_sizes, ratios_between
+from whichdevice.tables.statistics import FASTER, SLOWER, decided, paired, t_quantile
 
 SIZES = [32, 64, 128, 256, 512]
 
@@ -19,11 +18,11 @@ def logs_of(ratios: dict[int, list[float]]) -> pd.DataFrame:
     return pd.DataFrame({size: np.log(values) for size, values in ratios.items()})
 
 
-def crossings(logs: pd.DataFrame) -> list[crossing.Crossing]:
+def crossings(logs: pd.DataFrame) -> list[crossover.Crossing]:
     """The crossings between sizes that the decision rule decides, all sizes one family."""
     long = logs.melt(var_name="size", value_name="log")
     verdicts = decided(paired(long["log"], long["size"]))["verdict"]
-    return crossing.crossings(logs, [{FASTER: 1, SLOWER: -1}.get(verdicts[size], 0) for size in logs])
+    return crossover.crossings(logs, [{FASTER: 1, SLOWER: -1}.get(verdicts[size], 0) for size in logs])
 
 
 def simulated(random: np.random.Generator, n: int, true: float, noise: float, shared: float) -> pd.DataFrame:
@@ -37,7 +36,7 @@ def simulated(random: np.random.Generator, n: int, true: float, noise: float, sh
 def test_95_of_100_intervals_hold_the_true_crossing(n: int, noise: float, shared: float) -> None:
     random = np.random.default_rng(7)
     sure = [-1, 0, 0, 0, 1]  # which sizes are decided is not the interval's affair
-    found = [crossing.crossings(simulated(random, n, 180.0, noise, shared), sure) for _ in range(600)]
+    found = [crossover.crossings(simulated(random, n, 180.0, noise, shared), sure) for _ in range(600)]
     assert all(len(one) == 1 for one in found)
     held = np.mean([one[0].low <= 180 <= one[0].high for one in found if one])
     assert 0.925 < held < 0.975  # 2.8 standard errors of 600 draws

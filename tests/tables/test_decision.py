@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from whichdevice.tables.decision import FASTER, SAME, SLOWER, UNDECIDED, decided, holm, paired, welch
+from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED, decided, holm, paired, welch
 
 
 def of(*values: list[float]) -> tuple[pd.Series, pd.Series]:

@@ -7,12 +7,11 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Measure, Study, Workload
 from whichdevice.tables.cost_choices import MORE
-from whichdevice.tables.crossover import crossover_table
-from whichdevice.tables.decision import SAME, UNDECIDED
-from whichdevice.tables.device_pairs import OWN
+from whichdevice.tables.crossover import OWN_BEST, crossover_table
 from whichdevice.tables.fastest import fastest_table
 from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.speedups import speedup_table
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
 
@@ -88,6 +87,6 @@ def test_settings_whose_other_repeats_failed_are_chosen_by_no_table() -> None:
     assert (table.loc["gpu", "backend"], table.loc["gpu", "batch_size"], table.loc["gpu", "n_value"]) == ("jax", 256, 3)
     assert (table.loc["cpu", "verdict"], table.loc["cpu", "n"]) == (MORE, 3)
     pairs = crossover_table(runs, study)
-    assert pairs.loc[pairs["comparison"] == OWN, "second_means"].tolist() == ["jax epoch"]
+    assert pairs.loc[pairs["comparison"] == OWN_BEST, "second_means"].tolist() == ["jax epoch"]
     gpu = runs[(runs["device"] == "gpu") & (runs["backend"] == "jax")]
     assert saturation_table(gpu).empty  # one size is left to judge

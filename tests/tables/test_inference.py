@@ -11,7 +11,7 @@ from whichdevice.figures import inference, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.store import read_record
 from whichdevice.report.inference import inference_rows
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from whichdevice.tables.intervals import geometric, t_quantile
+from whichdevice.tables.statistics import geometric, t_quantile
 
 
 def test_a_hand_worked_mean_and_interval() -> None:

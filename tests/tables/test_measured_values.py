@@ -5,8 +5,8 @@ import synthetic
 
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import table
-from whichdevice.tables.measured_values import measured_values
+from whichdevice.tables.base import table
+from whichdevice.tables.measured import measured_values
 from whichdevice.tables.runs import COLUMNS
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from whichdevice.tables.noise_split import noise_split, within_process
+from whichdevice.tables.statistics import noise_split, within_process
 
 
 def cell(random: np.random.Generator, between: float, within: float, correlation: float, windows: int = 100) -> dict:

@@ -11,7 +11,7 @@ from whichdevice.config.hardware import HardwareRow, Price, hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.prices import HourlyPrice, cores_of, price_of
+from whichdevice.tables.sheet import HourlyPrice, cores_of, price_of
 
 
 def row(device: str, usd: float | None, count: int = 1, matches: str = "") -> HardwareRow:

@@ -9,11 +9,11 @@ import synthetic
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Steady
-from whichdevice.tables.columns import read_table, table
+from whichdevice.tables.base import read_table, table
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import published_table, read_published
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.tables import registry
-from whichdevice.tables.registry import table_about, table_names
-from whichdevice.tables.write import TABLES
+from whichdevice.tables import registry, table_about, table_names
+from whichdevice.tables.make import TABLES
 
 
 @pytest.mark.parametrize("name", table_names())

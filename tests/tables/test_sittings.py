@@ -4,9 +4,9 @@ import pandas as pd
 import synthetic
 
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import table
+from whichdevice.tables.base import table
+from whichdevice.tables.measured import located
 from whichdevice.tables.runs import COLUMNS
-from whichdevice.tables.sittings import located
 
 
 def machines(*identities: str | None, systems: list[str] | None = None) -> list[int]:

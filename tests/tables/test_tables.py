@@ -11,13 +11,11 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records.schema import Record, Steady
-from whichdevice.tables.collect import collect
-from whichdevice.tables.columns import Column, read_table, table, write_table
-from whichdevice.tables.row_words import diverged_words, repeats_words
+from whichdevice.tables.base import Column, diverged_words, read_table, repeats_words, table, write_table
+from whichdevice.tables.make import TABLES, collect, write_tables
 from whichdevice.tables.runs import configured_runs, missing_row
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

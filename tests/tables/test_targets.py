@@ -4,7 +4,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Study, Workload
-from whichdevice.tables.targets import Goal, goal_of, recipe_target
+from whichdevice.tables.time_to_target import Goal, goal_of, recipe_target
 from whichdevice.workloads import workload_names
 
 

@@ -11,11 +11,11 @@ from synthetic_energy import metered
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
-from whichdevice.tables.columns import table
+from whichdevice.tables.base import table
 from whichdevice.tables.epochs import epoch_rows
+from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.time_to_target import time_to_target_table
-from whichdevice.tables.write import TABLES
 
 COLD = Cold(start=4.0, initialise=0.5, load=0.25, build=0.25, first_step=5.0)
 

@@ -6,8 +6,8 @@ import yaml
 
 from whichdevice.config.load import load_study
 from whichdevice.figures.registry import figure_facts
-from whichdevice.tables.registry import table_about
-from whichdevice.tables.write import TABLES
+from whichdevice.tables import table_about
+from whichdevice.tables.make import TABLES
 
 pytestmark = pytest.mark.slow
 

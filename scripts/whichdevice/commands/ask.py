@@ -227,7 +227,7 @@ def measured_row(records: Sequence[Any]) -> Row:
     logs = [math.log(time) for time in times]
     middle = sum(logs) / len(logs)
     if len(logs) > 1:
-        from whichdevice.tables.intervals import t_quantile
+        from whichdevice.tables.statistics import t_quantile
 
         spread = math.sqrt(sum((each - middle) ** 2 for each in logs) / (len(logs) - 1))
         half = t_quantile(len(logs)) * spread / math.sqrt(len(logs))

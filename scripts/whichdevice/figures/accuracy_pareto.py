@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.pareto import front
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.columns import CELL
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.prices import SECONDS
+from whichdevice.tables.base import CELL
+from whichdevice.tables.sheet import SECONDS
+from whichdevice.tables.statistics import geometric
 from whichdevice.tables.time_to_target import START
 
 TITLE = "Accuracy against time, money and energy"

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.figures.results import StudyResults
+from whichdevice.tables.base import share_words
 from whichdevice.tables.comparison import BOTH
-from whichdevice.tables.decision import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
-from whichdevice.tables.row_words import share_words
+from whichdevice.tables.statistics import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
 from whichdevice.workflow_command import workflow_command
 
 TITLE = "Compared with other records"

@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.crossing import crossings, ratios_between
-from whichdevice.tables.decision import SAME
-from whichdevice.tables.device_pairs import OWN, DevicePair, device_pairs
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.crossover import OWN_BEST, DevicePair, crossings, device_pairs, ratios_between
+from whichdevice.tables.statistics import SAME
 
 TITLE = "Which device is faster, by batch size"
 CAPTION = (
@@ -76,8 +75,8 @@ def _shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
     for pair in pairs:
         largest[_work(pair)] = max(largest.get(_work(pair), 0), pair.work["fraction"])
     pairs = [pair for pair in pairs if pair.work["fraction"] == largest[_work(pair)]]
-    own = {_work(pair) for pair in pairs if pair.comparison == OWN}
-    return [pair for pair in pairs if pair.comparison == OWN or _work(pair) not in own]
+    own = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
+    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in own]
 
 
 def _work(pair: DevicePair) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from matplotlib.patches import Patch
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import UNTRAINED, enough_repeats, without_rehearsals
-from whichdevice.tables.row_words import length_words
+from whichdevice.tables.base import length_words
+from whichdevice.tables.measured import UNTRAINED, enough_repeats, without_rehearsals
 
 TITLE = "Training throughput by model"
 CAPTION = (

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.measured import without_rehearsals
 
 TITLE = "Inference: latency and throughput"
 CAPTION = (

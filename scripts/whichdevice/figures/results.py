@@ -14,10 +14,10 @@ from whichdevice.figures.artefacts import FORMS, read_artefact
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.tables import comparison
-from whichdevice.tables.columns import CELL, read_table
-from whichdevice.tables.measured_values import timed
+from whichdevice.tables.base import CELL, read_table
+from whichdevice.tables.make import TABLES
+from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
-from whichdevice.tables.write import TABLES
 from whichdevice.workflow_command import workflow_command
 
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.measured_values import enough_repeats
+from whichdevice.tables.measured import enough_repeats
 
 TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import without_rehearsals
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.measured import without_rehearsals
 from whichdevice.tables.scaling import STRONG, WEAK
 
 TITLE = "Scaling efficiency"

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from whichdevice.figures import style
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.base import length_words, share_words
 
 RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
 USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.base import length_words, share_words
 
 TITLE = "Speed-ups on one device, all else equal"
 CAPTION = (

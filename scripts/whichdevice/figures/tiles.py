@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.row_words import share_words
+from whichdevice.tables.base import share_words
 
 
 def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from whichdevice.figures import series, style
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.row_words import length_words
+from whichdevice.tables.base import length_words
 
 TITLE = "Epoch time against data-set size"
 CAPTION = (

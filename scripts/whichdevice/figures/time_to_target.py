@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import series, style
 from whichdevice.figures.pareto import front
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.columns import CELL
-from whichdevice.tables.prices import SECONDS
+from whichdevice.tables.base import CELL
+from whichdevice.tables.sheet import SECONDS
 from whichdevice.tables.time_to_target import LEARNED, START
 
 TITLE = "What a quality takes"

@@ -7,8 +7,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.machine import devices
 from whichdevice.machine.calibration import host_flops
-from whichdevice.tables.sheet_peaks import sheet_peak
-from whichdevice.tables.sheet_rows import sheet_row
+from whichdevice.tables.sheet import sheet_peak, sheet_row
 
 EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU

@@ -8,11 +8,10 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval
 from whichdevice.report.verdicts import undecided_words
-from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
-from whichdevice.tables.decision import SAME, UNDECIDED
-from whichdevice.tables.device_pairs import OWN
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
+from whichdevice.tables.measured import enough_repeats, without_rehearsals
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 MOST_SENTENCES = 8
 
@@ -56,7 +55,7 @@ def telling(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     work = ["first", "second", "precision", "sequence_length", "model"]
     rows = rows[rows["fraction"] == rows.groupby(work, dropna=False)["fraction"].transform("max")]
-    own = rows["comparison"] == OWN
+    own = rows["comparison"] == OWN_BEST
     has_own = own.groupby([rows[name] for name in work], dropna=False).transform("any")
     return rows[own | ~has_own]
 
@@ -135,7 +134,7 @@ def _basis(row: pd.Series) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
     sizes = str(row["sizes"]).split()
     reach = f"{letter}{sizes[0]}" + (f"…{letter}{sizes[-1]}, {len(sizes)} sizes" if len(sizes) > 1 else "")
-    if row["comparison"] == OWN:
+    if row["comparison"] == OWN_BEST:
         means = "each with its fastest backend and loop"
     else:
         means = str(row["backend"]) + ("" if row["loop"] == "epoch" else f", loop {row['loop']}")

@@ -12,8 +12,8 @@ from whichdevice.report.matching import Key, cell_key
 from whichdevice.report.no_ratio import reference_device, without_ratio
 from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
 from whichdevice.report.verdicts import verdict_words, with_setting
-from whichdevice.tables.measured_values import OPERATIONS
-from whichdevice.tables.row_words import diverged_words
+from whichdevice.tables.base import diverged_words
+from whichdevice.tables.measured import OPERATIONS
 
 MEASURED, NOT_MEASURED = "measured", "not measured"
 ROWS_A_PAGE = 25

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.report.numbers import Elsewhere, Number, number, seconds, share, size
-from whichdevice.tables.row_words import device_name
+from whichdevice.tables.base import device_name
 
 COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
 # Published metric and unit: the column that it stands in, the column's unit in its own, and how it is written.

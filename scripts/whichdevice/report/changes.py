@@ -6,10 +6,10 @@ from whichdevice.report.advice import about, judged_words, telling
 from whichdevice.report.matching import alike
 from whichdevice.report.numbers import Number, cell_number
 from whichdevice.report.verdicts import undecided_words
-from whichdevice.tables.columns import CELL
+from whichdevice.tables.base import CELL
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL
-from whichdevice.tables.decision import SAME
-from whichdevice.tables.measured_values import WORK
+from whichdevice.tables.measured import WORK
+from whichdevice.tables.statistics import SAME
 
 Phrase = list[str | Number]
 MOST = 3

@@ -9,11 +9,11 @@ from whichdevice.report.matching import cell_of
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number
 from whichdevice.report.scopes import scopes
 from whichdevice.report.verdicts import undecided_words, with_setting
+from whichdevice.tables.base import repeats_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
-from whichdevice.tables.decision import SAME, UNDECIDED
 from whichdevice.tables.fastest import SECONDS
-from whichdevice.tables.measured_values import OPERATIONS
-from whichdevice.tables.row_words import repeats_words
+from whichdevice.tables.measured import OPERATIONS
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 DECIDED, ALONE = "decided", "alone"
 DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"

@@ -7,10 +7,8 @@ from whichdevice.errors import StudyError
 from whichdevice.figures.registry import draw
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.comparison import control_lines, summary_line, write_comparison
-from whichdevice.tables.columns import write_table
-from whichdevice.tables.comparison import comparison_table, read_runs, without_copies
-from whichdevice.tables.control import controls
-from whichdevice.tables.differences import differences
+from whichdevice.tables.base import write_table
+from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 
 MOST_DIFFERENCES = 12
 

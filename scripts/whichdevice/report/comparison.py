@@ -10,9 +10,9 @@ from whichdevice.figures.registry import figure_facts
 from whichdevice.report.numbers import cell_number, interval, number
 from whichdevice.report.page import render
 from whichdevice.report.verdicts import RULE, verdict_words
+from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.comparison import BOTH, COLUMNS, HERE, THERE
-from whichdevice.tables.decision import FASTER, SAME, SLOWER, UNDECIDED
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED
 
 VERDICTS = [FASTER, SLOWER, SAME, UNDECIDED]
 

@@ -28,7 +28,7 @@ from whichdevice.report.reproduce import reproductions
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
 from whichdevice.report.verdicts import RULE
-from whichdevice.tables.write import TABLES
+from whichdevice.tables.make import TABLES
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own

@@ -10,10 +10,10 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import cell_number, interval, seconds, share
 from whichdevice.report.verdicts import verdict_words, with_setting
+from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
-from whichdevice.tables.decision import UNDECIDED
-from whichdevice.tables.measured_values import OPERATIONS, WORK
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.measured import OPERATIONS, WORK
+from whichdevice.tables.statistics import UNDECIDED
 
 WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Most frugal", "J", "draws")}
 MUCH_BLUR = 0.02

@@ -14,7 +14,7 @@ from whichdevice.report.advice import about
 from whichdevice.report.changes import Phrase
 from whichdevice.report.numbers import Number, cell_number, number, seconds
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured import OPERATIONS
 
 NAMED = 4  # devices in a sentence; the board has all
 STEP = ("step_ms", "low_ms", "high_ms")

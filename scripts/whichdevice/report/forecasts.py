@@ -12,8 +12,7 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.files import CONFIG
 from whichdevice.report.numbers import percent, seconds, size
-from whichdevice.tables.columns import read_rows
-from whichdevice.tables.row_words import device_name, length_words
+from whichdevice.tables.base import device_name, length_words, read_rows
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
-from whichdevice.tables.measured_values import enough_repeats, timed, without_rehearsals, without_self_checks
-from whichdevice.tables.row_words import diverged_words, epochs_words, length_words, repeats_words, share_words
+from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
+from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]

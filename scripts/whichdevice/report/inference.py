@@ -7,7 +7,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval, seconds
-from whichdevice.tables.row_words import length_words
+from whichdevice.tables.base import length_words
 
 
 def inference_rows(study: StudyResults) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.report.choice import ALONE, DECIDED, LACKING
 from whichdevice.report.marks import marks
 from whichdevice.report.verdict import Row, board, split_board
-from whichdevice.tables.decision import SAME, UNDECIDED
-from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.tables.measured import without_rehearsals
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 PER = "per million examples"
 WITH = {"cheapest": "price", "frugal": "meter"}

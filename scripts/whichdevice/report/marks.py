@@ -7,9 +7,8 @@ from typing import NamedTuple
 from whichdevice.figures.results import StudyResults
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.headline import BROKEN
-from whichdevice.tables.columns import CELL
-from whichdevice.tables.measured_values import measured_values
-from whichdevice.tables.sittings import told
+from whichdevice.tables.base import CELL
+from whichdevice.tables.measured import measured_values, setting_text
 from whichdevice.workflow_command import repeat_failed, workflow_command
 
 
@@ -66,8 +65,8 @@ def _unlike(study: StudyResults) -> Iterator[Mark]:
     for (workload, _), rows in measured_values(study.runs).groupby(own, dropna=False, sort=False):
         models = rows.groupby("model", sort=False)["device"].unique()
         if len(models) > 1:
-            told = "; ".join(f"{name} on {', '.join(devices)}" for name, devices in models.items())
-            yield Mark(f"{workload} is several models", f"not compared with each other: {told}", None, True)
+            setting_text = "; ".join(f"{name} on {', '.join(devices)}" for name, devices in models.items())
+            yield Mark(f"{workload} is several models", f"not compared with each other: {setting_text}", None, True)
 
 
 def _mixed(study: StudyResults) -> Iterator[Mark]:
@@ -108,7 +107,7 @@ def _basis(study: StudyResults) -> Iterator[Mark]:
     good = measured_values(study.runs)
     if good.empty:
         return
-    place = told(good["machine"].nunique(), good["sitting"].nunique())
+    place = setting_text(good["machine"].nunique(), good["sitting"].nunique())
     yield Mark(place[0].upper() + place[1:], "another machine may answer otherwise" if "one machine" in place else "")
     counts = sorted({int(n) for n in study.measured["n_timed"]})
     many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

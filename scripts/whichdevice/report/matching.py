@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL
+from whichdevice.tables.base import CELL
 
 Key = tuple[Any, ...]
 

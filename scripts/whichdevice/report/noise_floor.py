@@ -6,8 +6,8 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import interval, number
-from whichdevice.tables.decision import SLOWER
 from whichdevice.tables.noise_floor import SAME_TWICE
+from whichdevice.tables.statistics import SLOWER
 
 UNTOLD = "; too wide to show that there is no false alarm"
 

@@ -11,7 +11,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.machines import machine_key
 from whichdevice.report.matching import cell_key
-from whichdevice.tables.columns import CELL
+from whichdevice.tables.base import CELL
 from whichdevice.tables.runs import NOT_MEASURED
 
 SNAKEMAKE = ("snakemake", "--cores", "1")

@@ -9,9 +9,9 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.advice import about, fastest, judged_words, several_models, telling
 from whichdevice.report.numbers import interval
+from whichdevice.tables.base import length_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
-from whichdevice.tables.measured_values import UNTRAINED
-from whichdevice.tables.row_words import length_words
+from whichdevice.tables.measured import UNTRAINED
 
 GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
 BATCHES = "GPUs and TPUs pay with large batches, CPUs with small ones"

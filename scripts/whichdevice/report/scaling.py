@@ -7,7 +7,7 @@ import pandas as pd
 from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import cell_number, interval
 from whichdevice.report.verdicts import with_setting
-from whichdevice.tables.measured_values import is_rehearsal
+from whichdevice.tables.measured import is_rehearsal
 
 
 def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:

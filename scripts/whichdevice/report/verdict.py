@@ -13,10 +13,10 @@ from whichdevice.report.changes import Phrase, changes, own_sizes
 from whichdevice.report.choice import Choice, choice, lacking
 from whichdevice.report.matching import alike, cell_of
 from whichdevice.report.numbers import Estimate, estimate, seconds
+from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.cost_choices import JOULES, USD
 from whichdevice.tables.fastest import SECONDS
-from whichdevice.tables.measured_values import OPERATIONS, WORK
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.tables.measured import OPERATIONS, WORK
 
 PLAIN = "float32"  # what every device and backend can compute in
 QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "frugal": JOULES}

@@ -1,13 +1,12 @@
-"""Verdicts of the one decision rule in words (`whichdevice.tables.decision`)."""
+"""Verdicts of the one decision rule in words (`whichdevice.tables.statistics`)."""
 
 from typing import Any
 
 import pandas as pd
 
 from whichdevice.figures.style import number
-from whichdevice.tables.decision import UNDECIDED
-from whichdevice.tables.sample_size import MOST
-from whichdevice.tables.sittings import ONE
+from whichdevice.tables.measured import ONE
+from whichdevice.tables.statistics import MOST, UNDECIDED
 
 RULE = (
     "Faster, slower: p below .05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "

@@ -12,22 +12,21 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.costs import MILLION, with_energy
-from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import (
+from whichdevice.tables.measured import (
     OPERATIONS,
+    SETTING,
     WORK,
     at_common_share,
     enough_repeats,
     joined_sources,
     measured_values,
+    setting_text,
     without_rehearsals,
 )
-from whichdevice.tables.prices import SECONDS, Sheet, prices_of
-from whichdevice.tables.sittings import SETTING, told
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
+from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, geometric, paired
 
 USD, JOULES = "usd_per_million", "joules_per_million"
 MORE, LESS = "more", "less"
@@ -123,5 +122,7 @@ def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
         ]
     )
     counts = both.groupby("cell")[["machine", "sitting"]].nunique()
-    judged["setting"] = pd.Series({key: told(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)})
+    judged["setting"] = pd.Series(
+        {key: setting_text(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)}
+    )
     return judged

@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import joined_sources, measured_values
-from whichdevice.tables.prices import SECONDS, Sheet, prices_of
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import joined_sources, measured_values
+from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
+from whichdevice.tables.statistics import geometric
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"

@@ -10,12 +10,9 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import Column, table
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
-from whichdevice.tables.prices import Sheet
-from whichdevice.tables.sheet_peaks import sheet_peak
-from whichdevice.tables.sheet_rows import sheet_row, wrong_row
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import Column, Sources, table
+from whichdevice.tables.measured import enough_repeats, without_rehearsals
+from whichdevice.tables.sheet import Sheet, sheet_peak, sheet_row, wrong_row
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
-from whichdevice.tables.columns import CELL, Column, table
-from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, Column, Sources, table
+from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}

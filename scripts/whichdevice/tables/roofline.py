@@ -7,10 +7,9 @@ that keeps nothing in a cache from forward to backward and moves nothing twice: 
 import numpy as np
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.limits import bytes_per_second, product_format
-from whichdevice.tables.measured_values import without_rehearsals
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.measured import without_rehearsals
 
 UTILISATION: dict[str, Column] = {
     "mfu": Column(

@@ -11,12 +11,18 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.device_pairs import in_order
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import OPERATIONS, is_rehearsal, joined_sources, measured_values, quantity
-from whichdevice.tables.sittings import SETTING, told
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.crossover import in_order
+from whichdevice.tables.measured import (
+    OPERATIONS,
+    SETTING,
+    is_rehearsal,
+    joined_sources,
+    measured_values,
+    quantity,
+    setting_text,
+)
+from whichdevice.tables.statistics import geometric
 
 STRONG, WEAK = "strong", "weak"
 REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
@@ -96,7 +102,7 @@ def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
         **{f"ratio{bound}": value for bound, value in bounds.items()},
         **{f"efficiency{bound}": value / more for bound, value in bounds.items()},
         "n": int(found["n"]),
-        "setting": told(*places),
+        "setting": setting_text(*places),
         "note": REHEARSAL if is_rehearsal(rows).iloc[0] else _unlike(first),
         "source": joined_sources(rows["source_base"], rows["source"]),
         "evidence": "measured",

@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.decision import DECISION_COLUMNS, decided, paired
-from whichdevice.tables.measured_values import measured_values, without_rehearsals
-from whichdevice.tables.sittings import SETTING, settings
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import SETTING, measured_values, settings, without_rehearsals
+from whichdevice.tables.statistics import DECISION_COLUMNS, decided, paired
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 WORK = [*CELL, "model"]  # two models of one name are two works

@@ -5,14 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
-from whichdevice.tables.intervals import arithmetic, geometric
-from whichdevice.tables.measured_values import disturbed, timed
-from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
-from whichdevice.tables.noise_split import noise_split
+from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import disturbed, timed
 from whichdevice.tables.roofline import UTILISATION, with_utilisation
 from whichdevice.tables.runs import NOT_MEASURED
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.statistics import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
+from whichdevice.tables.statistics import arithmetic, geometric, noise_split
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 TIMES = {

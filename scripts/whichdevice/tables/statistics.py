@@ -1,4 +1,6 @@
-"""One rule that decides every comparison: faster, slower, same within 5 %, or undecided with the n that would decide.
+"""Compute intervals, decide comparisons by one rule, and split noise.
+
+Repeats become one number by a geometric mean with a 95 % t-interval on logarithms.
 
 Speeds are compared by logarithms, so a ratio of 2 and one of 1/2 are equally far from 1. Within a study repeats are
 paired (one-sample t on the log-ratios of each repeat); across studies they are not (Welch's t). Over all comparisons
@@ -6,19 +8,93 @@ of a family the p values are corrected by S. Holm, "A simple sequentially reject
 J. Statist. 6, 1979, so that with nothing to find a family holds any false "faster" or "slower" at most once in 20.
 A family is everything that one table judges along one axis: all devices, or all loops, or all cells of two studies.
 
-- faster, slower: Holm's p below .05, and the ratio beyond 3 %. This goes first: a difference of 4 % that is sure is
+- faster, slower: Holm's p below 0.05, and the ratio beyond 3 %. This goes first: a difference of 4 % that is sure is
   "faster", although it also lies within 5 %.
-- same within 5 %: the 90 % interval lies inside .95 to 1.05 (two one-sided tests at 5 %, D. J. Schuirmann, J.
-  Pharmacokinet. Biopharm. 15, 1987). Each such test stands for itself.
+- same within 5 %: the 90 % interval lies inside 0.95 to 1.05 (two one-sided tests at 5 %, D. J. Schuirmann, J.
+  Pharmacokinet. Biopharm. 15, 1987). Each such test is for one comparison alone.
 - undecided: everything else, and always with n = 1.
 """
 
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
+from math import isqrt, sqrt
+
 import numpy as np
 import pandas as pd
-from scipy import special
+from scipy import special, stats
 
-from whichdevice.tables.columns import Column
-from whichdevice.tables.sample_size import repeats_to_decide
+from whichdevice.tables.base import Column
+
+CONFIDENCE = 0.95
+
+
+@cache
+def t_quantile(n: int) -> float:
+    """Student's t that a two-sided 95 % interval over n values uses; NaN below two values."""
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) if n > 1 else float("nan")
+
+
+def geometric(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
+    """Geometric mean, interval and n of each group of `values` (ratio scale; missing and non-positive are left out).
+
+    Returns columns `mean`, `low`, `high`, `n`, indexed by group. One value has a mean and no interval.
+    """
+    numbers = values.astype("float64")
+    logs = pd.Series(np.log(numbers.where(numbers > 0)), numbers.index)
+    found = logs.groupby(groups, sort=False).agg(["mean", "std", "count"])
+    half = found["count"].map(t_quantile) * found["std"] / np.sqrt(found["count"].where(found["count"] > 0))
+    return pd.DataFrame(
+        {
+            "mean": np.exp(found["mean"]),
+            "low": np.exp(found["mean"] - half),
+            "high": np.exp(found["mean"] + half),
+            "n": found["count"],
+        }
+    )
+
+
+def arithmetic(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
+    """95 % t-interval of each group's plain mean: columns `low` and `high`, missing below two values."""
+    found = values.astype("float64").groupby(groups, sort=False).agg(["mean", "std", "count"])
+    half = found["count"].map(t_quantile) * found["std"] / np.sqrt(found["count"].where(found["count"] > 0))
+    return pd.DataFrame({"low": found["mean"] - half, "high": found["mean"] + half})
+
+
+POWER = 0.8
+MOST = 10_000
+EQUIVALENCE_LEVEL = 0.05
+
+
+def repeats_to_decide(
+    mean: np.ndarray, variance: np.ndarray, degrees_per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
+) -> np.ndarray:
+    """Smallest number of repeats (of each side, where they are not paired) with 80 % power; at most `MOST`.
+
+    `mean`: log-ratios; `variance`: of one repeat's log-ratio; `level`: of the two-sided test, all of one length.
+    `limits`: logarithms of the least difference and of the lower and upper limit of equivalence.
+    """
+    low, high = np.full(len(mean), 1), np.full(len(mean), MOST)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        enough = _power(middle, mean, variance, degrees_per_repeat, level, limits) >= POWER
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+def _power(
+    n: np.ndarray, mean: np.ndarray, variance: np.ndarray, per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
+) -> np.ndarray:
+    """The chance that n repeats decide, by the more likely of the two ways."""
+    least, lower, upper = limits
+    error, degrees = np.sqrt(variance / n), np.maximum((n - 1) * per_repeat, 1e-9)
+    reach = np.maximum(special.stdtrit(degrees, 1 - level / 2) * error, least)
+    differs = special.stdtr(degrees, (np.abs(mean) - reach) / error)
+    one_sided = special.stdtrit(degrees, 1 - EQUIVALENCE_LEVEL)
+    inside = special.stdtr(degrees, (upper - mean) / error - one_sided)
+    alike = inside + special.stdtr(degrees, (mean - lower) / error - one_sided) - 1
+    return np.maximum(differs, alike)
+
 
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same within 5 %", "undecided"
 LEVEL, LEAST_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
@@ -134,3 +210,45 @@ def _verdicts(judged: pd.DataFrame) -> np.ndarray:
     alike = (judged["ratio_low_90"] >= EQUAL_LOW) & (judged["ratio_high_90"] <= EQUAL_HIGH)
     beyond = [judged["ratio"] > LEAST_DIFFERENCE, judged["ratio"] < 1 / LEAST_DIFFERENCE]
     return np.select([sure & beyond[0], sure & beyond[1], alike], [FASTER, SLOWER, SAME], UNDECIDED)
+
+
+LEAST_WINDOWS = 4
+NOISE_RUN_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
+    "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
+}
+NOISE_SUMMARY_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of windows inside a process, root mean square"),
+    "sd_between": Column("float", "relative standard deviation between processes beyond what noise inside explains"),
+}
+
+
+def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | None]:
+    """`RUN_COLUMNS` of windows as (steps, seconds) in order; None below four of them."""
+    if len(windows) < LEAST_WINDOWS:
+        return dict.fromkeys(NOISE_RUN_COLUMNS)
+    counted = np.fromiter(chain.from_iterable(windows), float, 2 * len(windows)).reshape(-1, 2)
+    parts = isqrt(len(counted))
+    starts = np.arange(parts) * len(counted) // parts
+    steps, seconds = np.add.reduceat(counted, starts, axis=0).T
+    with np.errstate(all="ignore"):  # a record may say that a window took no time: then there is no number
+        return {
+            "sd_within": _deviation(np.log(counted[:, 1] / counted[:, 0])),
+            "error_within": _deviation(np.log(seconds / steps)) / sqrt(parts),
+        }
+
+
+def _deviation(values: np.ndarray) -> float:
+    """Sample standard deviation of a few values, in a third of the time that ndarray.std takes."""
+    apart = values - values.sum() / len(values)
+    return sqrt(apart.dot(apart) / (len(values) - 1))
+
+
+def noise_split(good: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
+    """`SUMMARY_COLUMNS` of each cell of rows of `runs`; `sd_between` needs two processes or more."""
+    squares = (good[["sd_within", "error_within"]].astype("float64") ** 2).groupby(cell, sort=False).mean()
+    step_time = good["step_time"].astype("float64")
+    logs = pd.Series(np.log(step_time.where(step_time > 0)), good.index)
+    variance = logs.groupby(cell, sort=False).var()
+    between = (variance - squares["error_within"]).clip(lower=0)
+    return pd.DataFrame({"sd_within": np.sqrt(squares["sd_within"]), "sd_between": np.sqrt(between)})

@@ -1,11 +1,52 @@
-"""The runs that may enter a ratio, each with the one number that it counts with."""
+"""Select the runs that may enter a ratio, each with the one number that it counts with, its machine and its session.
+
+A record holds no host name: machines are distinguished by processor, memory and a hash of the system's own id, which an
+update of the kernel does not change; without one by the operating system, so that two of a kind look like one. A
+session ends where a machine measured nothing for more than an hour.
+"""
 
 import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.records.schema import PREDICTION, WHOLE_COUNT
-from whichdevice.tables.sittings import located
+from whichdevice.tables.base import Column
+
+SETTING = Column("text", "on how many machines, in how many sittings the runs behind the ratio were measured")
+GAP = pd.Timedelta(hours=1)
+ONE = "one machine, one sitting"
+
+
+def located(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `runs` with columns `machine` and `sitting`, numbers that are alike where these are."""
+    memory = (rows["host_memory"].astype("float64") / 2**30).round()
+    alike = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
+    # Older records have none: they are taken for the first machine of their kind.
+    identity = rows["machine_id"].fillna(rows["machine_id"].groupby(alike).transform("first"))
+    system = rows["operating_system"].where(identity.isna())
+    machine = rows.groupby([rows["cpu"], memory, identity, system], dropna=False, sort=False).ngroup()
+    times = pd.DataFrame({"machine": machine, "started": pd.to_datetime(rows["started"], errors="coerce")})
+    times["ended"] = pd.to_datetime(rows["ended"], errors="coerce").fillna(times["started"])
+    times = times.sort_values(["machine", "started"], kind="stable")
+    before = times.groupby("machine", sort=False)["ended"].cummax().groupby(times["machine"], sort=False).shift()
+    turns = (times["started"] - before > GAP) | (times["machine"] != times["machine"].shift())
+    return rows.assign(machine=machine, sitting=turns.cumsum())
+
+
+def settings(groups: pd.Series, *sides: pd.DataFrame) -> pd.Series:
+    """For each group: the machines and sittings of all `sides`, whose rows stand in the order of `groups`."""
+    keys = pd.concat([pd.Series(groups.to_numpy()) for _ in sides], ignore_index=True)
+    both = pd.concat([side.set_axis(["machine", "sitting"], axis="columns") for side in sides], ignore_index=True)
+    counts = both.groupby(keys, sort=False).nunique()
+    texts = {pair: setting_text(*pair) for pair in set(zip(counts["machine"], counts["sitting"], strict=True))}
+    return pd.Series([texts[pair] for pair in zip(counts["machine"], counts["sitting"], strict=True)], counts.index)
+
+
+def setting_text(machines: int, sittings: int) -> str:
+    """`one machine, one sitting`, or how many."""
+    first = "one machine" if machines <= 1 else f"{machines} machines"
+    return f"{first}, {'one sitting' if sittings <= 1 else f'{sittings} sittings'}"
+
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
@@ -49,10 +90,10 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
     name = name + runs["mode"].eq("predict").fillna(False).map({True: PREDICTING, False: ""}).astype("object")
-    return name + _told(runs["parameters"], ", {:,.0f} weights") + _told(each, ", {:.4g} MFLOP an example")
+    return name + _formatted(runs["parameters"], ", {:,.0f} weights") + _formatted(each, ", {:.4g} MFLOP an example")
 
 
-def _told(values: pd.Series, text: str) -> pd.Series:
+def _formatted(values: pd.Series, text: str) -> pd.Series:
     return values.map(text.format, na_action="ignore").astype("object").fillna("")
 
 

@@ -1,15 +1,19 @@
-"""What a table's columns hold, and tables as CSV files: typed alike when built and when read back."""
+"""Define what tables are made of: typed columns, CSV files, labels of rows, and the sources of a study's tables."""
 
 import csv
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.tables.sheet import Sheet, sheet_row
 from whichdevice.workflow_command import make_tables
 
 Kind = Literal["text", "int", "float", "flag"]
@@ -116,3 +120,86 @@ def read_rows(path: Path) -> list[dict[str, str]]:
             return [{name: row[name] or "" for name in rows.fieldnames or ()} for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"cannot read {path}: {error}") from error
+
+
+def length_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """The length of its sequences: one word group, none for work without sequences."""
+    return [] if pd.isna(row["sequence_length"]) else [f"length {row['sequence_length']}"]
+
+
+def share_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """The share of the data it trains on: one word group, none for all of them."""
+    return [] if row["fraction"] == 1 else [f"{row['fraction'] * 100:.3g} % of data"]
+
+
+def repeats_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """How many of a cell's repeats its numbers are of: a word group where some failed, one where some were not run."""
+    failed = [f"{row['n_ok']} of {row['n_recorded']} ok"] if row["n_ok"] < row["n_recorded"] else []
+    return failed + ([f"{row['n_recorded']} of {row['n']} measured"] if row["n_recorded"] < row["n"] else [])
+
+
+def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """How many of the runs that learned diverged: one word group, none where none did."""
+    count = row["n_diverged"]
+    return [f"{count} of {row['n_learned']} diverged"] if pd.notna(count) and count else []
+
+
+def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
+    """How many epochs its runs learned, with the fewest where they differ: `3 epochs`, `12 to 18 epochs`."""
+    fewest, most = int(row["fewest_epochs"]), int(row["learned_epochs"])
+    told = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"{told} epoch{'s' if most > 1 else ''}"
+
+
+def device_name(row: pd.Series) -> str:
+    """`T4`, `8 × T4`, or a TPU with its slice."""
+    if pd.notna(row["slice"]):
+        return f"{row['device']} ({row['slice']})"
+    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
+
+
+class Sources:
+    """A study's tables by name, each made by `make(sources)` of its own file when it is first asked for.
+
+    `run_rows` and `epoch_rows` are the records' rows, `claimed` the published figures, `compiled_paths` the records of
+    compiled programs, `sheet` the hardware and its prices.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        run_rows: list[dict[str, Any]],
+        epoch_rows: list[dict[str, Any]],
+        claimed: list[dict[str, str]],
+        compiled_paths: Iterable[Path],
+        sheet: Sheet,
+    ) -> None:
+        self.study, self.sheet, self.claimed = study, sheet, claimed
+        self.run_rows, self.epoch_rows, self.compiled_paths = run_rows, epoch_rows, compiled_paths
+        self._made: dict[str, pd.DataFrame] = {}
+
+    def table(self, name: str) -> pd.DataFrame:
+        """The table of this name."""
+        if name not in self._made:
+            self._made[name] = import_module(f"{__package__}.{name}").make(self)
+        return self._made[name]
+
+    @cached_property
+    def studied(self) -> pd.DataFrame:
+        """Table `runs` without the runs of the self-check."""
+        from whichdevice.tables.measured import without_self_checks
+
+        return without_self_checks(self.table("runs"))
+
+    @cached_property
+    def hardware(self) -> dict[str, str | None]:
+        """The sheet's row of each of the study's devices, named by the config or recognised by the device's name."""
+        named = self.table("summary").dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+        return {name: sheet_row(name, named.get(name), self.study, self.sheet) for name in self.study.devices}
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Table `summary` before table `roofline`, which is made from it, adds its columns."""
+        from whichdevice.tables.summary import summary_table
+
+        return summary_table(self.studied)

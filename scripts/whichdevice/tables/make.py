@@ -1,20 +1,32 @@
-"""From records to the rows of `runs` and `epochs`; many records are read by several processes."""
+"""Make the tables of a study from its records, as CSV and Parquet files; many records are read by several processes."""
 
+import gc
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from whichdevice.cells import Run, parse_run
+from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
+from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.machine.limits import usable_cores
 from whichdevice.records.store import read_record
-from whichdevice.tables import epochs, runs
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables import comparison, epochs, runs, table_names
+from whichdevice.tables.base import Columns, Sources, read_table, write_table
+from whichdevice.tables.published import read_published
+from whichdevice.tables.runs import run_row
+from whichdevice.workflow_command import make_tables
 
 Rows = list[dict[str, Any]]
 MOST = 4  # processes: what follows takes one
@@ -77,3 +89,65 @@ def _run_of(path: Path) -> Run | None:
         return parse_run(path.as_posix())
     except StudyError:
         return None
+
+
+TABLES: dict[str, Columns] = {name: import_module(f"{__package__}.{name}").COLUMNS for name in table_names()}
+
+
+def write_tables(
+    config_path: Path,
+    record_paths: Iterable[Path],
+    published_csv: Path,
+    out_folder: Path,
+    compiled_paths: Iterable[Path] = (),
+    hardware_csv: Path = HARDWARE,
+) -> None:
+    """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
+    study = read_study(config_path)
+    sheet = hardware_rows(hardware_csv, price_sheet(study.prices))
+    with _no_garbage():
+        rows = collect(study, record_paths)
+        sources = Sources(study, *rows, read_published(published_csv), compiled_paths, sheet)
+        frames = {name: sources.table(name) for name in TABLES}
+        for name, frame in frames.items():
+            write_table(frame, out_folder / f"{name}.csv")
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Looking for cycles again and again is half the time that reading 100,000 records takes; they hold none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
+    """Write every table of a study that is there; raises StudyError where there is none, or no pyarrow."""
+    if find_spec("pyarrow") is None:
+        raise StudyError("Parquet needs pyarrow, which this environment lacks: pip install pyarrow")
+    written = []
+    for name, columns in {**TABLES, "compare": comparison.COLUMNS}.items():
+        source = tables_folder / f"{name}.csv"
+        if source.is_file():
+            frame = read_table(source, columns)
+            frame.attrs = {column: about.text for column, about in columns.items()}
+            written.append(out_folder / f"{name}.parquet")
+            _write_parquet(frame, written[-1])
+    if not written:
+        raise StudyError(f"no tables in {tables_folder}; make them: {make_tables(tables_folder)}")
+    return written
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table aside and rename it; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        frame.to_parquet(aside, index=False)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
