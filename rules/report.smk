@@ -1,7 +1,7 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.config.hardware import price_sheet
-from whichdevice.figures.registry import figure_facts, figure_names
+from whichdevice.figures import figure_facts, figure_names
 from whichdevice.files import HERE
 from whichdevice.planning.against import against_records, record_times
 from whichdevice.tables import table_about, table_names
@@ -63,7 +63,7 @@ rule figures:
         config=CONFIG,
         study=STUDY,
         code=code_hash(
-            "whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
+            "whichdevice.figures", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
         ),
     script:
         "../scripts/figures.py"

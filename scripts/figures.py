@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whichdevice.figures.registry import draw_all, figure_names
+from whichdevice.figures import draw_all, figure_names
 from whichdevice.job import job
 
 if "snakemake" in globals():

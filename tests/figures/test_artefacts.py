@@ -15,12 +15,10 @@ from synthetic_artefacts import forecast, predictions
 
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
-from whichdevice.figures import draw
-from whichdevice.figures.artefacts import FORMS, read_artefact
-from whichdevice.figures.registry import draw_all
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import draw, draw_all
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import read_record, write_record
+from whichdevice.results import FORMS, StudyResults, read_artefact
 from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.figures.pareto import front
+from whichdevice.figures.style import front
 
 
 @pytest.mark.parametrize("higher", [True, False])

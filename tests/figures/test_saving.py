@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.figures import draw, saving, style
+from whichdevice.figures import draw, style
 from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
@@ -29,23 +29,23 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("colour", TEXT)
 def test_text_is_readable_on_light_and_on_dark_paper(colour: str) -> None:
     assert contrast(colour, style.PAPER) >= 4.5
-    assert contrast(saving.DARK[colour], saving.DARK[style.PAPER]) >= 4.5
+    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 4.5
 
 
 @pytest.mark.parametrize("colour", MARKS)
 def test_lines_and_markers_are_seen_on_dark_paper(colour: str) -> None:
-    assert contrast(saving.DARK[colour], saving.DARK[style.PAPER]) >= 3
+    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 3
 
 
 def test_colours_keep_their_order_of_lightness() -> None:
     """Whoever reads a figure in grey on dark paper tells the same ones apart."""
     order = sorted(style.CYCLE[:-1], key=luminance)
-    assert sorted(style.CYCLE[:-1], key=lambda colour: luminance(saving.DARK[colour])) == order
+    assert sorted(style.CYCLE[:-1], key=lambda colour: luminance(style.DARK[colour])) == order
 
 
 def test_only_the_rule_for_dark_pages_is_added() -> None:
     svg = '<svg><defs></defs><path style="fill: #0072b2; stroke: #222222"/></svg>'
-    found = saving.following_scheme(svg)
+    found = style.following_scheme(svg)
     assert re.sub("<style.*</style>", "", found) == svg
     assert "@media (prefers-color-scheme: dark)" in found
     assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
@@ -59,4 +59,4 @@ def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: 
     draw(figure, tmp_path / "tables", config, tmp_path / "figure.svg", tmp_path / "figure.png")
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
-    assert colours <= {colour.lower() for colour in saving.DARK}
+    assert colours <= {colour.lower() for colour in style.DARK}

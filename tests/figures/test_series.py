@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
+from whichdevice.figures import style
 
 
 def cell(**changes: object) -> dict[str, object]:
@@ -19,7 +19,7 @@ def cell(**changes: object) -> dict[str, object]:
 
 def test_no_two_of_nine_lines_share_a_marker() -> None:
     devices = ["cpu", "gpu", "cpu", "gpu", "tpu", "cpu", "cpu", "tpu", "gpu"]
-    found = series.markers(devices, {"cpu": 0, "gpu": 1, "tpu": 2})
+    found = style.markers(devices, {"cpu": 0, "gpu": 1, "tpu": 2})
     assert len(set(found)) == len(devices)
     assert [found[place] for place in (0, 1, 4)] == ["o", "s", "^"]
 
@@ -28,7 +28,7 @@ def test_a_name_holds_what_varies_and_what_is_not_the_usual() -> None:
     rows = pd.DataFrame(
         [cell(), cell(device="gpu", loop="fit", fraction=0.1), cell(backend="jax", precision="bfloat16")]
     )
-    assert series.names(rows) == [
+    assert style.names(rows) == [
         "mnist_cnn cpu b256",
         "mnist_cnn gpu b256 fit 10 % of data",
         "mnist_cnn cpu b256 jax bfloat16",
@@ -38,7 +38,7 @@ def test_a_name_holds_what_varies_and_what_is_not_the_usual() -> None:
 def test_labels_of_ratios_never_crowd() -> None:
     for ends in ([0.7, 1.1], [0.98, 1.01], [0.5, 3.9], [1, 60]):
         axes = Figure().add_subplot()
-        series.ratio_axis(axes, ends)
+        style.ratio_axis(axes, ends)
         low, high = axes.get_xlim()
         ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
         assert low < min(ends) and high > max(ends) and 1 in ticks
@@ -54,21 +54,21 @@ def test_rows_left_to_the_tables_leave_no_workload_and_no_device_out() -> None:
             for device in devices for workload in workloads for precision in precisions for size in (64, 256)
         ]
     )  # fmt: skip
-    shown = series.capped(rows, 9)
+    shown = style.capped(rows, 9)
     assert shown[["workload", "device"]].drop_duplicates().shape[0] == 9
-    assert (shown["batch_size"] == 256).all() and series.left_out(rows, shown) == ""
-    assert series.capped(rows, 36).equals(rows)
-    assert len(series.capped(rows, 18)) == 18  # every number format at its largest size
+    assert (shown["batch_size"] == 256).all() and style.left_out(rows, shown) == ""
+    assert style.capped(rows, 36).equals(rows)
+    assert len(style.capped(rows, 18)) == 18  # every number format at its largest size
 
 
 def test_two_lengths_of_sequence_are_two_rows() -> None:
     rows = pd.DataFrame([cell(sequence_length=length, batch_size=size) for length in (50, 100) for size in (1, 2)])
-    assert series.capped(rows, 3)["sequence_length"].tolist() == [50, 100]
+    assert style.capped(rows, 3)["sequence_length"].tolist() == [50, 100]
 
 
 def test_workloads_without_a_row_are_named() -> None:
     rows = pd.DataFrame([cell(workload=name) for name in ("a", "b", "c")])
-    assert series.left_out(rows, series.capped(rows, 2)) == "; only in the tables: c"
+    assert style.left_out(rows, style.capped(rows, 2)) == "; only in the tables: c"
 
 
 @pytest.mark.parametrize("ends", [(0.025, 0.0475), (1.1, 1.9), (3, 11), (11, 700), (0.3, 4e5), (5.1, 19)])

@@ -28,8 +28,6 @@ from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
-from whichdevice.figures.artefacts import read_artefact
-from whichdevice.figures.results import StudyResults
 from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
@@ -38,6 +36,7 @@ from whichdevice.records.results_folder import merged_records
 from whichdevice.records.schema import Artefact
 from whichdevice.records.store import foreign_record, foreign_run, read_record, write_record
 from whichdevice.report.contents import contents
+from whichdevice.results import StudyResults, read_artefact
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows

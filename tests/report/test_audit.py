@@ -7,8 +7,8 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.audit import audit_section
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"

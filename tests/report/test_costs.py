@@ -10,9 +10,9 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Energy, Record
 from whichdevice.report.costs import cost_section
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]

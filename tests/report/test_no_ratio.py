@@ -8,12 +8,12 @@ from report_page import ROOT
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Workload
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
 from whichdevice.report.advice import uncompared
 from whichdevice.report.cells import cell_table
 from whichdevice.report.lead import lead
 from whichdevice.report.verdict import board
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}

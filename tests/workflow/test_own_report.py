@@ -5,7 +5,7 @@ import synthetic
 import yaml
 
 from whichdevice.config.load import load_study
-from whichdevice.figures.registry import figure_facts
+from whichdevice.figures import figure_facts
 from whichdevice.tables import table_about
 from whichdevice.tables.make import TABLES
 

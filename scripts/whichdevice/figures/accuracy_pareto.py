@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.pareto import front
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.figures.style import front
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import CELL
 from whichdevice.tables.sheet import SECONDS
 from whichdevice.tables.statistics import geometric
@@ -56,7 +56,7 @@ def draw(study: StudyResults) -> Figure:
         quality = next((name for name in QUALITIES if own[name].notna().any()), "loss")
         name, higher = QUALITIES[quality]
         points = _points(own.assign(quality=own[quality]))
-        drawn = series.shared(points, MOST_POINTS)
+        drawn = style.shared(points, MOST_POINTS)
         left_out += len(points) - len(drawn)
         looks = list(_looks(drawn, study))
         for axes, spent in zip(row, shown, strict=True):
@@ -79,7 +79,7 @@ def draw(study: StudyResults) -> Figure:
 def _runs(study: StudyResults) -> pd.DataFrame:
     """Each run that learned the largest share of its data: what all of its learning took."""
     runs = study.runs[(study.runs["status"] == "ok") & (study.runs["evidence"] == "measured")]
-    runs = series.whole_data(runs[runs["learned_epochs"].notna()])
+    runs = style.whole_data(runs[runs["learned_epochs"].notna()])
     hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
     joules = study.epochs.groupby("run")["joules"].agg(lambda found: found.sum(skipna=False))
     seconds = runs["learning_time"] + runs[START].astype("float64").sum(axis=1, skipna=False)
@@ -100,8 +100,8 @@ def _points(runs: pd.DataFrame) -> pd.DataFrame:
 def _looks(points: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.Series, dict[str, Any]]]:
     """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
-    labels = series.labels(points, [*series.SERIES_AXES, "batch_size", "source"])
-    marks = series.markers(points["device"].tolist(), style.device_places(study))
+    labels = style.labels(points, [*style.SERIES_AXES, "batch_size", "source"])
+    marks = style.markers(points["device"].tolist(), style.device_places(study))
     for label, marker, (_, point) in zip(labels, marks, points.iterrows(), strict=True):
         yield label, point, {"color": colours[point["device"]], "marker": marker}
 

@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 from whichdevice.tables.breakdown import PARTS
 
 TITLE = "Where a step's time goes"
@@ -21,11 +21,11 @@ HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
 
 def draw(study: StudyResults) -> Figure:
     """A stacked bar per cell, its step time beside it."""
-    cells = series.whole_data(study.breakdown)
+    cells = style.whole_data(study.breakdown)
     if cells.empty:
         return style.empty(study, "No step was broken down (measure.breakdown).")
-    shown = series.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
-    names = series.names(shown)
+    shown = style.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
+    names = style.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
     left = shown["compute_share"].to_numpy(float) * 0
@@ -46,8 +46,8 @@ def draw(study: StudyResults) -> Figure:
     counts = sorted({int(n) for n in shown["n"]})
     noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    more += series.left_out(cells, shown)
+    more += style.left_out(cells, shown)
     style.footnote(
-        figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}; {series.UNNAMED}"
+        figure, f"mean of n = {', '.join(map(str, counts))} processes, no interval{noisy}{more}; {style.UNNAMED}"
     )
     return figure

@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 
 TITLE = "Cold against warm, part by part"
 CAPTION = (
@@ -32,15 +32,15 @@ HATCHES = ["", "xxx", "///", "...", "\\\\\\", "", "++", ""]
 
 def draw(study: StudyResults) -> Figure:
     """A stacked bar per cell."""
-    cells = series.whole_data(study.measured)
+    cells = style.whole_data(study.measured)
     cells = cells[cells["first_step"].notna()]
     if cells.empty:
         return style.empty(study, "No cold start was measured.")
     steady = cells["step_time"].clip(upper=cells["first_step"])
     parts = {"compile": cells["first_step"] - steady, "one_step": steady, "steady": STEADY_STEPS * cells["step_time"]}
     cells = cells.assign(**parts)
-    shown = series.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
-    names = series.names(shown)
+    shown = style.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
+    names = style.names(shown)
     figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
     axes = figure.add_subplot()
     left = shown["first_step"].to_numpy(float) * 0
@@ -61,7 +61,7 @@ def draw(study: StudyResults) -> Figure:
     figure.legend(loc="outside upper right", ncols=4)
     counts = sorted({int(n) for n in shown["n_timed"]})
     more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    more += series.left_out(cells, shown)
+    more += style.left_out(cells, shown)
     n = ", ".join(map(str, counts))
-    style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {series.UNNAMED}")
+    style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {style.UNNAMED}")
     return figure

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.crossover import OWN_BEST, DevicePair, crossings, device_pairs, ratios_between
 from whichdevice.tables.statistics import SAME
@@ -135,7 +135,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 at.size, 1, xerr=ends, fmt="D", color=look["color"], ecolor=style.BLACK, mec=style.BLACK,
                 markersize=5, capsize=4, elinewidth=2, zorder=5,
             )  # fmt: skip
-    series.batch_axis(axes, [size for line in lines for size in line.pair.logs.columns])
+    style.batch_axis(axes, [size for line in lines for size in line.pair.logs.columns])
     style.log_axis(axes, "y", extent)
     axes.set_xlabel("N" if lines[0].pair.quantity == "tflops" else "batch size")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=7.5)

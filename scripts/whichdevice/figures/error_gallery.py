@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of, predicted_classes, run_label
+from whichdevice.figures.style import grid_of, predicted_classes, run_label
+from whichdevice.results import StudyResults
 
 TITLE = "What the classifiers get wrong"
 CAPTION = (

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words
 from whichdevice.tables.measured import UNTRAINED, enough_repeats, without_rehearsals
 
@@ -23,7 +23,7 @@ CATEGORY = "Speed"
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
     trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(UNTRAINED)
-    cells = series.whole_data(without_rehearsals(study.measured[trained]))
+    cells = style.whole_data(without_rehearsals(study.measured[trained]))
     if cells.empty:
         only = ", but on virtual replicas on a CPU" if trained.any() else ""
         return style.empty(study, f"No training throughput was measured{only}.")

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
 from whichdevice.records.schema import Record
+from whichdevice.results import StudyResults
 
 TITLE = "Noise: every timed window"
 CAPTION = (
@@ -67,7 +67,7 @@ def _records(study: StudyResults, cell: pd.Series) -> list[Record]:
 
 
 def _title(cell: pd.Series) -> str:
-    size = series.labels(pd.DataFrame([cell]), ["batch_size"])[0]
+    size = style.labels(pd.DataFrame([cell]), ["batch_size"])[0]
     loop = "" if cell["loop"] == "epoch" else f", {cell['loop']}"
     return f"{cell['workload']} on {cell['device']}\n{cell['backend']} {cell['precision']} {size}{loop}"
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
+from whichdevice.results import StudyResults
 from whichdevice.tables.audit import IMPOSSIBLE, KEY
 
 TITLE = "Published and measured"

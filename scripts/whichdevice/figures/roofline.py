@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
 from whichdevice.tables.measured import enough_repeats
 
 TITLE = "Roofline: each workload against its device's limits"
@@ -36,7 +36,7 @@ class Look(NamedTuple):
 
 def draw(study: StudyResults) -> Figure:
     """A panel per device; a colour per number format, a marker per workload."""
-    cells = series.whole_data(study.roofline[study.roofline["intensity"].notna()])
+    cells = style.whole_data(study.roofline[study.roofline["intensity"].notna()])
     cells = cells[cells["unit"] != "gigabyte"]  # which is the slope itself
     limits = study.limits[study.limits["ridge"].notna()]
     devices = [name for name in study.devices if name in set(limits["device"])]

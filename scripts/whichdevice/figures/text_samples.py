@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
 
 TITLE = "Text samples"
 CAPTION = (

@@ -7,7 +7,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
+from whichdevice.results import StudyResults
 
 TITLE = "Weather: predicted and true"
 CAPTION = (

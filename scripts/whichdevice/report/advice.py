@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval
 from whichdevice.report.verdicts import undecided_words
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
 from whichdevice.tables.measured import enough_repeats, without_rehearsals

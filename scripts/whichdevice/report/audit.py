@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval, percent, share
+from whichdevice.results import StudyResults
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
 
 ORDER = [IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED]

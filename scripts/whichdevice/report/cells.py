@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.cell_columns import HEADINGS, OTHER_VIEWS, VIEWS
 from whichdevice.report.cell_strips import with_strips
 from whichdevice.report.cells_elsewhere import forecast_rows, published_rows
@@ -12,6 +11,7 @@ from whichdevice.report.matching import Key, cell_key
 from whichdevice.report.no_ratio import reference_device, without_ratio
 from whichdevice.report.numbers import Estimate, Number, cell_number, estimate, percent, seconds, share, size
 from whichdevice.report.verdicts import verdict_words, with_setting
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import diverged_words
 from whichdevice.tables.measured import OPERATIONS
 

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.matching import cell_of
 from whichdevice.report.numbers import Estimate, cell_number, estimate, number
 from whichdevice.report.scopes import scopes
 from whichdevice.report.verdicts import undecided_words, with_setting
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import repeats_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.fastest import SECONDS

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.figures.registry import draw
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import draw
 from whichdevice.report.comparison import control_lines, summary_line, write_comparison
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import write_table
 from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.errors import StudyError
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.comparison import summary_line
 from whichdevice.report.matching import cell_key
 from whichdevice.report.numbers import interval, number
 from whichdevice.report.verdicts import verdict_words
+from whichdevice.results import StudyResults
 
 PAGE = "compare.html"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.registry import figure_facts
+from whichdevice.figures import figure_facts
 from whichdevice.report.numbers import cell_number, interval, number
 from whichdevice.report.page import render
 from whichdevice.report.verdicts import RULE, verdict_words

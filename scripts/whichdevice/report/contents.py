@@ -9,8 +9,7 @@ import pandas as pd
 import yaml
 
 from whichdevice.errors import StudyError
-from whichdevice.figures.registry import FEW_POINTS, figure_facts, figure_names
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import FEW_POINTS, figure_facts, figure_names
 from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.audit import audit_section
 from whichdevice.report.cells import cell_table
@@ -28,6 +27,7 @@ from whichdevice.report.reproduce import reproductions
 from whichdevice.report.rules_of_thumb import rules_of_thumb
 from whichdevice.report.scaling import scaling_rows
 from whichdevice.report.verdicts import RULE
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import TABLES
 from whichdevice.workflow_command import repeat_failed, workflow_command
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.files import CONFIG
 from whichdevice.report.numbers import percent, seconds, size
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import device_name, length_words, read_rows
 
 

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.matching import alike
 from whichdevice.report.noise_floor import noise_floor
 from whichdevice.report.numbers import interval, seconds, share
 from whichdevice.report.verdicts import verdict_words
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.workflow_command import repeat_failed, workflow_command

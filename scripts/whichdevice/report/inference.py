@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import interval, seconds
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words
 
 

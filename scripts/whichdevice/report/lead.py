@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.choice import ALONE, DECIDED, LACKING
 from whichdevice.report.marks import marks
 from whichdevice.report.verdict import Row, board, split_board
+from whichdevice.results import StudyResults
 from whichdevice.tables.measured import without_rehearsals
 from whichdevice.tables.statistics import SAME, UNDECIDED
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.numbers import cell_number, interval, percent
+from whichdevice.results import StudyResults
 
 
 def limit_rows(study: StudyResults) -> list[dict[str, Any]]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.headline import BROKEN
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import CELL
 from whichdevice.tables.measured import measured_values, setting_text
 from whichdevice.workflow_command import repeat_failed, workflow_command

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.matching import Key, cell_key
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import CELL
 from whichdevice.tables.measured import is_rehearsal, measured_values, without_rehearsals
 from whichdevice.tables.speedups import baseline_of

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import interval, number
+from whichdevice.results import StudyResults
 from whichdevice.tables.noise_floor import SAME_TWICE
 from whichdevice.tables.statistics import SLOWER
 

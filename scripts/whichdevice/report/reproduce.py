@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.machines import machine_key
 from whichdevice.report.matching import cell_key
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import CELL
 from whichdevice.tables.runs import NOT_MEASURED
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
 from whichdevice.report.advice import about, fastest, judged_words, several_models, telling
 from whichdevice.report.numbers import interval
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, SEVERAL
 from whichdevice.tables.measured import UNTRAINED

@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.numbers import cell_number, interval
 from whichdevice.report.verdicts import with_setting
+from whichdevice.results import StudyResults
 from whichdevice.tables.measured import is_rehearsal
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from whichdevice.figures.results import StudyResults
+from whichdevice.results import StudyResults
 from whichdevice.tables.cost_choices import JOULES, USD
 
 METERED = {"cpu": "processor packages alone, memory not counted", "gpu": "board alone, host not counted"}

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.changes import Phrase, changes, own_sizes
 from whichdevice.report.choice import Choice, choice, lacking
 from whichdevice.report.matching import alike, cell_of
 from whichdevice.report.numbers import Estimate, estimate, seconds
+from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.cost_choices import JOULES, USD
 from whichdevice.tables.fastest import SECONDS

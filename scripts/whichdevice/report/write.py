@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from whichdevice.figures.results import StudyResults
 from whichdevice.report.contents import contents
 from whichdevice.report.page import render, render_markdown
 from whichdevice.report.table_library import table_library
+from whichdevice.results import StudyResults
 
 MOST_ROWS = 400  # a code host shows no larger page
 
