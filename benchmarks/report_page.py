@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 
 from whichdevice.config.model import Device, Measure, Study, Train, Workload  # noqa: E402
 from whichdevice.figures import draw, figure_names  # noqa: E402
-from whichdevice.report.write import write_report  # noqa: E402
+from whichdevice.report.contents import write_report  # noqa: E402
 from whichdevice.tables.make import write_tables  # noqa: E402
 
 OPENINGS = 7

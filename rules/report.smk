@@ -111,6 +111,6 @@ rule report:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash("whichdevice.report.write", *TABLE_MODULES, files=REPORT_FILES),
+        code=code_hash("whichdevice.report.contents", *TABLE_MODULES, files=REPORT_FILES),
     script:
         "../scripts/report.py"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from whichdevice.job import job
-from whichdevice.report.write import write_report
+from whichdevice.report.contents import write_report
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

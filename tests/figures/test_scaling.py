@@ -8,7 +8,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import scaling, style
 from whichdevice.records.schema import Record
-from whichdevice.report.scaling import scaling_rows
+from whichdevice.report.contents import scaling_rows
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

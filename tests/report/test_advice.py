@@ -10,8 +10,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.report.advice import advice, uncompared
-from whichdevice.report.rules_of_thumb import rules_of_thumb
+from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.tables.crossover import crossover_table
 from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.summary import summary_table

@@ -11,8 +11,7 @@ from whichdevice.config.model import Device, Workload
 from whichdevice.records.schema import Record
 from whichdevice.report.advice import uncompared
 from whichdevice.report.cells import cell_table
-from whichdevice.report.lead import lead
-from whichdevice.report.verdict import board
+from whichdevice.report.verdict import board, lead
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

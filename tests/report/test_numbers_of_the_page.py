@@ -11,7 +11,7 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.figures.style import number
+from whichdevice.tables.base import number
 from whichdevice.records.schema import Record
 
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60}

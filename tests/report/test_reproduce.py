@@ -10,8 +10,7 @@ from report_page import ROOT
 from whichdevice.cells import parse_run
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Workload
-from whichdevice.report.machines import machine_cards
-from whichdevice.report.reproduce import Links, reproductions
+from whichdevice.report.cells import Links, machine_cards, reproductions
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

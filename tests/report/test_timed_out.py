@@ -11,8 +11,7 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import draw
 from whichdevice.records.schema import Record
 from whichdevice.report.cells import cell_table
-from whichdevice.report.lead import verdict_section
-from whichdevice.report.verdict import board
+from whichdevice.report.verdict import board, verdict_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.comparison import differences
 from whichdevice.tables.make import write_tables

@@ -11,11 +11,9 @@ from synthetic_energy import metered
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
-from whichdevice.report.choice import ALONE, DECIDED, DISAGREEING
-from whichdevice.report.headline import answers
-from whichdevice.report.lead import lead, verdict_section
-from whichdevice.report.marks import marks
-from whichdevice.report.verdict import board, split_board
+from whichdevice.report.best_device import ALONE, DECIDED, DISAGREEING
+from whichdevice.report.statements import answers
+from whichdevice.report.verdict import board, lead, marks, split_board, verdict_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 from whichdevice.tables.statistics import SAME, UNDECIDED

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from whichdevice.report.verdicts import with_setting
+from whichdevice.report.numbers import with_setting
 
 
 @pytest.mark.parametrize(

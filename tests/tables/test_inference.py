@@ -9,7 +9,7 @@ import synthetic
 from whichdevice.config.model import Device, Workload
 from whichdevice.figures import inference, style
 from whichdevice.records.store import read_record
-from whichdevice.report.inference import inference_rows
+from whichdevice.report.contents import inference_rows
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

@@ -9,7 +9,7 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, SelfCheck, Study
 from whichdevice.config.self_check import SECOND, SELF_CHECKS, SLOWED, with_self_check
-from whichdevice.report.headline import statements
+from whichdevice.report.statements import statements
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 from whichdevice.tables.measured import measured_values, without_self_checks

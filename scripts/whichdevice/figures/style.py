@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from whichdevice.figures import FEW_POINTS
 from whichdevice.results import StudyResults
-from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.base import length_words, number, share_words
 from whichdevice.workflow_command import workflow_command
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
@@ -176,15 +176,6 @@ def name_few_points(figure: Figure) -> None:
         points += 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
     if points < 2:
         figure.set_gid(FEW_POINTS)
-
-
-def number(value: float) -> str:
-    """A number as people write it: three significant digits, thousands apart, no exponent."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    if abs(value) < 1e-7:
-        return f"{value:.2g}"
-    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
 class PlainTicks(LogLocator):

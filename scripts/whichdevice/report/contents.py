@@ -1,6 +1,7 @@
-"""What the page shows, as plain values for the template."""
+"""Collect what the page shows as plain values for the templates, and write the report."""
 
 import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,26 +11,109 @@ import yaml
 
 from whichdevice.errors import StudyError
 from whichdevice.figures import FEW_POINTS, figure_facts, figure_names
-from whichdevice.report.advice import advice, uncompared
-from whichdevice.report.audit import audit_section
-from whichdevice.report.cells import cell_table
-from whichdevice.report.compared_with import compared_with
+from whichdevice.report.advice import advice, rules_of_thumb, uncompared
+from whichdevice.report.cells import cell_table, machine_cards, reproductions
+from whichdevice.report.compare import compared_with
 from whichdevice.report.costs import cost_section
 from whichdevice.report.first_screen import grid, headline
-from whichdevice.report.forecasts import forecast_section, how_good
-from whichdevice.report.headline import BROKEN, answers, statements
-from whichdevice.report.inference import inference_rows
-from whichdevice.report.lead import compared_words, verdict_section
-from whichdevice.report.limits import limit_rows
-from whichdevice.report.machines import machine_cards
-from whichdevice.report.numbers import number, share
-from whichdevice.report.reproduce import reproductions
-from whichdevice.report.rules_of_thumb import rules_of_thumb
-from whichdevice.report.scaling import scaling_rows
-from whichdevice.report.verdicts import RULE
+from whichdevice.report.numbers import RULE, cell_number, interval, number, percent, seconds, share, with_setting
+from whichdevice.report.other_evidence import audit_section, forecast_section, how_good
+from whichdevice.report.page import render, render_markdown, table_library
+from whichdevice.report.statements import BROKEN, answers, statements
+from whichdevice.report.verdict import compared_words, verdict_section
 from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words
 from whichdevice.tables.make import TABLES
+from whichdevice.tables.measured import is_rehearsal
 from whichdevice.workflow_command import repeat_failed, workflow_command
+
+
+def limit_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """Every device, backend and number format with a measured product or stream."""
+    return [_limit_row(row) for _, row in study.limits.iterrows()]
+
+
+def utilisation(row: pd.Series) -> dict[str, Any]:
+    """Model FLOP utilisation against the measured peak, and beside it against the sheet's."""
+    sheet = None if pd.isna(row["mfu_sheet"]) else f"{percent(row['mfu_sheet'])} of sheet"
+    return {"mfu": cell_number(row, "mfu", percent), "mfu_sheet": sheet}
+
+
+def _limit_row(row: pd.Series) -> dict[str, Any]:
+    sheet = row["sheet_source"] if pd.notna(row["sheet_source"]) else None  # without a row: why it is not taken
+    if pd.notna(row["sheet"]):
+        told = [f"{number(row[name])} {unit}" for name, unit in SHEET.items() if pd.notna(row[name])]
+        sheet = f"{row['sheet']}: {', '.join(told) or 'no peak in this format'}"
+    return {
+        **{name: row[name] for name in ("device", "backend", "product")},
+        "device_name": row["device_name"] if pd.notna(row["device_name"]) else "",
+        "peak": cell_number(row, "peak_tflops"),
+        "peak_interval": interval(row["peak_tflops_low"], row["peak_tflops_high"]),
+        "peak_size": row["peak_size"] if pd.notna(row["peak_size"]) else "–",
+        "bandwidth": cell_number(row, "bandwidth_gbs"),
+        "bandwidth_interval": interval(row["bandwidth_gbs_low"], row["bandwidth_gbs_high"]),
+        "ridge": cell_number(row, "ridge"),
+        "sheet": sheet or "none named or recognised",
+        "of_sheet": cell_number(row, "peak_of_sheet", percent),
+        "note": row["note"] if pd.notna(row["note"]) else None,
+    }
+
+
+SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
+
+
+def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """Every row, rehearsals on virtual replicas last and without an efficiency."""
+    rows = study.scaling.assign(rehearsal=is_rehearsal(study.scaling)).sort_values("rehearsal", kind="stable")
+    return [_scaling_row(row) for _, row in rows.iterrows()]
+
+
+def _scaling_row(row: pd.Series) -> dict[str, Any]:
+    sizes = dict.fromkeys([row["baseline_batch_size"], row["batch_size"]])
+    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
+    return {
+        **{name: row[name] for name in ("workload", "scaling", "n")},
+        "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
+        "devices": f"{row['baseline']} → {row['device']}",
+        "settings": " · ".join([row["backend"], row["precision"], *loop]),
+        "replicas": f"{row['baseline_replicas']} → {row['replicas']}",
+        "batch_size": " → ".join(map(str, sizes)),
+        "ratio": cell_number(row, "ratio"),
+        "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
+        "efficiency": None if row["rehearsal"] else cell_number(row, "efficiency"),
+        "efficiency_interval": interval(row["efficiency_low"], row["efficiency_high"]),
+    }
+
+
+def inference_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """A row for each measured cell of mode predict; empty where there is none."""
+    return [_inference_row(row) for _, row in study.inference.iterrows()]
+
+
+def _inference_row(row: pd.Series) -> dict[str, Any]:
+    settings = [row["backend"], row["precision"], *length_words(row), *(["fit"] if row["loop"] == "fit" else [])]
+    return {
+        "workload": row["workload"],
+        "device": row["device"],
+        "settings": " · ".join(map(str, settings)),
+        "batch_size": f"{row['batch_size']}",
+        "p50": _milliseconds(row["latency_p50"]),
+        "p50_interval": interval(row["latency_p50_low"], row["latency_p50_high"], _milliseconds),
+        "p99": _milliseconds(row["latency_p99"]),
+        "throughput": number(row["throughput"]),
+        "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),
+        "first": _known(row["first_step"]),
+        "n": f"{row['n_timed']}",
+    }
+
+
+def _milliseconds(value: float) -> str:
+    return _known(value / 1e3)
+
+
+def _known(value: float) -> str:
+    return "–" if pd.isna(value) else seconds(value)
+
 
 CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
 MOST_LISTED = 200
@@ -137,3 +221,21 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     refused = int((bad["status"] == "refused").sum())
     tried = int((runs["status"] != "not_measured").sum())
     return {"rows": rows, "count": len(bad), "failed": len(bad) - refused, "refused": refused, "tried": tried}
+
+
+MOST_ROWS = 400  # a code host shows no larger page
+
+
+def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
+    """Write the report of a study: one file of HTML that needs nothing else, and beside it the same as Markdown.
+
+    Raises StudyError naming what is missing.
+    """
+    out_html = Path(out_html)
+    found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), out_html)
+    folder = Path(os.path.relpath(Path(figures_folder).absolute(), out_html.absolute().parent)).as_posix()
+    commands = "\n".join(found["again"])
+    render_markdown(
+        "report.md.jinja", out_html.with_suffix(".md"), folder=folder, commands=commands, most=MOST_ROWS, **found
+    )
+    render("template.html", out_html, library=table_library(), **found)

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from whichdevice.figures.style import number
-from whichdevice.report.numbers import cell_number, interval, seconds, share
-from whichdevice.report.verdicts import verdict_words, with_setting
+from whichdevice.report.numbers import cell_number, interval, number, seconds, share, verdict_words, with_setting
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD

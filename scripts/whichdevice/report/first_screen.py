@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.report.advice import about
-from whichdevice.report.changes import Phrase
 from whichdevice.report.numbers import Number, cell_number, number, seconds
+from whichdevice.report.verdict import Phrase
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
 from whichdevice.tables.measured import OPERATIONS
 

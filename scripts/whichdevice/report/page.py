@@ -1,6 +1,13 @@
-"""One page from a template of this folder, written whole or not at all."""
+"""Fill a template of this folder and write the page as a whole, with the table library inside it.
 
+DataTables comes from the package itables and is put into the page itself: nothing is fetched.
+"""
+
+import base64
+import hashlib
 import re
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +70,44 @@ def _environment(**settings: Any) -> Environment:
         lstrip_blocks=True,
         **settings,
     )
+
+
+EXPORTS = re.compile(r"\bexport\s*\{([^{}]*)\};?")
+
+
+class TableLibrary:
+    """The library and the page's own few lines as one script; its hash lets the page forbid every other script."""
+
+    def __init__(self, own: Path) -> None:
+        bundle = files("itables") / "html"
+        self.style = _unclosed((bundle / "dt_bundle.css").read_text(encoding="utf-8"), "style")
+        library = (bundle / "dt_bundle.js").read_text(encoding="utf-8")
+        script = f"{_without_exports(library)}\n{own.read_text(encoding='utf-8')}"
+        self.script = _unclosed(script, "script").replace("\r\n", "\n")
+
+    @property
+    def policy(self) -> str:
+        """What a content security policy names this script by."""
+        return f"sha256-{base64.b64encode(hashlib.sha256(self.script.encode()).digest()).decode('ascii')}"
+
+
+@cache
+def table_library() -> TableLibrary:
+    """The library with `cells.js` of this folder."""
+    return TableLibrary(Path(__file__).with_name("cells.js"))
+
+
+def _without_exports(module: str) -> str:
+    """A module whose exports are constants of the same script; raises ValueError where it has no list of exports."""
+    found = EXPORTS.search(module)
+    if found is None:
+        raise ValueError("itables' bundle has no list of exports")
+    pairs = [part.strip().split(" as ") for part in found[1].split(",")]
+    named = {"DataTable" if pair[-1] == "default" else pair[-1]: pair[0] for pair in pairs}
+    constants = "".join(f"const {name}={local};" for name, local in named.items() if name != local)
+    return module[: found.start()] + constants + module[found.end() :]
+
+
+def _unclosed(text: str, tag: str) -> str:
+    """Text that cannot end the element it stands in."""
+    return re.sub(rf"</(?={tag})", r"<\\/", text, flags=re.IGNORECASE)

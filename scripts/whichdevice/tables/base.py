@@ -158,6 +158,15 @@ def device_name(row: pd.Series) -> str:
     return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
 
 
+def number(value: float) -> str:
+    """Write a number as people do: three significant digits, thousands apart, no exponent."""
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-7:
+        return f"{value:.2g}"
+    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
 class Sources:
     """A study's tables by name, each made by `make(sources)` of its own file when it is first asked for.
 

@@ -1,4 +1,4 @@
-"""The study in plain words, each made from numbers of the tables."""
+"""State the study in plain words, each sentence made from numbers of the tables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,16 +6,39 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.style import number
 from whichdevice.records.results_folder import measured_elsewhere
-from whichdevice.report.matching import alike
-from whichdevice.report.noise_floor import noise_floor
-from whichdevice.report.numbers import interval, seconds, share
-from whichdevice.report.verdicts import verdict_words
+from whichdevice.report.numbers import alike, interval, number, seconds, share, verdict_words
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
+from whichdevice.tables.noise_floor import SAME_TWICE
+from whichdevice.tables.statistics import SLOWER
 from whichdevice.workflow_command import repeat_failed, workflow_command
+
+UNTOLD = "; too wide to show that there is no false alarm"
+
+
+def noise_floor(study: StudyResults) -> Iterator[tuple[str, bool]]:
+    """A sentence for each device that measured a self-check, and whether the check went wrong."""
+    for device, rows in study.noise_floor.groupby("device", sort=False):
+        parts = [_check_words(row) for _, row in rows.iterrows()]
+        width = rows["median_half_width"].iloc[0]
+        if pd.notna(width):
+            parts.append(f"half of this device's intervals are within ±{number(100 * width)} %")
+        yield f"Noise floor of this study ({device}): {'; '.join(parts)}.", not rows["passed"].fillna(True).all()
+
+
+def _check_words(row: pd.Series) -> str:
+    found = f"{number(row['ratio'])} {interval(row['ratio_low'], row['ratio_high']) or '(no interval)'}"
+    disturbed = f", {row['n_disturbed']} of the runs disturbed" if row["n_disturbed"] else ""
+    judged = f"{row['verdict']}, n = {row['n']}{disturbed}"
+    if row["comparison"] == SAME_TWICE:
+        wrong = UNTOLD if pd.isna(row["passed"]) else "" if row["passed"] else "; a false alarm"
+        return f"the same cell twice gave {found} ({judged}{wrong})"
+    slower = f"{100 * (1 / row['expected'] - 1):.3g}"
+    was = "could not be tested" if row["n"] == 1 else "was found" if row["verdict"] == SLOWER else "was not found"
+    return f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and {was} ({judged})"
+
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {

@@ -1,19 +1,38 @@
-"""The best device for one piece of work by one quantity, what the others are beside it, and how sure that is."""
+"""Choose the best device for one piece of work by one quantity, with the others beside it and how sure that is."""
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pandas as pd
 
-from whichdevice.report.matching import cell_of
-from whichdevice.report.numbers import Estimate, cell_number, estimate, number
-from whichdevice.report.scopes import scopes
-from whichdevice.report.verdicts import undecided_words, with_setting
+from whichdevice.report.numbers import Estimate, cell_number, cell_of, estimate, number, undecided_words, with_setting
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import repeats_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.fastest import SECONDS
 from whichdevice.tables.measured import OPERATIONS
 from whichdevice.tables.statistics import SAME, UNDECIDED
+
+METERED = {"cpu": "processor packages alone, memory not counted", "gpu": "board alone, host not counted"}
+PRICED_PART = re.compile(r"\b\w+ only\b")  # in the price's own words, which the price sheet gives
+
+
+def scopes(study: StudyResults, devices: Iterable[str], quantity: str) -> dict[str, str]:
+    """Device to what is counted of it, for those where that is known; empty where all count alike."""
+    found = {device: _scope(study, device, quantity) for device in devices}
+    return {device: words for device, words in found.items() if words} if len(set(found.values())) > 1 else {}
+
+
+def _scope(study: StudyResults, device: str, quantity: str) -> str | None:
+    if quantity == JOULES:
+        return METERED.get(study.kind(device))
+    if quantity != USD:
+        return None
+    prices = study.costs.loc[study.costs["device"] == device, "price"].dropna()
+    only = PRICED_PART.search(str(prices.iloc[0])) if len(prices) else None
+    return f"price of the {only[0]}" if only else None
+
 
 DECIDED, ALONE = "decided", "alone"
 DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"
