@@ -19,10 +19,10 @@ from pydantic import BaseModel, Field, TypeAdapter
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Integer, Record
-from whichdevice.records.store import artefact_path, read_record
+from whichdevice.records.schema import Integer
+from whichdevice.records.store import artefact_path
 from whichdevice.tables import comparison
-from whichdevice.tables.base import CELL, read_table
+from whichdevice.tables.base import read_table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
@@ -47,14 +47,13 @@ class Sample(BaseModel):
 SAMPLES = TypeAdapter(list[Sample])
 
 
-def read_artefact(record_path: Path, name: str) -> Any:
-    """One file beside a record: arrays by name, or for `samples` a list; None where the run kept none, or it is gone.
+def read_artefact(record_path: Path, name: str, file: str, sha256: str) -> Any:
+    """Return what a file of table `artefacts` holds: arrays by name, or for `samples` a list; None where it is gone.
 
-    Raises StudyError in one line where it is another file than the record says, or not of its form.
+    Raises StudyError in one line where the file has another checksum or is not of its form.
     """
-    artefact = read_record(record_path).artefacts.get(name)
-    path = None if artefact is None else artefact_path(record_path, artefact)
-    if artefact is None or path is None:
+    path = artefact_path(record_path, file)
+    if path is None:
         return None
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -62,11 +61,11 @@ def read_artefact(record_path: Path, name: str) -> Any:
         content = path.read_bytes()
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != artefact.sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise StudyError(f"{path}: differs from its checksum in the record")
     try:
         return FORMS[name](content)
-    except Exception as error:  # the bytes may be a stranger's, and what they make a parser raise is nowhere said
+    except Exception as error:  # a parser may raise anything on foreign bytes
         why = " ".join(str(error).split())[:100] or type(error).__name__
         raise StudyError(f"{path}: is no file of {name}: {why}") from error
 
@@ -160,113 +159,13 @@ class StudyResults:
         """The resolved config."""
         return read_study(self.config_path)
 
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        """Table `runs`."""
-        return self._table("runs")
-
-    @cached_property
-    def epochs(self) -> pd.DataFrame:
-        """Table `epochs`."""
-        return self._table("epochs")
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """Table `summary`."""
-        return self._table("summary")
-
-    @cached_property
-    def speedups(self) -> pd.DataFrame:
-        """Table `speedups`."""
-        return self._table("speedups")
-
-    @cached_property
-    def crossover(self) -> pd.DataFrame:
-        """Table `crossover`."""
-        return self._table("crossover")
-
-    @cached_property
-    def saturation(self) -> pd.DataFrame:
-        """Table `saturation`."""
-        return self._table("saturation")
-
-    @cached_property
-    def scaling(self) -> pd.DataFrame:
-        """Table `scaling`."""
-        return self._table("scaling")
-
-    @cached_property
-    def inference(self) -> pd.DataFrame:
-        """Table `inference`."""
-        return self._table("inference")
-
-    @cached_property
-    def published(self) -> pd.DataFrame:
-        """Table `published`."""
-        return self._table("published")
-
-    @cached_property
-    def audit(self) -> pd.DataFrame:
-        """Table `audit`."""
-        return self._table("audit")
-
-    @cached_property
-    def forecasts(self) -> pd.DataFrame:
-        """Table `forecasts`."""
-        return self._table("forecasts")
-
-    @cached_property
-    def costs(self) -> pd.DataFrame:
-        """Table `costs`."""
-        return self._table("costs")
-
-    @cached_property
-    def fastest(self) -> pd.DataFrame:
-        """Table `fastest`."""
-        return self._table("fastest")
-
-    @cached_property
-    def cost_choices(self) -> pd.DataFrame:
-        """Table `cost_choices`."""
-        return self._table("cost_choices")
-
-    @cached_property
-    def time_to_target(self) -> pd.DataFrame:
-        """Table `time_to_target`."""
-        return self._table("time_to_target")
-
-    @cached_property
-    def compare(self) -> pd.DataFrame:
-        """Table `compare`, which only `snakemake compare` makes."""
-        return read_table(self.tables_folder / "compare.csv", comparison.COLUMNS)
-
-    @cached_property
-    def limits(self) -> pd.DataFrame:
-        """Table `limits`."""
-        return self._table("limits")
-
-    @cached_property
-    def roofline(self) -> pd.DataFrame:
-        """Table `roofline`."""
-        return self._table("roofline")
-
-    @cached_property
-    def breakdown(self) -> pd.DataFrame:
-        """Table `breakdown`."""
-        return self._table("breakdown")
-
-    @cached_property
-    def board(self) -> pd.DataFrame:
-        """Table `board`."""
-        return self._table("board")
-
-    @cached_property
-    def noise_floor(self) -> pd.DataFrame:
-        """Table `noise_floor`."""
-        return self._table("noise_floor")
-
-    def _table(self, name: str) -> pd.DataFrame:
-        return read_table(self.tables_folder / f"{name}.csv", TABLES[name])
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """Return the table of this name, e.g. `results.summary`; `compare` is made by `snakemake compare` only."""
+        columns = comparison.COLUMNS if name == "compare" else TABLES.get(name)
+        if columns is None:
+            raise AttributeError(f"no table {name!r}")
+        self.__dict__[name] = read_table(self.tables_folder / f"{name}.csv", columns)
+        return self.__dict__[name]
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -286,6 +185,11 @@ class StudyResults:
         """Configured devices without any good run, each with the command that measures it."""
         missing = [name for name in self.study.devices if name not in self.devices]
         return {name: workflow_command(self.study, self.study.devices[name].kind) for name in missing}
+
+    @property
+    def other_machines(self) -> set[str]:
+        """Devices that only another machine measures; their records are merged."""
+        return set(self.runs.loc[self.runs["other_machine"].fillna(False), "device"])
 
     def kind(self, device: str) -> str:
         """cpu, gpu or tpu."""
@@ -309,7 +213,7 @@ class StudyResults:
         """The rows of `runs` that left a record."""
         return self.runs[self.runs["status"] != NOT_MEASURED]
 
-    def artefacts(self, name: str, one_per: Sequence[str] = ("workload", "device")) -> Iterator[Shown]:
+    def best_artefacts(self, name: str, one_per: Sequence[str] = ("workload", "device")) -> Iterator[Shown]:
         """The artefact of the best learning run of each group, in table order; damaged ones go to `left_out`.
 
         Best: the most training data, then the most epochs, then the best final validation metric, else the lowest loss.
@@ -321,10 +225,13 @@ class StudyResults:
         for _, run in good.iterrows():
             groups.setdefault(tuple(run[axis] for axis in one_per), []).append(run)
         order = self.runs[list(one_per)].drop_duplicates().itertuples(index=False, name=None)
+        files = self.artefacts[self.artefacts["name"] == name].set_index("run")
         for key in order:
             for run in groups.get(key, []):
+                if run["run"] not in files.index:
+                    continue
                 try:
-                    content = read_artefact(Path(run["record"]), name)
+                    content = read_artefact(Path(run["record"]), name, *files.loc[run["run"], ["file", "sha256"]])
                 except StudyError as error:
                     self.left_out[str(run["run"])] = str(error)
                     continue
@@ -335,21 +242,6 @@ class StudyResults:
     def damaged_artefacts(self) -> dict[str, str]:
         """Every run that the figures of this study pass over for its damaged files, and what is wrong with them."""
         for name in FORMS:
-            for _ in self.artefacts(name):
+            for _ in self.best_artefacts(name):
                 pass
         return dict(sorted(self.left_out.items()))
-
-    def runs_of(self, cell: pd.Series) -> list[pd.Series]:
-        """The good runs of a row of `summary`, by repeat."""
-        good = timed(self.runs).sort_values("repeat", kind="stable")
-        same = pd.Series(True, good.index)
-        for axis in CELL:
-            same &= good[axis].isna() if pd.isna(cell[axis]) else (good[axis] == cell[axis]).fillna(False)
-        return [run for _, run in good[same].iterrows()]
-
-    def record(self, run: pd.Series) -> Record | None:
-        """The record of a row of `runs`, or None where it cannot be read."""
-        try:
-            return read_record(Path(run["record"]))
-        except StudyError:
-            return None

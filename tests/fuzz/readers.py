@@ -33,8 +33,7 @@ from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
 from whichdevice.records.exported import read_export
 from whichdevice.records.results_folder import merged_records
-from whichdevice.records.schema import Artefact
-from whichdevice.records.store import foreign_record, foreign_run, read_record, write_record
+from whichdevice.records.store import foreign_record, foreign_run, read_record
 from whichdevice.report.contents import contents
 from whichdevice.results import StudyResults, read_artefact
 from whichdevice.study_runs import study_runs
@@ -94,10 +93,7 @@ def _rows(path: Path) -> int:
 
 
 def _artefact(path: Path) -> None:
-    name, record = path.stem, valid_inputs.a_record()
-    record.artefacts[name] = Artefact(file=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    write_record(record, path.with_name("record.json"))
-    read_artefact(path.with_name("record.json"), name)
+    read_artefact(path.with_name("record.json"), path.stem, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def _dataset_folder(path: Path) -> None:

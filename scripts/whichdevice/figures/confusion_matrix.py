@@ -21,7 +21,7 @@ FEW = 4  # matrices that stand two in a row
 
 def draw(study: StudyResults) -> Figure:
     """A matrix per classifier and device."""
-    shown = list(study.artefacts("predictions"))
+    shown = list(study.best_artefacts("predictions"))
     if not shown:
         return style.empty(study, "No image classifier has learned, so there are no predictions.")
     across = 2 if len(shown) <= FEW else 3

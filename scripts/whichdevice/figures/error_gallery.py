@@ -22,7 +22,7 @@ RED, PALE = (213, 40, 0), (225, 225, 225)
 
 def draw(study: StudyResults) -> Figure:
     """A mosaic per classifier, of its best run on whatever device."""
-    shown = list(study.artefacts("predictions", one_per=["workload"]))
+    shown = list(study.best_artefacts("predictions", one_per=["workload"]))
     if not shown:
         return style.empty(study, "No image classifier has learned, so there is no gallery.")
     figure = style.new_figure(4.5 * min(COLUMNS, len(shown)) + 0.2, 4.9 * -(-len(shown) // COLUMNS) + 0.7)

@@ -3,7 +3,6 @@
 Here are also the lines, labels, axes and small multiples that several figures share, and their files.
 """
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from whichdevice.figures import FEW_POINTS
+from whichdevice.files import replacing
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, number, share_words
 from whichdevice.workflow_command import workflow_command
@@ -412,17 +412,12 @@ DARK = {
 
 
 def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
-    """Write both files aside and rename them; no date goes into them."""
+    """Write both files; no date goes into them."""
     for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{os.getpid()}.{path.name}")
-        try:
+        with replacing(path) as aside:
             figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]
             if path.suffix == ".svg":
                 aside.write_text(following_scheme(aside.read_text(encoding="utf-8")), encoding="utf-8")
-            os.replace(aside, path)
-        finally:
-            aside.unlink(missing_ok=True)
 
 
 def following_scheme(svg: str) -> str:

@@ -20,7 +20,7 @@ MOST_STEPS = 600
 
 def draw(study: StudyResults) -> Figure:
     """A panel per signal; the truth in black, one coloured line per device."""
-    shown = list(study.artefacts("forecast"))
+    shown = list(study.best_artefacts("forecast"))
     if not shown:
         return style.empty(study, "No weather network has learned, so there is no forecast.")
     first = shown[0].content

@@ -132,8 +132,8 @@ def find_clash(
         found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
         for other_machine in [*found, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
-                there, here = describe_machine(machine), describe_machine(other_machine)
-                return clash(name, f"was measured on another machine ({there}) than here ({here})")
+                texts = describe_machine(machine), describe_machine(other_machine)
+                return clash(name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})")
     return None
 
 

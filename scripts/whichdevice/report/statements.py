@@ -1,12 +1,10 @@
 """State the study in plain words, each sentence made from numbers of the tables."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.numbers import alike, interval, number, seconds, share, verdict_words
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
@@ -134,8 +132,7 @@ def _absent(study: StudyResults) -> Iterator[Statement]:
             reason = str(rows["reason"].iloc[0]).split("; ")[0]
             where = ", on a host that has one" if reason.startswith("no ") else ""
             yield Statement(f"Not measured: {device} ({reason}). To measure it{where}:", command, True)
-    elsewhere = measured_elsewhere(Path(study.study.root))
-    here = [name for name in study.devices if name not in elsewhere]
+    here = [name for name in study.devices if name not in study.other_machines]
     waiting = study.runs[(study.runs["status"] == "not_measured") & study.runs["device"].isin(here)]
     for kind, rows in waiting.groupby("kind", sort=False):
         yield Statement(

@@ -5,12 +5,10 @@ Made of the tables alone; the words are the decision rule's. Marks beside it say
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.report.advice import about, judged_words, telling
 from whichdevice.report.best_device import ALONE, DECIDED, LACKING, Choice, choice, lacking
 from whichdevice.report.numbers import Estimate, Number, alike, cell_number, cell_of, estimate, seconds, undecided_words
@@ -271,7 +269,7 @@ def _mixed(study: StudyResults) -> Iterator[Mark]:
     if mixed.empty:
         return
     what = ", ".join(words for column, words in CONDITIONS.items() if (mixed[column] > 1).any())
-    own = study.study.devices.keys() - measured_elsewhere(Path(study.study.root))
+    own = study.study.devices.keys() - study.other_machines
     here = own.issuperset(mixed.index.get_level_values("device"))
     again = workflow_command(study.study, "all", "--forcerun measure") if here else None
     yield Mark(f"{len(mixed)} of {len(kinds)} cells mix repeats", f"measured with other {what}", again, True)

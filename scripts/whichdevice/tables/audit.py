@@ -10,10 +10,24 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables import published
 from whichdevice.tables.base import Column, Sources, table
 from whichdevice.tables.published import COLUMNS as PUBLISHED
-from whichdevice.tables.published import LOOP, MATCHING, Claim, Peak, Work, their_precision
+from whichdevice.tables.published import (
+    LOOP,
+    MATCHING,
+    RATE,
+    Claim,
+    Peak,
+    Work,
+    epoch_seconds,
+    known_work,
+    parse_number,
+    peak,
+    seconds,
+    siblings,
+    tflops,
+    their_precision,
+)
 from whichdevice.tables.sheet import Sheet
 
 IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
@@ -54,7 +68,7 @@ def audit_table(
     published: Sequence[Claim], beside: pd.DataFrame, summary: pd.DataFrame, forecasts: pd.DataFrame, sheet: Sheet
 ) -> pd.DataFrame:
     """A row per published figure; `beside` is table `published`, `forecasts` may be empty."""
-    work = published.known_work(summary)
+    work = known_work(summary)
     keys = beside[KEY].astype({"published_batch_size": "float"}).astype("object")
     groups = dict(iter(beside.groupby(keys.where(keys.notna(), None).apply(tuple, axis=1))))
     rows = []
@@ -66,14 +80,14 @@ def audit_table(
 
 def _key(claim: Claim) -> tuple[Any, ...]:
     names = (claim["source"], claim["device"], claim["workload"])
-    return (*names, published.number(claim["batch_size"]), claim["metric"], claim["unit"] or None)
+    return (*names, parse_number(claim["batch_size"]), claim["metric"], claim["unit"] or None)
 
 
 def _row(
     claim: Claim, published: Sequence[Claim], work: Work | None, found: pd.Series | None, forecasts: pd.DataFrame,
     sheet: Sheet, summary: pd.DataFrame,
 ) -> dict[str, Any]:  # fmt: skip
-    rate, most = published.tflops(claim, work), published.peak(claim, sheet)
+    rate, most = tflops(claim, work), peak(claim, sheet)
     expected = _forecast(claim, forecasts)
     why = [*_physical(claim, rate, most), *_factor(claim, rate, most), *_consistent(claim, published, work)]
     why += _device_time(claim, expected)
@@ -81,8 +95,8 @@ def _row(
         **{name: claim[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": claim["device"],
         "published_workload": claim["workload"],
-        "published_batch_size": published.number(claim["batch_size"]),
-        "value": published.number(claim["value"]),
+        "published_batch_size": parse_number(claim["batch_size"]),
+        "value": parse_number(claim["value"]),
         "possible": _possible(claim, rate, most),
         "claimed_tflops": rate,
         "sheet": most.name if most else None,
@@ -117,8 +131,8 @@ def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
 
 
 def _possible(claim: Claim, rate: float | None, most: Peak | None) -> str:
-    timed = published.seconds(claim) is not None and claim["metric"] != WAIT
-    if claim["unit"] != published.RATE and not timed and claim["value"]:
+    timed = seconds(claim) is not None and claim["metric"] != WAIT
+    if claim["unit"] != RATE and not timed and claim["value"]:
         return NO_SPEED
     if rate is None or most is None:
         return UNKNOWN
@@ -145,7 +159,7 @@ def _physical(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[s
 
 def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str]:
     """What remains once a suspected factor is taken out."""
-    factor = published.number(claim.get("suspect_factor"))
+    factor = parse_number(claim.get("suspect_factor"))
     if factor and rate and most and rate > most.tflops:
         left = rate / factor
         fits = f"{percent(left / most.tflops)} of that peak" if left <= most.tflops else "still beyond that peak"
@@ -155,10 +169,10 @@ def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str
 def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> Iterator[str]:
     """What an average holds, and the source's own numbers against each other."""
     whole = work.examples if work else None
-    own = published.epoch_seconds(claim, whole) if whole else None
-    later = [published.seconds(other) for other in published.siblings(claim, published, "epoch_time")]
+    own = epoch_seconds(claim, whole) if whole else None
+    later = [seconds(other) for other in siblings(claim, published, "epoch_time")]
     theirs = next((value for value in later if value), None)
-    taken, batch = published.seconds(claim), published.number(claim["batch_size"])
+    taken, batch = seconds(claim), parse_number(claim["batch_size"])
     beside = f", {told(theirs)} s by its own epoch time" if theirs else ""
     if claim["metric"] == "first_epoch_time" and taken:
         times = f", {told(taken / theirs)} times a later one" if theirs else ""
@@ -174,7 +188,7 @@ def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> 
 
 def _forecast(claim: Claim, forecasts: pd.DataFrame) -> dict[str, float]:
     """The forecast of the claim's own step; nothing where that step was not compiled."""
-    size, length = published.number(claim["batch_size"]), published.number(claim.get("sequence_length"))
+    size, length = parse_number(claim["batch_size"]), parse_number(claim.get("sequence_length"))
     targets = [target for start, target in TARGETS.items() if claim["device"].startswith(start)]
     if not targets:
         return {}
@@ -191,7 +205,7 @@ def _forecast(claim: Claim, forecasts: pd.DataFrame) -> dict[str, float]:
 
 
 def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
-    taken = published.seconds(claim)
+    taken = seconds(claim)
     if claim["metric"] == "step_time" and taken and expected:
         step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
         own, low, high = (told(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
@@ -201,7 +215,7 @@ def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
     of_claim = (summary["module"] == claim["workload"]) & summary["mode"].ne("predict").fillna(True)
     own = summary.loc[of_claim, ["n_timed", "batch_size"]]
-    size = published.number(claim["batch_size"])
+    size = parse_number(claim["batch_size"])
     if not claim["value"]:
         return "not measured here: no number was published"
     if (own["n_timed"].fillna(0) > 0).sum() == 0:

@@ -1,7 +1,6 @@
 """Define what tables are made of: typed columns, CSV files, labels of rows, and the sources of a study's tables."""
 
 import csv
-import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -13,6 +12,7 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.files import replacing
 from whichdevice.tables.sheet import Sheet, sheet_row
 from whichdevice.workflow_command import make_tables
 
@@ -79,14 +79,9 @@ def one_line(value: Any) -> Any:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as CSV with six significant digits, aside and then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    """Write a table as CSV with six significant digits."""
+    with replacing(path) as aside:
         _as_text(frame).to_csv(aside, index=False, lineterminator="\n", encoding="utf-8")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
@@ -170,8 +165,8 @@ def number(value: float) -> str:
 class Sources:
     """A study's tables by name, each made by `make(sources)` of its own file when it is first asked for.
 
-    `run_rows` and `epoch_rows` are the records' rows, `claimed` the published figures, `compiled_paths` the records of
-    compiled programs, `sheet` the hardware and its prices.
+    `run_rows`, `epoch_rows` and `artefact_rows` are the records' rows, `claimed` the published figures,
+    `compiled_paths` the records of compiled programs, `sheet` the hardware and its prices.
     """
 
     def __init__(
@@ -179,12 +174,14 @@ class Sources:
         study: Study,
         run_rows: list[dict[str, Any]],
         epoch_rows: list[dict[str, Any]],
+        artefact_rows: list[dict[str, Any]],
         claimed: list[dict[str, str]],
         compiled_paths: Iterable[Path],
         sheet: Sheet,
     ) -> None:
         self.study, self.sheet, self.claimed = study, sheet, claimed
-        self.run_rows, self.epoch_rows, self.compiled_paths = run_rows, epoch_rows, compiled_paths
+        self.run_rows, self.epoch_rows, self.artefact_rows = run_rows, epoch_rows, artefact_rows
+        self.compiled_paths = compiled_paths
         self._made: dict[str, pd.DataFrame] = {}
 
     def table(self, name: str) -> pd.DataFrame:

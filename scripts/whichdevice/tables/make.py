@@ -1,7 +1,6 @@
 """Make the tables of a study from its records, as CSV and Parquet files; many records are read by several processes."""
 
 import gc
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,47 +12,55 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from whichdevice.cells import Run, parse_run
 from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.files import replacing
 from whichdevice.machine.limits import usable_cores
+from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.records.store import read_record
-from whichdevice.tables import comparison, epochs, runs, table_names
+from whichdevice.tables import artefacts, comparison, epochs, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import run_row
 from whichdevice.workflow_command import make_tables
 
 Rows = list[dict[str, Any]]
+Parts = tuple[dict[str, Any], Rows, Rows]  # the row of one record, the rows of its epochs and of its artefacts
 MOST = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
 
 
-def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
-    """Rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
+def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows, Rows]:
+    """Return rows of `runs`, `epochs` and `artefacts`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, Rows] = {}
+    artefact_rows: dict[str, Rows] = {}
     paths = sorted({Path(path) for path in record_paths}, key=str)
     for path, read in zip(paths, _read_all(paths), strict=True):
         if isinstance(read, str):
             row = runs.unreadable_row(study, _run_of(path), path.as_posix(), read)
         else:
-            row, epoch_rows[read[0]["run"]] = read
+            row, epoch_rows[read[0]["run"]], artefact_rows[read[0]["run"]] = read
         run_rows[row["run"]] = row
     measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
     ordered = {}
     for run in runs.configured_runs(study):
         ordered[run.path] = run_rows.get(run.path) or runs.missing_row(study, run, measured_devices)
     ordered |= {name: row for name, row in run_rows.items() if name not in ordered}
-    return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
+    others = measured_elsewhere(Path(study.root))
+    for row in ordered.values():
+        row["other_machine"] = row.get("device") in others
+    epoch_parts, artefact_parts = (
+        [row for name in ordered for row in rows.get(name, [])] for rows in (epoch_rows, artefact_rows)
+    )
+    return list(ordered.values()), epoch_parts, artefact_parts
 
 
-def _read_all(paths: list[Path]) -> Iterator[tuple[dict[str, Any], Rows] | str]:
+def _read_all(paths: list[Path]) -> Iterator[Parts | str]:
     """What `_read` says of each path, in order."""
     processes = readers(len(paths))
     if processes == 1:
@@ -75,13 +82,13 @@ def readers(records: int) -> int:
     return min(MOST, usable_cores())
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Rows] | str:
-    """The row of a record and those of its epochs, or why there are none."""
+def _read(path: Path) -> Parts | str:
+    """Return the rows of a record, or why it cannot be read."""
     try:
         record = read_record(path)
     except StudyError as error:
         return str(error)
-    return run_row(record, path.as_posix()), list(epochs.epoch_rows(record))
+    return run_row(record, path.as_posix()), list(epochs.epoch_rows(record)), list(artefacts.artefact_rows(record))
 
 
 def _run_of(path: Path) -> Run | None:
@@ -136,18 +143,8 @@ def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
             frame = read_table(source, columns)
             frame.attrs = {column: about.text for column, about in columns.items()}
             written.append(out_folder / f"{name}.parquet")
-            _write_parquet(frame, written[-1])
+            with replacing(written[-1]) as aside:
+                frame.to_parquet(aside, index=False)
     if not written:
         raise StudyError(f"no tables in {tables_folder}; make them: {make_tables(tables_folder)}")
     return written
-
-
-def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table aside and rename it; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        frame.to_parquet(aside, index=False)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -43,40 +43,42 @@ def known_work(summary: pd.DataFrame) -> dict[str, Work]:
     }
 
 
-def number(text: str | None) -> float | None:
+def parse_number(text: str | None) -> float | None:
     """A number of the hand-kept sheet, or None where it is empty."""
     return float(text) if text else None
 
 
 def seconds(claim: Claim) -> float | None:
     """The published time in seconds; None where the claim is no time."""
-    value, scale = number(claim["value"]), TIMES.get(claim["unit"])
+    value, scale = parse_number(claim["value"]), TIMES.get(claim["unit"])
     return None if value is None or scale is None else value * scale
 
 
 def examples(claim: Claim, whole: float) -> float | None:
     """Training examples that the published time covers, `whole` being those of all the data; None where unknown."""
-    batch, metric = number(claim["batch_size"]), claim["metric"]
+    batch, metric = parse_number(claim["batch_size"]), claim["metric"]
     if metric == "step_time":
         return 1.0 if claim["unit"] == "us/sample" else batch
-    steps = number(claim.get("steps_per_epoch"))
+    steps = parse_number(claim.get("steps_per_epoch"))
     epoch = steps * batch if steps and batch else whole // batch * batch if batch else whole
     if metric in ("epoch_time", "first_epoch_time"):
         return epoch
-    epochs = number(claim.get("epochs"))
+    epochs = parse_number(claim.get("epochs"))
     return epoch * epochs if metric in ("wall_time", "total_time") and epochs else None
 
 
 def tflops(claim: Claim, work: Work | None) -> float | None:
     """TFLOP/s that a claim implies: published as such, or analytic operations over the time; None where unknown."""
     if claim["unit"] == RATE:
-        return number(claim["value"])
+        return parse_number(claim["value"])
     taken = seconds(claim)
     if work is None or not taken:
         return None
     covered = examples(claim, work.examples)
     return (
-        None if covered is None else covered * (number(claim.get("sequence_length")) or 1.0) * work.flops / taken / 1e12
+        None
+        if covered is None
+        else covered * (parse_number(claim.get("sequence_length")) or 1.0) * work.flops / taken / 1e12
     )
 
 
@@ -131,14 +133,14 @@ def unlike_words(entry: Mapping[str, str], matching: Matching, cell: pd.Series) 
     if entry["metric"] == "tpu_init_time" and cell["kind"] != "tpu":
         yield f"published: initialisation of a TPU; measured: of a {cell['kind']}"
     for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
-        wanted = number(entry.get(name, ""))
+        wanted = parse_number(entry.get(name, ""))
         found = cell["steps_per_sequence" if name == "sequence_length" else name]
         relevant = name == "sequence_length" or matching.per_epoch
         if relevant and wanted and (pd.isna(found) or wanted != found):
             yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
     if matching.per_epoch and cell["fraction"] != 1.0:
         yield f"measured on {cell['fraction']:g} of the training data"
-    epochs = number(entry.get("epochs", ""))
+    epochs = parse_number(entry.get("epochs", ""))
     learned = {epoch for epoch in (cell["fewest_epochs"], cell["learned_epochs"]) if pd.notna(epoch)}
     if matching.learned and epochs and learned and learned != {epochs}:
         yield f"learned for {epochs_words(cell)}, published after {epochs:g}"
@@ -289,8 +291,8 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
         **{name: entry[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": entry["device"],
         "published_workload": entry["workload"],
-        "published_batch_size": number(entry["batch_size"]),
-        "value": number(entry["value"]),
+        "published_batch_size": parse_number(entry["batch_size"]),
+        "value": parse_number(entry["value"]),
         "standing": entry.get("status") or "as published",
     }
     matching = MATCHING.get((entry["metric"], entry["unit"]))
@@ -306,7 +308,7 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; without a published size the best of all settings."""
-    batch_size = number(entry["batch_size"])
+    batch_size = parse_number(entry["batch_size"])
     values = _values(entry, matching, measured)
     wanted = (measured["module"] == entry["workload"]) & values.notna()
     if batch_size:
@@ -343,7 +345,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
     measured = float(cell["compared"] or float("nan")) * matching.scale
     unlike = list(unlike_words(entry, matching, cell))
     told = [*unlike, *remarks(entry, matching, cell)]
-    theirs = number(entry["value"])
+    theirs = parse_number(entry["value"])
     if computed:
         told.append("epoch time computed from steps")
     if entry.get("status") == DISPUTED:

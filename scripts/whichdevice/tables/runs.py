@@ -306,6 +306,7 @@ COLUMNS: dict[str, Column] = {
     "started": Column("text", "start, UTC"),
     "ended": Column("text", "end, UTC"),
     "record": Column("text", "path of the record"),
+    "other_machine": Column("flag", "only another machine measures this device; its records are merged"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The comparison's table, figure and page say the same, and the page fetches nothing."""
+"""The page of a comparison."""
 
 from pathlib import Path
 

@@ -1,16 +1,21 @@
-"""Known records in, exact tables out; bad records are rows and block nothing."""
+"""Tables are found by their files and made from records, whatever these hold."""
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import synthetic
 
+from whichdevice import tables
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record, Steady
+from whichdevice.tables import make as collecting
+from whichdevice.tables import table_about, table_names
 from whichdevice.tables.base import Column, diverged_words, read_table, repeats_words, table, write_table
 from whichdevice.tables.make import TABLES, collect, write_tables
 from whichdevice.tables.runs import configured_runs, missing_row
@@ -107,14 +112,14 @@ def test_a_control_character_in_a_reason_ends_no_row(odd: str, tmp_path: Path) -
 def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> None:
     wide, narrow = synthetic.small_study(), synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
     _, paths = synthetic.write_study(wide, tmp_path, devices=["cpu"], artefacts=False)
-    rows, _ = collect(narrow, paths)
+    rows, *_ = collect(narrow, paths)
     assert [row["batch_size"] for row in rows] == [256, 256, 256, 256, 1024, 1024]
 
 
 def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     study = synthetic.small_study(workloads={"own": Workload(module=str(own)), "mnist_cnn": Workload(batch_size=[256])})
-    rows, _ = collect(study, [])
+    rows, *_ = collect(study, [])
     assert {row["workload"] for row in rows} == {"mnist_cnn"}
 
 
@@ -304,3 +309,68 @@ def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
     back = read_table(tmp_path / "t.csv", columns)
     assert back["device"].tolist() == ["NA", "01"]
     assert (back["n"].isna().tolist(), back["flag"].isna().tolist()) == ([False, True], [False, True])
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes for any two records, one record at a time."""
+    monkeypatch.setattr(collecting, "FEW", 2)
+    monkeypatch.setattr(collecting, "AT_ONCE", 1)
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_two_processes_give_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    paths[1].write_bytes(paths[1].read_bytes()[:200])
+    together = collect(study, paths[::-1])
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 1)
+    alone = collect(study, paths)
+    assert together == alone
+    assert [row["status"] for row in alone[0]] == ["ok", "unreadable", *["ok"] * 6]
+    assert alone[1]
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_reader_that_is_killed_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    monkeypatch.setattr(collecting, "read_record", lambda path: os._exit(9))
+    with pytest.raises(StudyError, match="was killed"):
+        collect(study, paths)
+
+
+def test_few_records_are_read_by_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    processes, read = set(), collecting.read_record
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
+    monkeypatch.setattr(collecting, "read_record", lambda path: processes.add(os.getpid()) or read(path))
+    collect(study, paths)
+    assert processes == {os.getpid()}
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_a_table_says_what_it_holds(name: str) -> None:
+    assert len(table_about(name)) > 20
+    assert '"' not in table_about(name)
+
+
+def test_tables_are_found_and_other_modules_are_not() -> None:
+    assert list(TABLES) == table_names()
+    assert {"runs", "summary", "forecasts", "time_to_target"} <= set(TABLES)
+    assert not {"base", "comparison", "make", "measured", "sheet", "statistics"} & set(TABLES)
+
+
+def test_a_new_file_is_a_new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "moods.py").write_text('"""Table `moods`: how each device feels."""\n', encoding="utf-8")
+    (tmp_path / "helpers.py").write_text('"""What tables share."""\n', encoding="utf-8")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    assert table_names() == ["moods"]
+    assert table_about("moods") == "how each device feels"
+
+
+def test_an_unknown_table_is_named() -> None:
+    with pytest.raises(StudyError, match="no table 'nonsense'; tables are artefacts, audit, "):
+        table_about("nonsense")

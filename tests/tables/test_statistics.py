@@ -1,11 +1,56 @@
-"""One rule decides every comparison: SciPy's tests, Holm's correction, and limits that stand in the docs."""
+"""Intervals cover, the decision rule holds its error rates, and noise is split."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED, decided, holm, paired, welch
+from whichdevice.tables.statistics import (
+    FASTER,
+    SAME,
+    SLOWER,
+    UNDECIDED,
+    decided,
+    geometric,
+    holm,
+    noise_split,
+    paired,
+    t_quantile,
+    welch,
+    within_process,
+)
+
+
+def test_a_hand_worked_mean_and_interval() -> None:
+    found = geometric(pd.Series([1.0, 4.0]), pd.Series(["a", "a"])).loc["a"]
+    half = 12.706204736432095 * math.sqrt(2) * math.log(2) / math.sqrt(2)  # t(.975, 1) s / sqrt(n)
+    assert found["mean"] == pytest.approx(2)
+    assert found["low"] == pytest.approx(2 * math.exp(-half))
+    assert found["high"] == pytest.approx(2 * math.exp(half))
+    assert found["n"] == 2
+
+
+def test_the_interval_is_scipys() -> None:
+    values = np.array([1.2, 1.1, 1.4, 1.3, 1.25])
+    logs = np.log(values)
+    low, high = stats.t.interval(0.95, len(logs) - 1, loc=logs.mean(), scale=stats.sem(logs))
+    found = geometric(pd.Series(values), pd.Series([0] * 5)).loc[0]
+    assert [found["low"], found["high"]] == pytest.approx([math.exp(low), math.exp(high)])
+
+
+def test_one_value_has_a_mean_and_no_interval() -> None:
+    found = geometric(pd.Series([3.0, None]), pd.Series(["a", "a"])).loc["a"]
+    assert found["mean"] == pytest.approx(3)
+    assert found["n"] == 1
+    assert math.isnan(found["low"])
+    assert math.isnan(t_quantile(1))
+
+
+def test_what_cannot_be_logged_is_left_out() -> None:
+    found = geometric(pd.Series([0.0, -1.0, 5.0]), pd.Series([1, 1, 1])).loc[1]
+    assert (found["mean"], found["n"]) == (pytest.approx(5), 1)
 
 
 def of(*values: list[float]) -> tuple[pd.Series, pd.Series]:
@@ -108,3 +153,43 @@ def test_what_is_decided_needs_no_more_repeats_and_one_repeat_cannot_tell_how_ma
     judged = decided(paired(*of([1.1, 1.11, 1.12], [1.05], [0.9, 1.2, 1.0])))
     assert judged["n_to_decide"].isna().tolist() == [True, True, False]
     assert judged.loc[2, "n_to_decide"] > 3
+
+
+def cell(random: np.random.Generator, between: float, within: float, correlation: float, windows: int = 100) -> dict:
+    """A process of a cell: its windows an autoregressive series around its own level."""
+    noise = random.normal(0, within * np.sqrt(1 - correlation**2), windows)
+    noise[0] = random.normal(0, within)
+    for place in range(1, windows):
+        noise[place] += correlation * noise[place - 1]
+    seconds = np.exp(random.normal(0, between) + noise)
+    found = within_process([(1, float(each)) for each in seconds])
+    return {**found, "step_time": seconds.mean()}
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+@pytest.mark.parametrize(("between", "within"), [(0.05, 0.02), (0.01, 0.1)])
+def test_both_parts_are_found_again(between: float, within: float, correlation: float) -> None:
+    random = np.random.default_rng(4)
+    runs = pd.DataFrame([cell(random, between, within, correlation) for _ in range(400)])
+    found = noise_split(runs, pd.Series(0, runs.index)).loc[0]
+    assert found["sd_within"] == pytest.approx(within, rel=0.05)
+    assert found["sd_between"] == pytest.approx(between, rel=0.25, abs=0.005)
+
+
+def test_processes_that_differ_by_their_windows_alone_have_nothing_between_them() -> None:
+    random = np.random.default_rng(4)
+    runs = pd.DataFrame([cell(random, 0.0, 0.1, 0.0) for _ in range(400)])
+    assert noise_split(runs, pd.Series(0, runs.index)).loc[0, "sd_between"] < 0.004  # of .01, the error of a mean
+
+
+def test_the_error_by_hand() -> None:
+    windows = [(1, 1.0), (1, 1.0), (2, 4.0), (1, 2.0)]  # two stretches: 1 s and 2 s a step
+    found = within_process(windows)
+    assert found["error_within"] == pytest.approx(np.log(2) / np.sqrt(2) / np.sqrt(2))
+    assert found["sd_within"] == pytest.approx(np.log([1, 1, 2, 2]).std(ddof=1))
+
+
+def test_too_few_windows_or_processes_tell_nothing() -> None:
+    assert set(within_process([(1, 1.0)] * 3).values()) == {None}
+    runs = pd.DataFrame([{"step_time": 1.0, "sd_within": 0.1, "error_within": 0.05}])
+    assert np.isnan(noise_split(runs, pd.Series([0])).loc[0, "sd_between"])

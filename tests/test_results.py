@@ -1,4 +1,4 @@
-"""A damaged file beside a record is left out with a line, and stops no figure."""
+"""Artefacts are read only in their own form, and damaged ones are left out."""
 
 import hashlib
 import io
@@ -16,8 +16,6 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, draw_all
-from whichdevice.records.schema import Artefact
-from whichdevice.records.store import read_record, write_record
 from whichdevice.results import FORMS, StudyResults, read_artefact
 from whichdevice.tables.make import write_tables
 
@@ -104,12 +102,10 @@ CASES = [(name, case) for name, cases in WRONG.items() for case in cases]
 def test_a_file_of_another_form_is_refused_in_one_line(name: str, case: str, tmp_path: Path) -> None:
     study = synthetic.small_study()
     _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    record, content = read_record(paths[0]), WRONG[name][case](VALID[name])
-    record.artefacts[name] = Artefact(file="odd", sha256=hashlib.sha256(content).hexdigest())
+    content = WRONG[name][case](VALID[name])
     (paths[0].parent / "odd").write_bytes(content)
-    write_record(record, paths[0])
     with pytest.raises(StudyError, match=f"odd: is no file of {name}: ") as caught:
-        read_artefact(paths[0], name)
+        read_artefact(paths[0], name, "odd", hashlib.sha256(content).hexdigest())
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -129,14 +125,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_flipped_bit_leaves_a_run_out_and_the_next_best_is_drawn(name: str, study: Path, tmp_path: Path) -> None:
     results = StudyResults(study / "config.yaml", study / "tables")
-    best = next(iter(results.artefacts(name))).run
+    best = next(iter(results.best_artefacts(name))).run
     path = next(file for file in Path(best["record"]).parent.glob(f"{name}.*"))
     whole = path.read_bytes()
     path.write_bytes(bytes([*whole[:100], whole[100] ^ 4, *whole[101:]]))
     try:
         told = draw_all(FIGURES[name], study / "tables", study / "config.yaml", tmp_path)
         again = StudyResults(study / "config.yaml", study / "tables")
-        assert [entry.run["run"] for entry in again.artefacts(name)] != [best["run"]]
+        assert [entry.run["run"] for entry in again.best_artefacts(name)] != [best["run"]]
         assert list(again.damaged_artefacts()) == [best["run"]]
     finally:
         path.write_bytes(whole)
@@ -159,5 +155,5 @@ def test_where_all_are_damaged_the_figure_is_an_empty_one(name: str, study: Path
 
 def test_every_valid_file_is_read(study: Path) -> None:
     for name in FORMS:
-        assert next(iter(StudyResults(study / "config.yaml", study / "tables").artefacts(name)))
+        assert next(iter(StudyResults(study / "config.yaml", study / "tables").best_artefacts(name)))
     assert json.loads(next(study.rglob("samples.json")).read_text(encoding="utf-8"))

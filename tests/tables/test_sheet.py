@@ -1,4 +1,4 @@
-"""An hour's price comes from the config or the price sheet, never both, and says which."""
+"""Prices are found by the config or the price sheet."""
 
 from datetime import date
 from typing import Literal

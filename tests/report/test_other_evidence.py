@@ -1,4 +1,4 @@
-"""The audit on the page: every claim, the impossible ones first, nothing that the table does not carry."""
+"""The audit on the page."""
 
 from pathlib import Path
 

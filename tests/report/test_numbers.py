@@ -1,4 +1,4 @@
-"""Every number of the verdict and of the table of cells stands in a table, and is written as it stands there."""
+"""Numbers on the page are those of the tables, and verdicts are worded."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,9 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.tables.base import number
 from whichdevice.records.schema import Record
+from whichdevice.report.numbers import with_setting
+from whichdevice.tables.base import number
 
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60}
 UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -92,3 +93,16 @@ def test_counts_of_the_verdict_are_those_of_the_tables(page: Page, folder: Path)
     assert set(best["device"]) == {"gpu"}
     assert "gpu is the fastest in 2 of 3 workloads, undecided in 1." in page.words
     assert "tpu not measured no tpu on this host snakemake --cores 1 tpu" in page.words
+
+
+@pytest.mark.parametrize(
+    ("words", "setting", "told"),
+    [
+        ("faster", "one machine, one sitting", "faster"),
+        ("faster", "2 machines, 2 sittings", "faster; 2 machines, 2 sittings"),
+        ("", "2 machines, 2 sittings", "2 machines, 2 sittings"),
+        ("not compared", None, "not compared"),
+    ],
+)
+def test_a_ratio_across_machines_or_sittings_says_so(words: str, setting: str | None, told: str) -> None:
+    assert with_setting(words, pd.Series({"setting": setting})) == told
