@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
 AXIS_TYPES: dict[str, Any] = {"fraction": float, "loop": str, "sequence_length": int}
-# What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
+# A kind of device has cells in its own number formats only: TF32 and float16 with loss scaling belong to GPUs.
 KIND_PRECISIONS = {
     "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
     "gpu": ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"),
@@ -75,7 +75,7 @@ class Run:
 
 
 def parse_run(path: str) -> Run:
-    """Read a run back from its path or from that of one of its records; raises StudyError on anything else."""
+    """Read a run back from its path or from a path of one of its records; raises StudyError on anything else."""
     parts = path.removesuffix("/record.json").split("/")
     if KEY.fullmatch(parts[-1]):
         parts.pop()

@@ -1,4 +1,4 @@
-"""How the workflow's scripts end: one line for a person on stderr and in the log, tracebacks in the log alone."""
+"""Run the workflow's scripts so that an error is one line on stderr and in the log, with its traceback in the log."""
 
 import errno
 import logging
@@ -12,20 +12,20 @@ from whichdevice.errors import StudyError
 
 
 class LogFile(logging.FileHandler):
-    """A log that a full disk cuts short: what the script has to say on stderr counts."""
+    """A log that a full disk cuts short: stderr has the messages too."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Of a line that cannot be written nothing is said."""
+        """Ignore a line that cannot be written."""
 
     def close(self) -> None:
-        """Likewise of the last ones."""
+        """Ignore errors on close."""
         with suppress(OSError):
             super().close()
 
 
 @contextmanager
 def job(log_path: str | Path) -> Iterator[logging.Logger]:
-    """Run a script's work; what is said to the logger goes to stderr and to the log.
+    """Run a script's work; messages to the logger go to stderr and to the log.
 
     A StudyError becomes SystemExit with its one line (exit status 1). Any other exception leaves its traceback in the
     log and one line that says so.
@@ -35,7 +35,7 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
         path.parent.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(path, mode="w", encoding="utf-8")
     except OSError as error:
-        raise SystemExit(f"cannot write the log {path}: {error.strerror}; make room or mend its folder") from None
+        raise SystemExit(f"cannot write the log {path}: {error.strerror}; make room or repair its folder") from None
     logger = logging.getLogger(f"whichdevice.job.{path}")
     logger.setLevel(logging.INFO)
     logger.propagate = False

@@ -31,7 +31,7 @@ def stop_with_parent(starter: int) -> None:
     `starter` is the number of Snakemake's own process. It may have ended before this is called: then it is no longer
     above this one.
     """
-    import psutil  # here: the measured process imports this file and needs none of it
+    import psutil  # here: the measured process imports this file without needing psutil
 
     parent = os.getppid()
     orphan = starter not in [process.pid for process in psutil.Process().parents()]

@@ -1,7 +1,7 @@
 """Read what figures and the report are made of: a study's tables, and the files beside the records of its best runs.
 
-A record and its files may come from another machine, so nothing in them is trusted: not that they can be read, not that
-they are small, not that an index stays inside its array.
+A record and its files may come from another machine, so each file is checked before use: its size, its form, and
+that indices stay inside their arrays.
 """
 
 import hashlib

@@ -48,10 +48,10 @@ def workload_files(study: Study) -> dict[str, str]:
 
 
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:
-    """Randomised blocks: all first repeats, then all second ones, the cells of each in an order of its own.
+    """Randomised blocks: all first repeats, then all second ones, the cells of each repeat in another order.
 
-    So drift hits all cells alike, and none always comes after the same other one. The order follows from the study's
-    seed and from each cell's name: the same at every call, and a cell more leaves the others' order as it was.
+    So drift affects all cells equally, and a cell does not always follow the same other one. The order follows from the
+    study's seed and each cell's name: it is the same at every call, and another cell does not change it.
     """
 
     def place(run: Run) -> tuple[int, bytes]:

@@ -14,7 +14,7 @@ from whichdevice.config.model import Device, Workload
 from whichdevice.records.schema import Record
 from whichdevice.report.advice import uncompared
 from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
-from whichdevice.report.verdict import board, lead
+from whichdevice.report.verdict import answer_sentences, board
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
@@ -82,7 +82,7 @@ def test_a_rehearsal_is_named_so_and_is_no_device_to_compare(tmp_path: Path) -> 
         "cpu": "no other device measured",
         "rehearsal": "a rehearsal on virtual replicas, which shows no speed",
     }
-    assert lead(study, board(study)) == [
+    assert answer_sentences(study, board(study)) == [
         "Only cpu was measured, so which device is best cannot be said.",
         "Rehearsals on virtual replicas, which show no speed: rehearsal.",
     ]
@@ -91,7 +91,10 @@ def test_a_rehearsal_is_named_so_and_is_no_device_to_compare(tmp_path: Path) -> 
 
 def test_nothing_but_a_rehearsal_is_said_to_be_one(tmp_path: Path) -> None:
     study = results(tmp_path, REHEARSED, lambda run, record: record if run.cell.device == "rehearsal" else None)
-    assert lead(study, board(study))[0] == "Only rehearsal was measured, so which device is best cannot be said."
+    assert (
+        answer_sentences(study, board(study))[0]
+        == "Only rehearsal was measured, so which device is best cannot be said."
+    )
 
 
 def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:

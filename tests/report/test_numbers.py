@@ -98,11 +98,11 @@ def test_counts_of_the_verdict_are_those_of_the_tables(page: Page, folder: Path)
 @pytest.mark.parametrize(
     ("words", "setting", "told"),
     [
-        ("faster", "one machine, one sitting", "faster"),
-        ("faster", "2 machines, 2 sittings", "faster; 2 machines, 2 sittings"),
-        ("", "2 machines, 2 sittings", "2 machines, 2 sittings"),
+        ("faster", "one machine, one session", "faster"),
+        ("faster", "2 machines, 2 sessions", "faster; 2 machines, 2 sessions"),
+        ("", "2 machines, 2 sessions", "2 machines, 2 sessions"),
         ("not compared", None, "not compared"),
     ],
 )
-def test_a_ratio_across_machines_or_sittings_says_so(words: str, setting: str | None, told: str) -> None:
+def test_a_ratio_across_machines_or_sessions_says_so(words: str, setting: str | None, told: str) -> None:
     assert with_setting(words, pd.Series({"setting": setting})) == told

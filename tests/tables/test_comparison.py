@@ -76,13 +76,13 @@ def test_models_of_other_weights_are_other_work_where_both_sides_say_how_many() 
     assert found["ratio"].isna().tolist() == [True, False]
 
 
-def test_the_sitting_is_told_apart_by_the_time_between() -> None:
+def test_the_session_is_told_apart_by_the_time_between() -> None:
     study = study_of([64])
     here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert set(comparison_table(here, there)["setting"]) == {"one machine, one sitting"}
+    assert set(comparison_table(here, there)["setting"]) == {"one machine, one session"}
     later = there.assign(started="2026-03-04 00:00:00", ended="2026-03-04 00:01:00")
-    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sittings"}
-    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sittings"}
+    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sessions"}
+    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sessions"}
 
 
 def test_failed_runs_and_modelled_numbers_take_no_part() -> None:
@@ -150,7 +150,7 @@ def runs_of_control(study, speed: float = 1.0, kernel: float = 0.01):
     return runs.assign(calibration=kernel * 1.01 ** np.arange(len(runs)))
 
 
-def test_a_slower_sitting_shows_in_the_fixed_product_and_in_the_self_check():
+def test_a_slower_session_shows_in_the_fixed_product_and_in_the_self_check():
     found = controls(runs_of_control(CHECKED, 0.8, 0.0125), runs_of_control(CHECKED, 1.0, 0.01)).set_index("name")
     assert found.index.tolist() == [
         "the fixed work (a product shared by all cores, by NumPy) on the host of cpu",

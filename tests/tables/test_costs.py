@@ -200,7 +200,7 @@ def test_of_each_device_its_cheapest_settings_are_compared_with_the_cheapest_dev
     assert pd.isna(found.loc["gpu", "ratio"]) and pd.isna(found.loc["gpu", "verdict"])
 
 
-def test_the_fastest_device_need_not_be_the_cheapest_nor_the_most_frugal() -> None:
+def test_the_fastest_device_need_not_be_the_cheapest_nor_the_lowest_energy() -> None:
     found = choices(study_of_cost_choices(gpu=100.0), SPEEDS, watts={"cpu": 10.0, "gpu": 1000.0})
     assert found.groupby("quantity")["lowest"].first().to_dict() == {USD: "cpu", JOULES: "cpu"}
     assert LESS not in set(found["verdict"])

@@ -204,12 +204,12 @@ def test_all_sizes_and_workloads_are_one_family() -> None:
     assert beside.loc["own", "undecided"] == "64"
 
 
-def test_every_ratio_says_on_how_many_machines_and_in_how_many_sittings() -> None:
+def test_every_ratio_says_on_how_many_machines_and_in_how_many_sessions() -> None:
     study = study_of([64, 256])
     runs = synthetic.runs_table(study, lambda run: 100.0 * run.repeat)
-    assert set(crossover_table(runs, study)["setting"]) == {"one machine, one sitting"}
+    assert set(crossover_table(runs, study)["setting"]) == {"one machine, one session"}
     elsewhere = runs.assign(cpu=runs["cpu"].where(runs["device"] == "cpu", "another processor"))
-    assert set(crossover_table(elsewhere, study)["setting"]) == {"2 machines, 2 sittings"}
+    assert set(crossover_table(elsewhere, study)["setting"]) == {"2 machines, 2 sessions"}
 
 
 def test_several_crossovers_are_a_row_each() -> None:

@@ -32,12 +32,12 @@ def test_operations_that_a_layer_hides_make_no_second_model() -> None:
     assert apart["model"].nunique() == 2
 
 
-def test_a_long_run_that_failed_is_part_of_its_sitting() -> None:
+def test_a_long_run_that_failed_is_part_of_its_session() -> None:
     first = {"started": "2026-01-01 00:00:00", "ended": "2026-01-01 00:01:00"}
     failed = {"status": "timed_out", "started": "2026-01-01 00:01:00", "ended": "2026-01-01 02:01:00"}
     last = {"started": "2026-01-01 02:02:00", "ended": "2026-01-01 02:03:00"}
-    assert measured_values(runs(first, failed, last))["sitting"].nunique() == 1
-    assert measured_values(runs(first, last))["sitting"].nunique() == 2
+    assert measured_values(runs(first, failed, last))["session"].nunique() == 1
+    assert measured_values(runs(first, last))["session"].nunique() == 2
 
 
 def test_the_speed_of_a_run_that_learned_for_too_long_counts_once_its_steady_state_was_timed() -> None:

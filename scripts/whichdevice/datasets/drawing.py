@@ -60,7 +60,7 @@ def smooth(points: np.ndarray, pieces: int = 4) -> np.ndarray:
 class Warp:
     """From a pixel (u, v) in [-.5, .5] to the drawing: a matrix, a bend and a shift, one row per image, float32 [n, 1].
 
-    x = xx·u + xy·v + bend_x·v² + shift_x + .5, and y likewise.
+    x = xx·u + xy·v + bend_x·v² + shift_x + 0.5, and the same for y.
     """
 
     xx: np.ndarray

@@ -52,7 +52,7 @@ ARRAYS = {
     "test_labels": Array((10000,), "uint8"),
 }
 COUNTED = {"train": "train_labels", "test": "test_labels"}
-TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in that of the original files"
+TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
 
 
 def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:

@@ -1,7 +1,7 @@
 """MNIST: 70,000 handwritten digits of 28×28 grey values, and drawn digits as its stand-in.
 
-Sizes and sha256 are those of the CVDF mirror that TensorFlow Datasets uses; the md5 of the unpacked content hold for
-every faithful copy, however it was packed.
+Sizes and sha256 are of the CVDF mirror that TensorFlow Datasets uses; the md5 of the unpacked content holds for every
+faithful copy, however it was packed.
 """
 
 from pathlib import Path

@@ -23,8 +23,8 @@ CAPTION = (
     "compilation included), their price, and the energy of the epochs by the device's own meter, each with validation. "
     "One point is one cell: geometric mean over its learning runs with 95 % t-interval across, mean quality with the "
     "range of the runs up and down. Filled and joined by the grey steps: the Pareto front, which no other cell beats "
-    "in both directions; grey dots: cells on it that are left to the tables. Money without a price and energy without "
-    "a meter have no panel."
+    "in both directions; grey dots: cells on it that are left to the tables. Money needs a price and energy "
+    "a meter to have a panel."
 )
 CATEGORY = "Cost"
 MOST_POINTS = 10

@@ -20,7 +20,7 @@ HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
 
 
 def draw(study: StudyResults) -> Figure:
-    """A stacked bar per cell, its step time beside it."""
+    """Draw a stacked bar per cell, labelled with its step time."""
     cells = style.whole_data(study.breakdown)
     if cells.empty:
         return style.empty(study, "No step was broken down (measure.breakdown).")

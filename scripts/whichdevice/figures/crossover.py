@@ -99,7 +99,7 @@ def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
-        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_told(pair)}", look))
+        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
     return found
 
 
@@ -141,7 +141,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=7.5)
 
 
-def _told(pair: DevicePair) -> str:
+def _outcome(pair: DevicePair) -> str:
     found = crossings(pair.logs, pair.signs)
     if found:
         number = style.number

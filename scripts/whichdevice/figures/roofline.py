@@ -41,7 +41,7 @@ def draw(study: StudyResults) -> Figure:
     limits = study.limits[study.limits["ridge"].notna()]
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
-        return style.empty(study, "No matrix product and no memory stream were measured, so there is no roof.")
+        return style.empty(study, "A roof needs a matrix product and a memory stream, which were not measured.")
     shown = devices[:MOST_PANELS]
     best = _one_each(cells, study)
     names = best["workload"].unique()

@@ -10,7 +10,7 @@ from whichdevice.results import StudyResults
 
 TITLE = "Speed-up over the CPU"
 CAPTION = (
-    "Throughput (TFLOP/s for matrix products) of each device over that of the CPU in the same settings, from repeats "
+    "Throughput (TFLOP/s for matrix products) of each device over the CPU's in the same settings, from repeats "
     "paired within the study: geometric mean with 95 % t-interval on a logarithmic axis, hollow where there is none. "
     "The words are the verdict of the one rule that judges every comparison here. In a study without a CPU, over its "
     "first device. Virtual replicas on one CPU are no device here."

@@ -27,7 +27,7 @@ WORDS = {
 
 def draw(study: StudyResults) -> Figure:
     """A panel per kind of comparison, a row per pair of cells."""
-    found = study.speedups[study.speedups["comparison"] != "device"]  # which has a figure of its own
+    found = study.speedups[study.speedups["comparison"] != "device"]  # figure speedup_over_cpu shows devices
     if found.empty:
         return style.empty(study, "No two measured cells of one device differ in one thing only, so there is no ratio.")
     groups = [

@@ -87,7 +87,7 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
 
 
 def device_colours(study: StudyResults) -> dict[str, str]:
-    """A colour per device: that of its kind for the first of a kind, spare ones for others."""
+    """Return a colour per device: its kind's colour for the first of a kind, spare ones for others."""
     names = [*study.study.devices, *(name for name in study.devices if name not in study.study.devices)]
     colours: dict[str, str] = {}
     for name in names:
@@ -239,7 +239,7 @@ def shared(cells: pd.DataFrame, most: int) -> pd.DataFrame:
 def capped(cells: pd.DataFrame, most: int, sizes: Sequence[str] = ("batch_size",)) -> pd.DataFrame:
     """Rows to draw: all, or the largest size of each setting, shared out over workloads and of these over devices.
 
-    Chosen by what was run, never by the result. Errors: the index has to rise, as that of a table does.
+    Chosen by what was run, never by the result. The index has to rise, as a table's does.
     """
     if len(cells) <= most:
         return cells
@@ -300,9 +300,9 @@ def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, 
 
 
 def markers(devices: Sequence[str], places: Mapping[str, int]) -> list[str]:
-    """A marker for each of these lines or points: its device's own for the first of a device, else one not yet taken.
+    """Return a marker for each line or point: its device's own for the first of a device, else one not yet taken.
 
-    So that they can be told apart without their colours.
+    So that they can be distinguished without their colours.
     """
     own = {device: MARKERS[places[device] % len(MARKERS)] for device in devices}
     spare = [marker for marker in MARKERS if marker not in own.values()] or MARKERS

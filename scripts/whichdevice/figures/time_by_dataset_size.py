@@ -51,7 +51,7 @@ def draw(study: StudyResults) -> Figure:
 
 
 def _shown(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of one workload the cells of one batch size, and of each device those of one setting, by size of the data."""
+    """Return one workload's cells of one batch size and, for each device, of one setting, by size of the data."""
     devices = cells.groupby("batch_size")["device"].nunique()
     cells = cells[cells["batch_size"] == devices[devices == devices.max()].index.max()]
     parts = []

@@ -23,7 +23,7 @@ CAPTION = (
     "logarithmic axes. A line is one cell, its seeds averaged as far as all of them learned, also those that ran out "
     "of time. The large marker is the epoch by which half the seeds reached the target (dotted); where they never did, "
     "or after the line ends, there is none. Grey: the Pareto front, which nothing here beats in both directions. Money "
-    "without a price and energy without a meter have no panel."
+    "needs a price and energy a meter to have a panel."
 )
 CATEGORY = "Cost"
 MOST_LINES = 6

@@ -28,7 +28,7 @@ GPU_THROTTLING = {
 
 
 class GpuReading(NamedTuple):
-    """What a driver says; None where it does not."""
+    """A driver's answers; None where it gives none."""
 
     clock: float | None  # Hz, of the first GPU's multiprocessors
     throttling: int | None  # bits of any GPU of the run
@@ -77,7 +77,7 @@ class ClockWatch:
     def _watch(self) -> None:
         read_gpu: ReadGpu | None = None
         if self._kind == "gpu":
-            with contextlib.suppress(Exception):  # no library, no device: nothing to watch
+            with contextlib.suppress(Exception):  # without a library or a device, the GPU is not watched
                 read_gpu = self._open_gpu()
         while not self._ended.wait(self._interval):
             self._samples += 1

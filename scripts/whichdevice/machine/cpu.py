@@ -36,7 +36,7 @@ def cpu_model(cpuinfo: Path = CPUINFO) -> str:
 
 
 def instruction_sets(cpuinfo: Path = CPUINFO) -> list[str]:
-    """Those of INSTRUCTION_SETS that the processor has; empty where the system does not say (macOS)."""
+    """Return the processor's INSTRUCTION_SETS; empty where the system does not list them (macOS)."""
     fields = _cpuinfo_fields(cpuinfo)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     return [name for name in INSTRUCTION_SETS if name in flags]
@@ -62,7 +62,7 @@ def last_level_cache(processors: Path = PROCESSORS) -> int | None:
 def physical_cores(processors: Path = PROCESSORS) -> int | None:
     """Cores behind the logical processors that this process may use; None where the system does not say.
 
-    A virtual machine shows what its hypervisor tells, which may be one core for each of two threads of the same.
+    A virtual machine shows its hypervisor's count, which may be one core for each of two threads of a core.
     """
     if platform.system() == "Darwin":
         return psutil.cpu_count(logical=False)
@@ -73,7 +73,7 @@ def physical_cores(processors: Path = PROCESSORS) -> int | None:
 def threads_by_turn(numbers: Iterable[int], processors: Path = PROCESSORS) -> list[list[int]]:
     """Logical processors: one of each physical core, then each core's second, and so on.
 
-    Where the system tells of no cores, each is taken for one.
+    Where the system lists no cores, each logical processor is taken for one.
     """
     turns: list[list[int]] = []
     taken: Counter[tuple[str, str]] = Counter()

@@ -90,7 +90,7 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 def throttled_seconds(root: Path = ROOT) -> float | None:
     """Seconds, of all processors together, that quotas have held up this process's control groups so far.
 
-    None where nothing counts them, or where the quota is below one processor: it holds every run up, and always alike.
+    None where nothing counts them, or where the quota is below one processor: it slows every run by the same share.
     """
     counts = [
         int(count) * THROTTLED_UNITS[name]

@@ -95,7 +95,7 @@ def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> flo
 
 
 SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
-STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run; held up by a quota alike
+STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run, or withheld by a quota
 STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
 OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
 OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
@@ -194,7 +194,7 @@ class NoiseWatch:
         bound = OTHERS_BOUND
         if self._kind == "cpu":
             bound = min(bound, OTHERS_BOUND_CORES / self._cores)
-        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2g}})"
+        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2%}})"
         stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
         held_up = f"a limit of processor time held its processes up for {{value:.1%}} {span} (bound {{bound:.0%}})"
         return [

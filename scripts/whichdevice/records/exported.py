@@ -39,7 +39,7 @@ class ExportCheck(Part):
     examples: Integer  # validation examples whose predictions the run recorded
     largest: float  # absolute value among what the run recorded
     tolerance: float
-    weights_equal: bool | None = None  # those of the .keras file and those that the run saved, bit by bit
+    weights_equal: bool | None = None  # the .keras file's and the run's, bit by bit
     keras: float | None = None
     saved_model: float | None = None
     same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes

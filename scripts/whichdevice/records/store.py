@@ -57,7 +57,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
 
 
 def why_refused(record: Record, run: Run | None) -> str | None:
-    """What in a record cannot be trusted; None where all can. `run` is that of its path, if that names one."""
+    """What in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
     if record.asked.kind not in get_args(DeviceKind):
         return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
     for name, artefact in record.artefacts.items():

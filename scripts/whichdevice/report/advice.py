@@ -16,10 +16,10 @@ MOST_SENTENCES = 8
 
 
 def advice(study: StudyResults) -> list[dict[str, Any]]:
-    """Per workload with something to compare: what is said of devices and of batch sizes; how much was left out."""
+    """Return, per workload with comparisons, sentences on devices and on batch sizes, and how many were left out."""
     found = []
     for workload in study.measured["workload"].unique():
-        devices = telling(study.crossover[study.crossover["workload"] == workload])
+        devices = at_largest_share(study.crossover[study.crossover["workload"] == workload])
         sizes = fastest(study.saturation[study.saturation["workload"] == workload])
         several = list(several_models(pd.concat([devices, sizes])))
         of_devices, of_sizes = several[: len(devices)], several[len(devices) :]
@@ -48,8 +48,8 @@ def uncompared(study: StudyResults) -> list[str]:
     return [f"Measured on {names}, {why[' and ' in names]}: {', '.join(own)}." for names, own in together.items()]
 
 
-def telling(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each pair the rows of its largest share of the data; those of own best settings, where these were compared."""
+def at_largest_share(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each pair's rows at its largest share of the data; with own best settings, where these were compared."""
     if rows.empty:
         return rows
     work = ["first", "second", "precision", "sequence_length", "model"]
@@ -212,7 +212,7 @@ def _against_cpus(study: StudyResults) -> Iterator[tuple[str, str, pd.DataFrame]
     """Each cpu and other device, with their rows of table `crossover`: (cpu, device, rows)."""
     for (first, second), rows in study.crossover.groupby(["first", "second"], sort=False):
         if study.kind(str(first)) == "cpu" != study.kind(str(second)):
-            parts = [telling(part) for _, part in rows.groupby("workload", sort=False)]
+            parts = [at_largest_share(part) for _, part in rows.groupby("workload", sort=False)]
             found = pd.concat(parts)
             yield str(first), str(second), found.assign(several=several_models(found))
 

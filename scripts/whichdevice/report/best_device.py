@@ -1,4 +1,4 @@
-"""Choose the best device for one piece of work by one quantity, with the others beside it and how sure that is."""
+"""Choose the best device for one piece of work by one quantity, with the other devices and how sure the choice is."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ PRICED_PART = re.compile(r"\b\w+ only\b")  # in the price's own words, which the
 
 
 def scopes(study: StudyResults, devices: Iterable[str], quantity: str) -> dict[str, str]:
-    """Device to what is counted of it, for those where that is known; empty where all count alike."""
+    """Return what is counted for each device, where known; empty where all devices count the same."""
     found = {device: _scope(study, device, quantity) for device in devices}
     return {device: words for device, words in found.items() if words} if len(set(found.values())) > 1 else {}
 
@@ -37,7 +37,7 @@ def _scope(study: StudyResults, device: str, quantity: str) -> str | None:
 DECIDED, ALONE = "decided", "alone"
 DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"
 ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
-LACKING = {"fastest": "not measured", "cheapest": "has no price", "frugal": "has no meter"}
+LACKING = {"fastest": "not measured", "cheapest": "has no price", "lowest_energy": "has no meter"}
 UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
 
 
@@ -75,7 +75,7 @@ def choice(study: StudyResults, rows: pd.DataFrame, quantity: str, without: list
     elif (verdicts == UNDECIDED).any():
         needed = rows.loc[rows["verdict"].fillna(UNDECIDED) == UNDECIDED, "n_to_decide"].max()
         state, words = UNDECIDED, undecided_words(needed)
-    elif (verdicts == LESS).any():  # its repeats in common with the lowest take less, all of its own take more
+    elif (verdicts == LESS).any():  # its common repeats take less, the mean of all its repeats takes more
         state, words = UNDECIDED, DISAGREEING
     elif (verdicts == SAME).any():
         state = words = SAME
@@ -121,7 +121,7 @@ def _speed(study: StudyResults, best: pd.Series) -> Estimate:
         found = estimate(cell_of(study.roofline, best), "tflops", unit=unit)
     else:
         found = estimate(cell_of(study.summary, best), "throughput", unit=unit, n="n_timed")
-    if found is None:  # six digits of a table that lacks the cell: the time stands in
+    if found is None:  # the tables lack the cell: give the time instead
         value = cell_number(best, "value", number)
         assert value is not None
         found = Estimate(value, f"s per million {best['unit']}s", n=int(best["n_value"]))

@@ -1,6 +1,6 @@
 """Show every cell in one table: what was measured, what the compiler says, what was published.
 
-Each cell has a card that says how to measure it again, and each machine with its software a card of its own.
+Each cell has a card that says how to measure it again, and each machine with its software has a card.
 """
 
 import json
@@ -125,7 +125,7 @@ def with_strips(rows: list[dict[str, Any]]) -> None:
 
 
 def _ends(value: Any) -> Ends | None:
-    """Low end, value and high end; nothing for what is not measured or not positive."""
+    """Return low end, value and high end; None unless it is measured and positive."""
     if not isinstance(value, Estimate) or value.value.value <= 0:
         return None
     middle = value.value.value
@@ -143,7 +143,7 @@ def _variables(ends: Ends, least: float, most: float) -> str:
 
 
 COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
-# Published metric and unit: the column that it stands in, the column's unit in its own, and how it is written.
+# Published metric and unit: the column for it, the unit in the column's unit, and how it is written.
 METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
     ("throughput", "TFLOP/s"): ("tflops", 1.0, number),
     ("step_time", "ms"): ("step_time", 1e-3, seconds),
@@ -240,7 +240,7 @@ def reference_device(study: StudyResults) -> str | None:
 
 
 def without_ratio(study: StudyResults, reference: str | None) -> dict[Key, str]:
-    """For each measured cell what is said of it where it has no ratio."""
+    """Return, for each measured cell, why it has no ratio."""
     good = measured_values(study.runs).groupby(CELL, dropna=False, sort=False)
     done = {cell_key(rows.iloc[0]): set(zip(rows["model"], rows["repeat"], strict=True)) for _, rows in good}
     cells = {cell_key(row): row for _, row in study.summary.iterrows()}
@@ -315,12 +315,12 @@ def machine_key(row: pd.Series) -> CardKey:
 
 
 def _written(name: str, values: pd.Series) -> str:
-    """The value of a card's line; of code, which each workload has of its own, every one."""
+    """Return the value of a card's line; for code, which differs between workloads, every value."""
     return ", ".join(f"{value / 2**30:.1f} GiB" if name == "host_memory" else str(value) for value in values.unique())
 
 
 SNAKEMAKE = ("snakemake", "--cores", "1")
-AGAIN = "again"  # a folder of its own for the run by hand: the study's record stays
+AGAIN = "again"  # a separate folder for the repeated run: the study's record stays
 
 
 class Links:
@@ -330,7 +330,7 @@ class Links:
         self.folder = Path(page).absolute().parent
 
     def to(self, path: Any) -> str | None:
-        """The relative address of a file, or None of what is no file here (a bucket)."""
+        """Return the relative address of a file, or None for an address in a bucket."""
         text = str(path)
         return None if "://" in text else Path(os.path.relpath(Path(text).absolute(), self.folder)).as_posix()
 
@@ -494,7 +494,7 @@ def _costs(cost: pd.Series) -> dict[str, Any]:
 
 
 def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the library is told: page length, buttons, filters, and columns hidden because they hold one value."""
+    """Return the library's options: page length, buttons, filters, and columns hidden because they hold one value."""
     numeric = [place for place, heading in enumerate(HEADINGS) if heading.numbers]
     hidden = [
         place

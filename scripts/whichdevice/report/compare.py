@@ -33,13 +33,13 @@ def write_comparison(
     study: str,
     against: str,
     compared: pd.DataFrame,
-    alike: pd.DataFrame,
+    shared: pd.DataFrame,
     differing: list[str],
     faults: list[str],
     figure: Path,
     out: Path,
 ) -> None:
-    """Write the page, one file that needs nothing else; `alike` is what `controls` found."""
+    """Write the page, one file that needs nothing else; `shared` is the result of `controls`."""
     both = compared[compared["measured"] == BOTH]
     picture = base64.b64encode(figure.read_bytes()).decode("ascii")
     render(
@@ -51,7 +51,7 @@ def write_comparison(
         rule=RULE,
         settings=sorted(both["setting"].dropna().unique()),
         differences=differing,
-        controls=control_lines(alike),
+        controls=control_lines(shared),
         faults=faults,
         figure={**figure_facts("comparison")._asdict(), "address": f"data:image/svg+xml;base64,{picture}"},
         rows=[_row(row) for _, row in both.iterrows()],
@@ -75,12 +75,12 @@ def summary_line(compared: pd.DataFrame) -> str:
     return "; ".join(parts) + "."
 
 
-def control_lines(alike: pd.DataFrame) -> list[str]:
+def control_lines(shared: pd.DataFrame) -> list[str]:
     """Rows of `tables.control` in words."""
     return [
         f"{row['name']}: {number(row['ratio'])} {interval(row['ratio_low'], row['ratio_high']) or '(no interval)'} "
         f"times as fast here, n = {row['n']}, {row['n_there']}."
-        for _, row in alike.iterrows()
+        for _, row in shared.iterrows()
     ]
 
 
@@ -123,7 +123,7 @@ def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
 
 
 def _cell_words(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
-    """What is said of each cell that both studies measured."""
+    """Return the comparison of each cell that both studies measured, in words."""
     found = {}
     for _, row in compared[compared["ratio"].notna()].iterrows():
         key = cell_key(row)
@@ -139,7 +139,7 @@ MOST_DIFFERENCES = 12
 def compare(
     config_path: Path, tables_folder: Path, against: str, records: Iterable[Path], out_figure: Path, out_html: Path
 ) -> list[str]:
-    """Write compare.csv beside the study's tables, the figure (.svg, and .png beside it) and the page.
+    """Write compare.csv to the study's tables, the figure (.svg and .png) and the page.
 
     Returns lines for a person. Raises StudyError where no record of the other side can be read.
     """
@@ -152,14 +152,14 @@ def compare(
         raise StudyError(f"against: every record below {against} is a copy of one of this study")
     faults += copies
     compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
-    alike = controls(study.runs, there)
+    shared = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")
     draw("comparison", tables_folder, config_path, out_figure, out_figure.with_suffix(".png"))
-    write_comparison(study.study.study, against, compared, alike, differing, faults, out_figure, out_html)
+    write_comparison(study.study.study, against, compared, shared, differing, faults, out_figure, out_html)
     more = len(differing) - MOST_DIFFERENCES
     return [
         f"{study.study.study} against {against}: {summary_line(compared)}",
-        *(f"  control: {line}" for line in control_lines(alike)),
+        *(f"  control: {line}" for line in control_lines(shared)),
         *(f"  {line}" for line in differing[:MOST_DIFFERENCES]),
         *([f"  and {more} more differences"] if more > 0 else []),
         *(f"  left out: {fault}" for fault in faults),

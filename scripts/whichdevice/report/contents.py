@@ -34,7 +34,7 @@ def limit_rows(study: StudyResults) -> list[dict[str, Any]]:
 
 
 def utilisation(row: pd.Series) -> dict[str, Any]:
-    """Model FLOP utilisation against the measured peak, and beside it against the sheet's."""
+    """Return model FLOP utilisation against the measured peak and against the sheet's."""
     sheet = None if pd.isna(row["mfu_sheet"]) else f"{percent(row['mfu_sheet'])} of sheet"
     return {"mfu": cell_number(row, "mfu", percent), "mfu_sheet": sheet}
 
@@ -115,7 +115,7 @@ def _known(value: float) -> str:
     return "–" if pd.isna(value) else seconds(value)
 
 
-CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
+CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
 MOST_LISTED = 200
 
 
@@ -227,7 +227,7 @@ MOST_ROWS = 400  # a code host shows no larger page
 
 
 def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
-    """Write the report of a study: one file of HTML that needs nothing else, and beside it the same as Markdown.
+    """Write the report of a study: one file of HTML that needs nothing else, and the same as Markdown.
 
     Raises StudyError naming what is missing.
     """

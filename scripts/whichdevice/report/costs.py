@@ -13,7 +13,7 @@ from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.measured import OPERATIONS, WORK
 from whichdevice.tables.statistics import UNDECIDED
 
-WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Most frugal", "J", "draws")}
+WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
 MUCH_BLUR = 0.02
 
 

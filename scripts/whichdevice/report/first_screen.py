@@ -1,7 +1,7 @@
 """The first screen: the answer in words, and the board of workloads against devices, both of table `board` alone.
 
 A sentence names a device alone only where its interval lies apart from all others; where intervals overlap, it names
-the set. Numbers are those of the table.
+the set. All numbers are from the table.
 """
 
 import math
@@ -89,7 +89,7 @@ def _forecast(rows: pd.DataFrame) -> Phrase:
     best = candidates(rows, *STEP)
     names, fresh = _names(best["device"]), best[best["evidence"] == FORECAST]
     if fresh.empty:
-        return [f"Forecast: none of the {_count(expected)} is as fast as {names} on {workload}."]
+        return [f"Forecast: no device of the {_count(expected)} is as fast as {names} on {workload}."]
     if len(fresh) < len(best):
         both = best.loc[best["evidence"] == MEASURED, "device"]
         return [f"Forecast: {_names(fresh['device'])} may be as fast as {_names(both)} or faster; intervals overlap."]

@@ -1,6 +1,6 @@
 """Write numbers, times and verdicts for people, and find the rows of one table that belong to a row of another.
 
-The exact value stays in the table; verdicts are those of the one decision rule (`whichdevice.tables.statistics`).
+The exact value stays in the table; verdicts follow the decision rule (`whichdevice.tables.statistics`).
 """
 
 from typing import Any, NamedTuple
@@ -112,9 +112,9 @@ def estimate(row: Any, column: str, written: Any = number, unit: str = "", n: st
 
 
 RULE = (
-    "Faster, slower: p below .05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
-    "within 5 %: the 90 % interval lies inside .95 to 1.05. Otherwise undecided, with the repeats that would probably "
-    "decide (80 % power, an estimate from the spread seen). Every table is a family of its own, so that one of them "
+    "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
+    "within 5 %: the 90 % interval lies inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
+    "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
     "may decide a pair that another, with more comparisons, leaves undecided."
 )
 
@@ -125,7 +125,7 @@ def verdict_words(row: Any) -> str:
 
 
 def with_setting(words: str, row: Any) -> str:
-    """Words on a ratio, and its machines and sittings where these are several; a mark says that of the whole study."""
+    """Return words on a ratio, with its machines and sessions where there are several."""
     setting = row["setting"]
     return words if pd.isna(setting) or setting == ONE else "; ".join(filter(None, [words, setting]))
 

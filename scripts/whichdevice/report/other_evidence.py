@@ -19,7 +19,7 @@ from whichdevice.tables.base import device_name, length_words, read_rows
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
-    """Rows of the section, and a line for what has no forecast; no rows where nothing was compiled."""
+    """Return rows of forecasts, and a line for programs without one; both empty where nothing was compiled."""
     known = study.forecasts["step_time"].notna()
     return {
         "rows": [_forecast_row(row) for _, row in study.forecasts[known].iterrows()],
@@ -109,7 +109,7 @@ def _summary(table: pd.DataFrame) -> str:
 WORDS = {
     IMPOSSIBLE: "are beyond the peak of the device that they name",
     POSSIBLE: "are possible",
-    UNKNOWN: "cannot be told",
+    UNKNOWN: "are unknown",
 }
 
 

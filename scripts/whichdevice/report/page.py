@@ -27,7 +27,7 @@ def render(template: str, out_html: Path, **values: Any) -> None:
 
 
 def render_markdown(template: str, out: Path, **values: Any) -> None:
-    """Fill a template of Markdown; whatever stands in double braces stays text, but for what these filters make."""
+    """Fill a template of Markdown; values in double braces stay text, except the output of these filters."""
     environment = _environment(finalize=_as_text)
     environment.filters |= {"code": code, "block": block, "plain": Markup}
     text = environment.get_template(template).render(**values)
@@ -55,7 +55,7 @@ def _longest_run(text: str) -> int:
 
 
 def _as_text(value: Any) -> Any:
-    """A value of which Markdown makes nothing; Jinja then sees to HTML."""
+    """Escape a value for Markdown; Jinja then escapes HTML."""
     if isinstance(value, Markup):
         return value
     return re.sub(r"([\\`*_\[\]|~])", r"\\\1", str(value).replace("\n", " "))
@@ -109,5 +109,5 @@ def _without_exports(module: str) -> str:
 
 
 def _unclosed(text: str, tag: str) -> str:
-    """Text that cannot end the element it stands in."""
+    """Return text that cannot end the element around it."""
     return re.sub(rf"</(?={tag})", r"<\\/", text, flags=re.IGNORECASE)

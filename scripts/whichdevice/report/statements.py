@@ -40,7 +40,7 @@ def _check_words(row: pd.Series) -> str:
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
-    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies tell nothing of real data",
+    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies say nothing about real data",
     "files": "the original files",
     "tfds": "downloaded by TensorFlow Datasets",
 }
@@ -115,7 +115,7 @@ def _data(study: StudyResults) -> Iterator[Statement]:
 
 
 def _broken(study: StudyResults) -> Iterator[Statement]:
-    """Refused runs are told apart: they did not fail, and are tried again only where they fit by then."""
+    """Count refused runs apart: they did not fail, and are tried again only where they now fit."""
     tried = study.attempted
     failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
     if failed:
@@ -159,7 +159,7 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     complete = complete[enough_repeats(complete["n_timed"], complete["device"])]
     best = complete.iloc[int(complete[column].astype("float64").argmax())]
     unit = "TFLOP/s" if product else f"{best['unit']}s/s"
-    scale = best[column] / best["throughput"]  # the interval of TFLOP/s is that of products per second
+    scale = best[column] / best["throughput"]  # the interval of TFLOP/s is the interval of products per second, scaled
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
     found = study.speedups[alike(study.speedups, best, ["workload", "sequence_length"])]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])

@@ -1,6 +1,6 @@
 """The verdict: for each workload the fastest, the cheapest and the lowest-energy device, and how sure that is.
 
-Made of the tables alone; the words are the decision rule's. Marks beside it say what limits it and on what it rests.
+Made of the tables alone; the words are the decision rule's. Marks say what limits the verdict and on what it rests.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.report.advice import about, judged_words, telling
+from whichdevice.report.advice import about, at_largest_share, judged_words
 from whichdevice.report.best_device import ALONE, DECIDED, LACKING, Choice, choice, lacking
 from whichdevice.report.numbers import Estimate, Number, alike, cell_number, cell_of, estimate, seconds, undecided_words
 from whichdevice.report.statements import BROKEN
@@ -27,11 +27,11 @@ MOST = 3
 
 
 def changes(crossover: pd.DataFrame, work: pd.Series, best: str) -> list[Phrase]:
-    """What is to be said of each pair of devices with the best one in it; what holds for several is said once."""
+    """Return a phrase for each pair of devices with the best one in it; equal phrases once."""
     paired = (crossover["first"] == best) | (crossover["second"] == best)
     same = paired & alike(crossover, work, [*WORK, "model", "fraction"])
     found: list[Phrase] = []
-    for _, row in telling(crossover[same]).iterrows():
+    for _, row in at_largest_share(crossover[same]).iterrows():
         if (phrase := _phrase(row)) not in found:
             found.append(phrase)
     return found[:MOST]
@@ -81,7 +81,7 @@ def _parts(number: Number | None) -> list[Number]:
 
 
 PLAIN = "float32"  # what every device and backend can compute in
-QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "frugal": JOULES}
+QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "lowest_energy": JOULES}
 
 
 class Row(NamedTuple):
@@ -250,7 +250,7 @@ def _data(study: StudyResults) -> Iterator[Mark]:
 
 
 def _several_models(study: StudyResults) -> Iterator[Mark]:
-    """Workloads that stand for several models, of which only alike ones are compared."""
+    """Yield workloads whose name means several models; only the same model is compared."""
     own = ["workload", "sequence_length"]
     for (workload, _), rows in measured_values(study.runs).groupby(own, dropna=False, sort=False):
         models = rows.groupby("model", sort=False)["device"].unique()
@@ -297,7 +297,7 @@ def _basis(study: StudyResults) -> Iterator[Mark]:
     good = measured_values(study.runs)
     if good.empty:
         return
-    place = setting_text(good["machine"].nunique(), good["sitting"].nunique())
+    place = setting_text(good["machine"].nunique(), good["session"].nunique())
     yield Mark(place[0].upper() + place[1:], "another machine may answer otherwise" if "one machine" in place else "")
     counts = sorted({int(n) for n in study.measured["n_timed"]})
     many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -305,14 +305,14 @@ def _basis(study: StudyResults) -> Iterator[Mark]:
 
 
 PER = "per million examples"
-WITH = {"cheapest": "price", "frugal": "meter"}
-TITLES = {"fastest": "fastest", "cheapest": "cheapest", "frugal": "most frugal"}
-ALONE_IN = {"fastest": "measured", "cheapest": "priced", "frugal": "metered"}
-UNLIKE = {"cheapest": "by prices that count different things", "frugal": "by meters that count different things"}
+WITH = {"cheapest": "price", "lowest_energy": "meter"}
+TITLES = {"fastest": "fastest", "cheapest": "cheapest", "lowest_energy": "lowest energy"}
+ALONE_IN = {"fastest": "measured", "cheapest": "priced", "lowest_energy": "metered"}
+UNLIKE = {"cheapest": "by prices that count different things", "lowest_energy": "by meters that count different things"}
 
 
-def lead(study: StudyResults, rows: list[Row]) -> list[str]:
-    """Sentences: the fastest device over all workloads that train, then the cheapest and the most frugal one.
+def answer_sentences(study: StudyResults, rows: list[Row]) -> list[str]:
+    """Sentences: the fastest device over all workloads that train, then the cheapest and the lowest-energy one.
 
     Single operations count where no devices were compared on anything else.
     """
@@ -326,9 +326,9 @@ def lead(study: StudyResults, rows: list[Row]) -> list[str]:
 
 
 def compared_words(study: StudyResults) -> list[str]:
-    """`lead` where two measured devices or more were compared, else nothing."""
+    """`answer_sentences` where two measured devices or more were compared, else nothing."""
     first, _ = split_board(board(study))
-    return lead(study, first) if _is_compared(first) else []
+    return answer_sentences(study, first) if _is_compared(first) else []
 
 
 def _is_compared(rows: list[Row]) -> bool:
@@ -387,7 +387,7 @@ def _counted(rows: list[Row], compared: str) -> str:
         return f"workloads{compared}"
     lengths = len({(row.workload, *row.length) for row in rows})
     apart = [name for name, more in (("sequence length", lengths > workloads), ("model", len(rows) > lengths)) if more]
-    return f"workloads{compared}, each {' and '.join(apart)} by itself,"
+    return f"workloads{compared}, each {' and '.join(apart)} counted separately,"
 
 
 def _of(count: int, total: int, what: str) -> str:
@@ -402,14 +402,14 @@ def verdict_section(study: StudyResults) -> dict[str, Any]:
     first, others = split_board(rows)
     known = [name for name in TITLES if any(name in row.choices for row in rows)]
     return {
-        "lead": lead(study, first),
+        "lead": answer_sentences(study, first),
         "marks": marks(study),
         "rows": first,
         "others": others,
         "columns": known,
         "titles": {name: title.capitalize() for name, title in TITLES.items()},
-        "takes": {"fastest": "time", "cheapest": "money", "frugal": "energy"},
-        "per": {"fastest": "", "cheapest": PER, "frugal": PER},
+        "takes": {"fastest": "time", "cheapest": "money", "lowest_energy": "energy"},
+        "per": {"fastest": "", "cheapest": PER, "lowest_energy": PER},
         "kinds": {name: study.kind(name) for name in study.devices},
         "alone": bool(rows) and not _is_compared(rows),
         "sized": any(row.changes for row in rows),
@@ -419,9 +419,9 @@ def verdict_section(study: StudyResults) -> dict[str, Any]:
 
 
 def _unknown(study: StudyResults, known: list[str]) -> str | None:
-    """Why nothing is said of money or energy."""
+    """Return why the cheapest or the lowest-energy device is unknown."""
     prices = "; ".join(dict.fromkeys(f"{row['device']}: {row['price']}" for _, row in study.costs.iterrows()))
     meters = "; ".join(dict.fromkeys(f"{row['device']}: {row['meter']}" for _, row in study.costs.iterrows()))
     told = [f"The cheapest is not known ({prices})."] if "cheapest" not in known else []
-    told += [f"The most frugal is not known ({meters})."] if "frugal" not in known else []
+    told += [f"The lowest energy is not known ({meters})."] if "lowest_energy" not in known else []
     return " ".join(told) or None

@@ -1,7 +1,7 @@
 """Tables, each one file of this folder that begins with "Table `<name>`: what it holds", found by its name.
 
 Such a file has COLUMNS and `make(sources)`, which takes what the table needs from `sources`, other tables included.
-Listing tables and what they hold imports none of them, so that the Snakefile can do it while it is read.
+Listing tables and what they hold does not import them, so the Snakefile can do it while it is read.
 """
 
 import re

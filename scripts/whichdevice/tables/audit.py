@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.base import Column, Sources, table
+from whichdevice.tables.base import Column, Sources, number, table
 from whichdevice.tables.published import COLUMNS as PUBLISHED
 from whichdevice.tables.published import (
     LOOP,
@@ -30,7 +30,7 @@ from whichdevice.tables.published import (
 )
 from whichdevice.tables.sheet import Sheet
 
-IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
+IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "unknown", "no speed"
 WAIT = "tpu_init_time"
 IDLE = 0.1  # share of the peak below which arithmetic was not what took the time
 TARGETS = {"TPU v2-8": ("TPU v2", 8)}  # row of the sheet and devices that were compiled for, by how sources name them
@@ -42,7 +42,7 @@ HERE += ["precision", "loop", "data", "note"]
 
 COLUMNS: dict[str, Column] = {
     **{name: PUBLISHED[name] for name in [*CLAIM, "metric", "value", "unit", "caveat"]},
-    "possible": Column("text", "impossible: beyond the sheet's peak; possible; cannot be told; no speed: a quality"),
+    "possible": Column("text", "impossible: beyond the sheet's peak; possible; unknown; no speed: a quality"),
     "claimed_tflops": Column("float", "TFLOP/s that the claim implies, by analytic operations"),
     "sheet": Column("text", "chips and row of config/hardware.csv that the published device is taken for"),
     "sheet_tflops": Column("float", "TFLOP/s by that sheet, all chips, in the quickest format"),
@@ -111,7 +111,7 @@ def _row(
 
 
 def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
-    """The measured cell to show: same kind of device, then alike, same number format and loop, then the best value."""
+    """Return the measured cell to show: same kind of device, then comparable, then same format and loop, then best."""
     if rows is None or rows["measured"].isna().all():
         return None
     rows = rows[rows["measured"].notna()]
@@ -149,12 +149,12 @@ def _physical(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[s
     elif rate is None:
         yield "its operations are not known here: no run of this workload"
     elif most is None:
-        yield f"it implies {told(rate)} TFLOP/s; its source does not name the device, so there is no peak"
+        yield f"it implies {number(rate)} TFLOP/s; its source does not name the device, so there is no peak"
     elif rate > most.tflops:
-        yield f"{told(rate)} TFLOP/s is {told(rate / most.tflops)} times the peak of {_sheet(most)}"
+        yield f"{number(rate)} TFLOP/s is {number(rate / most.tflops)} times the peak of {_sheet(most)}"
     else:
         idle = ": not arithmetic took the time" if rate < IDLE * most.tflops else ""
-        yield f"{told(rate)} TFLOP/s, {percent(rate / most.tflops)} of the peak of {_sheet(most)}{idle}"
+        yield f"{number(rate)} TFLOP/s, {percent(rate / most.tflops)} of the peak of {_sheet(most)}{idle}"
 
 
 def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str
     if factor and rate and most and rate > most.tflops:
         left = rate / factor
         fits = f"{percent(left / most.tflops)} of that peak" if left <= most.tflops else "still beyond that peak"
-        yield f"if {claim['suspect']}, it was {told(left)} TFLOP/s, {fits}"
+        yield f"if {claim['suspect']}, it was {number(left)} TFLOP/s, {fits}"
 
 
 def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> Iterator[str]:
@@ -173,16 +173,16 @@ def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> 
     later = [seconds(other) for other in siblings(claim, published, "epoch_time")]
     theirs = next((value for value in later if value), None)
     taken, batch = seconds(claim), parse_number(claim["batch_size"])
-    beside = f", {told(theirs)} s by its own epoch time" if theirs else ""
+    beside = f", {number(theirs)} s by its own epoch time" if theirs else ""
     if claim["metric"] == "first_epoch_time" and taken:
-        times = f", {told(taken / theirs)} times a later one" if theirs else ""
+        times = f", {number(taken / theirs)} times a later one" if theirs else ""
         yield f"the first epoch, with compilation{times}"
     elif claim["metric"] in ("wall_time", "total_time") and own:
-        yield f"{told(own)} s an epoch in the mean, which holds the first one with its compilation{beside}"
+        yield f"{number(own)} s an epoch in the mean, which holds the first one with its compilation{beside}"
     elif claim["metric"] == "step_time" and own and theirs:
-        yield f"an epoch of {told(own)} s by this{beside}"
+        yield f"an epoch of {number(own)} s by this{beside}"
         if claim["unit"] == "us/sample" and batch and abs(own - theirs) < abs(own / batch - theirs):
-            wrong = f"an epoch would take {told(own / batch)} s: wrong unit"
+            wrong = f"an epoch would take {number(own / batch)} s: wrong unit"
             yield f"as time of a step of {batch:.0f}, as it was printed, {wrong}"
 
 
@@ -208,8 +208,8 @@ def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
     taken = seconds(claim)
     if claim["metric"] == "step_time" and taken and expected:
         step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
-        own, low, high = (told(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
-        yield f"{told(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
+        own, low, high = (number(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
+        yield f"{number(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
@@ -226,12 +226,7 @@ def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
 
 
 def _sheet(most: Peak) -> str:
-    return f"{most.name} ({told(most.tflops)} TFLOP/s by its sheet)"
-
-
-def told(value: float) -> str:
-    """A number with three significant digits and no exponent."""
-    return f"{float(f'{value:.3g}'):,.10f}".rstrip("0").rstrip(".")
+    return f"{most.name} ({number(most.tflops)} TFLOP/s by its sheet)"
 
 
 def percent(value: float) -> str:

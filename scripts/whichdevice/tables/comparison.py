@@ -182,7 +182,7 @@ def _identity(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
-    """A row for each cell of two tables `runs` that either measured: those of this study first, in its order."""
+    """Return a row for each cell in either of two tables `runs`: this study's cells first, in its order."""
     both = pd.concat([here.assign(own=True), there.assign(own=False)], ignore_index=True)
     good = measured_values(both)
     good = good.assign(cell=good.groupby(CELL, dropna=False, sort=False).ngroup(), log=np.log(good["value"]))
@@ -204,7 +204,7 @@ def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
             n=counts[0],
             n_there=counts[1],
             note=unlike,
-            setting=settings(good["cell"], good[["machine", "sitting"]]),
+            setting=settings(good["cell"], good[["machine", "session"]]),
             evidence="measured",
         )
     )

@@ -90,7 +90,7 @@ def with_energy(good: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` with column `joules_per_unit`, of all that the meter saw, and `metered_time` of a unit.
 
     The meter also sees the moments between windows, in which the next batches are drawn. Where the device has none,
-    its host may have one: then `metered_time` is that of the windows alone.
+    its host may have one: then `metered_time` is the time of the windows alone.
     """
     metered = good["metered_seconds"].fillna(good["seconds"]) / good["seconds"] / good["throughput"]
     return good.assign(metered_time=metered, joules_per_unit=good["steady_watts"] * metered)

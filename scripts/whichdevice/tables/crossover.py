@@ -1,7 +1,7 @@
 """Table `crossover`: between which batch sizes another of two devices becomes the faster one, from measured runs alone.
 
 One row per crossing, or one row that says why none was found. Devices are compared at the sizes that both ran, by
-paired repeats. All ratios with the same settings are one family, those of each device's own best settings another.
+paired repeats. All ratios with the same settings are one family; ratios of each device's best settings are another.
 
 Between two measured sizes log(ratio) is taken for a straight line over log(size), so each pair of repeats gives a
 value at every size between: (1 - w) a + w b, with w the share of the way. At the true crossing these values have mean
@@ -128,7 +128,7 @@ READ = [
     "unit",
     "source",
     "machine",
-    "sitting",
+    "session",
     "model",
 ]
 SAME_SETTINGS, OWN_BEST = "same settings", "own best"
@@ -216,7 +216,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
     sizes = sorted(set(values[0].columns) & set(values[1].columns))
     logs = pd.DataFrame(np.log(values[1][sizes] / values[0][sizes])).dropna(axis="columns", how="all")
     used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
-    places = [pd.concat([side[name] for side in used]).nunique() for name in ("machine", "sitting")]
+    places = [pd.concat([side[name] for side in used]).nunique() for name in ("machine", "session")]
     shown = WORK if comparison == OWN_BEST else [*WORK, *MEANS]
     shown_means = " ".join(rows[MEANS].iloc[0])
     return DevicePair(

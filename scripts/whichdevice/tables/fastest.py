@@ -1,6 +1,6 @@
 """Table `fastest`: for each piece of work the fastest settings of every device, compared.
 
-What a piece of work is, and how settings are chosen and judged, is said at table `cost_choices`: here time is the cost.
+Table `cost_choices` defines a piece of work, and how settings are chosen and judged; here time is the cost.
 """
 
 import pandas as pd

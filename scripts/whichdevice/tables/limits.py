@@ -111,7 +111,7 @@ def _narrow(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:
-    """Whether a processor's caches may hold much of the arrays; false where the system does not tell their size."""
+    """Whether a processor's caches may hold much of the arrays; false where the system does not report their size."""
     needed = streams["device"].map(caches).astype("float64") * TIMES_CACHE
     return (streams["kind"] == "cpu") & (streams["batch_size"].astype("float64") * 2**20 < needed)
 
@@ -133,7 +133,7 @@ def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
 
 
 def _number(best: pd.Series) -> dict[str, Any]:
-    """The cell's speed with its interval, which is that of its throughput."""
+    """Return the cell's speed with its interval, from the interval of its throughput."""
     name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
     scale = best[column] / best["throughput"]
     ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}

@@ -1,7 +1,7 @@
 """Select the runs that may enter a ratio, each with the one number that it counts with, its machine and its session.
 
 A record holds no host name: machines are distinguished by processor, memory and a hash of the system's own id, which an
-update of the kernel does not change; without one by the operating system, so that two of a kind look like one. A
+update of the kernel does not change; else by the operating system, so that two of a kind look like one. A
 session ends where a machine measured nothing for more than an hour.
 """
 
@@ -12,13 +12,13 @@ from whichdevice.config.self_check import SELF_CHECKS
 from whichdevice.records.schema import PREDICTION, WHOLE_COUNT
 from whichdevice.tables.base import Column
 
-SETTING = Column("text", "on how many machines, in how many sittings the runs behind the ratio were measured")
+SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
 GAP = pd.Timedelta(hours=1)
-ONE = "one machine, one sitting"
+ONE = "one machine, one session"
 
 
 def located(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `runs` with columns `machine` and `sitting`, numbers that are alike where these are."""
+    """Return rows of `runs` with columns `machine` and `session`, equal numbers for the same one."""
     memory = (rows["host_memory"].astype("float64") / 2**30).round()
     alike = rows.groupby([rows["cpu"], memory, rows["operating_system"]], dropna=False, sort=False).ngroup()
     # Older records have none: they are taken for the first machine of their kind.
@@ -30,22 +30,22 @@ def located(rows: pd.DataFrame) -> pd.DataFrame:
     times = times.sort_values(["machine", "started"], kind="stable")
     before = times.groupby("machine", sort=False)["ended"].cummax().groupby(times["machine"], sort=False).shift()
     turns = (times["started"] - before > GAP) | (times["machine"] != times["machine"].shift())
-    return rows.assign(machine=machine, sitting=turns.cumsum())
+    return rows.assign(machine=machine, session=turns.cumsum())
 
 
 def settings(groups: pd.Series, *sides: pd.DataFrame) -> pd.Series:
-    """For each group: the machines and sittings of all `sides`, whose rows stand in the order of `groups`."""
+    """Return, for each group, the machines and sessions of all `sides`, whose rows are in the order of `groups`."""
     keys = pd.concat([pd.Series(groups.to_numpy()) for _ in sides], ignore_index=True)
-    both = pd.concat([side.set_axis(["machine", "sitting"], axis="columns") for side in sides], ignore_index=True)
+    both = pd.concat([side.set_axis(["machine", "session"], axis="columns") for side in sides], ignore_index=True)
     counts = both.groupby(keys, sort=False).nunique()
-    texts = {pair: setting_text(*pair) for pair in set(zip(counts["machine"], counts["sitting"], strict=True))}
-    return pd.Series([texts[pair] for pair in zip(counts["machine"], counts["sitting"], strict=True)], counts.index)
+    texts = {pair: setting_text(*pair) for pair in set(zip(counts["machine"], counts["session"], strict=True))}
+    return pd.Series([texts[pair] for pair in zip(counts["machine"], counts["session"], strict=True)], counts.index)
 
 
-def setting_text(machines: int, sittings: int) -> str:
-    """`one machine, one sitting`, or how many."""
+def setting_text(machines: int, sessions: int) -> str:
+    """`one machine, one session`, or how many."""
     first = "one machine" if machines <= 1 else f"{machines} machines"
-    return f"{first}, {'one sitting' if sittings <= 1 else f'{sittings} sittings'}"
+    return f"{first}, {'one session' if sessions <= 1 else f'{sessions} sessions'}"
 
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
@@ -58,10 +58,10 @@ PREDICTING = ", predicting"  # in `model`
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` that were timed, with column `value`: throughput, or TFLOP/s for products of matrices.
 
-    Columns `machine` and `sitting` say where and when each was measured, `model` what: two workloads of one name, such
+    Columns `machine` and `session` say where and when each was measured, `model` what: two workloads of one name, such
     as a model file of another width on another machine, are never compared.
     """
-    runs = without_self_checks(located(runs))  # also a failed run and a self-check are part of a sitting
+    runs = without_self_checks(located(runs))  # a failed run and a self-check are part of a session too
     good = timed(runs).copy()
     good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
@@ -141,7 +141,7 @@ def quantity(unit: str) -> str:
 
 
 def without_rehearsals(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without those of several virtual replicas on one CPU, which rehearse a program and show no speed."""
+    """Return the rows without virtual replicas on one CPU, which rehearse a program and show no speed."""
     return rows[~is_rehearsal(rows)]
 
 

@@ -55,7 +55,7 @@ def seconds(claim: Claim) -> float | None:
 
 
 def examples(claim: Claim, whole: float) -> float | None:
-    """Training examples that the published time covers, `whole` being those of all the data; None where unknown."""
+    """Training examples that the published time covers, `whole` of all the data; None where unknown."""
     batch, metric = parse_number(claim["batch_size"]), claim["metric"]
     if metric == "step_time":
         return 1.0 if claim["unit"] == "us/sample" else batch
@@ -205,7 +205,7 @@ COLUMNS: dict[str, Column] = {
     "measured": Column("float", "this study's number in the same unit"),
     "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
     "measured_high": Column("float", "upper end"),
-    "ratio": Column("float", "measured / published; empty where the two are not alike"),
+    "ratio": Column("float", "measured / published; empty where the two are not comparable"),
     "n": Column("int", "runs behind the measured number"),
     "note": Column("text", "how the measured case differs, or why there is none"),
     **CELL_COLUMNS,

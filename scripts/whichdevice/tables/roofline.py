@@ -1,6 +1,6 @@
-"""Table `roofline`: each cell against its device's limits, and the columns of it that stand in `summary`.
+"""Table `roofline`: each cell against its device's limits, and its columns in `summary`.
 
-Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; bytes are those of a step
+Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step
 that keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
 """
 

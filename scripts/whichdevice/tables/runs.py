@@ -316,7 +316,7 @@ def make(sources: Sources) -> pd.DataFrame:
 
 
 def configured_runs(study: Study) -> list[Run]:
-    """Every run of the config, repeat by repeat; none of a workload whose file is gone or cannot be read."""
+    """Return every run of the config, repeat by repeat, except of workloads whose file is gone or cannot be read."""
     known = {name: workload for name, workload in study.workloads.items() if _is_known(study, name)}
     return study_runs(study.model_copy(update={"workloads": known}))
 

@@ -73,12 +73,12 @@ def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str, Any]]:
-    """Groups alike in all but device and replicas; in each, the first device with the fewest replicas is the base."""
+    """Compare within groups that differ in device and replicas only; the first device with the fewest is the base."""
     alike = ["kind", "device_name", "model", *(name for name in CELL if name not in ("device", "batch_size")), size]
     fewest = good.groupby(alike, dropna=False, sort=False)["replicas"].transform("min")
     base = good[good["replicas"] == fewest]
     base = base[base["place"] == base.groupby(alike, dropna=False, sort=False)["place"].transform("min")]
-    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "sitting"]
+    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "session"]
     kept += ["batch_size"] if size != "batch_size" else []
     pairs = good.merge(base[kept], on=[*alike, "repeat"], suffixes=("", "_base"))
     pairs = pairs[pairs["replicas"] > pairs["replicas_base"]]
@@ -89,7 +89,7 @@ def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str,
 def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
     first = rows.iloc[0]
     found = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
-    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "sitting")]
+    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "session")]
     more = float(first["replicas"]) / float(first["replicas_base"])
     bounds = {"": found["mean"], "_low": found["low"], "_high": found["high"]}
     return {

@@ -18,7 +18,7 @@ Sheet = Mapping[str, HardwareRow]
 
 
 def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) -> str | None:
-    """The row of a device, or None where it has none or the config names that of another device."""
+    """Return the row of a device, or None where it has none or the config names another device's row."""
     if wrong_row(device, device_name, study, sheet):
         return None
     return _configured(device, study, sheet) or _recognised(device_name, sheet)
@@ -55,7 +55,7 @@ _CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 
 
 class HourlyPrice(NamedTuple):
-    """US dollars for an hour of the whole device, all its replicas, and where that is said; or why there is none."""
+    """US dollars for an hour of the whole device, all its replicas, with the source; or why there is no price."""
 
     usd_per_hour: float | None
     source: str
@@ -119,13 +119,13 @@ class SheetPeak(NamedTuple):
 def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | None, sheet: Sheet) -> SheetPeak:
     """Peaks of `replicas` replicas for products of one format.
 
-    A replica on one of a chip's two cores has half of the chip. A processor's operations are those of the physical
-    `cores` used; its bandwidth is that of as many whole sockets as hold these, for none can be given for some cores.
+    A replica on one of a chip's two cores has half of the chip. A processor's operations count the physical
+    `cores` used; its bandwidth counts the whole sockets that hold them, as some cores of a socket have no share.
     """
     if row_name is None:
         return SheetPeak()
     row = sheet[row_name]
-    has_half = row.half_type.startswith(HALF.get(product, ("none of these",)))
+    has_half = row.half_type.startswith(HALF.get(product, ("unknown",)))
     peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(
         product, row.half_dense_tflops if has_half else None
     )

@@ -41,7 +41,7 @@ def make(sources: Sources) -> pd.DataFrame:
 
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Every comparison along one axis; the other cell columns are those of the compared cell."""
+    """Return every comparison along one axis; the other columns describe the compared cell."""
     good = measured_values(runs)
     used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
     found = [part for axis, runs_of in used.items() for part in _compared(runs_of, axis, study)]
@@ -57,7 +57,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFr
         is_base = good[axis] == within.transform("min")
     else:
         is_base = good[axis] == baseline
-    base = good.loc[is_base, [*same, "repeat", axis, "value", "source", "machine", "sitting"]]
+    base = good.loc[is_base, [*same, "repeat", axis, "value", "source", "machine", "session"]]
     pairs = good[~is_base].merge(base, on=[*same, "repeat"], suffixes=("", "_base"))
     if pairs.empty:
         return
@@ -73,7 +73,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFr
             baseline=first[f"{axis}_base"].astype(str),
             compared=first[axis].astype(str),
             quantity=np.where(first["unit"] == "product", "tflops", "throughput"),
-            setting=settings(group, pairs[["machine", "sitting"]], pairs[["machine_base", "sitting_base"]]),
+            setting=settings(group, pairs[["machine", "session"]], pairs[["machine_base", "session_base"]]),
             source=sources[0]
             .where(sources[0] == sources[1], sources[1] + " + " + sources[0])
             .str.strip(" +")

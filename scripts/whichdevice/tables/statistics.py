@@ -106,7 +106,7 @@ DECISION_COLUMNS: dict[str, Column] = {
     "p_holm": Column("float", "p, corrected over the family by Holm's method"),
     "verdict": Column(
         "text",
-        f"{FASTER}, {SLOWER}: p_holm < .05 and beyond 3 %; else {SAME}: 90 % interval inside .95 to 1.05; else "
+        f"{FASTER}, {SLOWER}: p_holm < 0.05 and beyond 3 %; else {SAME}: 90 % interval inside 0.95 to 1.05; else "
         f"{UNDECIDED}",
     ),
     "n_to_decide": Column(
@@ -163,7 +163,7 @@ def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups:
 
 
 def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFrame:
-    """Judge what `paired` or `welch` returned, one family or as many as `family` (alike indexed) names.
+    """Judge what `paired` or `welch` returned, one family or as many as `family` (with the same index) names.
 
     Returns n, ratio, ratio_low, ratio_high and `DECISION_COLUMNS`, indexed as `found`. One value has a ratio alone.
     """

@@ -125,7 +125,7 @@ def make(sources: Sources) -> pd.DataFrame:
 def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Summarise `runs` by cell, in its order.
 
-    Speeds are those of `timed` runs; what was learned is told by those alone that ended well.
+    Speeds are of `timed` runs; learning is of the runs that ended well.
     """
     runs = runs[runs["workload"].notna()]
     cell = runs.groupby(CELL, sort=False, dropna=False).ngroup()

@@ -5,8 +5,8 @@ side; it counts on the real data. On stand-in data, whose qualities say nothing 
 one that was chosen here, or none.
 
 A run reaches the target with the first epoch that ends at or beyond it; one that never does counts as never, for the
-epochs that it was given, also where measure.timeout ended it: left out, the slow ones would. Each run learns with a
-seed of its own. A run that failed otherwise says nothing of how long learning takes.
+epochs that it was given, also where measure.timeout ended it: left out, the slow ones would. Each run learns with its
+own seed. A run that failed otherwise says nothing of how long learning takes.
 """
 
 from typing import NamedTuple

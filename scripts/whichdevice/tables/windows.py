@@ -1,7 +1,7 @@
 """Table `windows`: every timed window of one cell of each workload and device, for figure `noise`.
 
-The cell is the one with most processes, then most data, then the largest batch. The windows are those of its first ten
-good runs, in the order in which they were timed.
+The cell is the one with most processes, then most data, then the largest batch. The windows are of its first ten good
+runs, in the order in which they were timed.
 """
 
 from collections.abc import Iterator
