@@ -126,13 +126,13 @@ def test_where_no_limit_is_counted_none_is_recorded() -> None:
 def test_company_is_a_reason_and_ones_own_work_is_not() -> None:
     assert watched(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=40.0)).reasons == []
     reasons = watched(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=20.0)).reasons
-    assert reasons == ["other processes took 50% of the processors of the run (bound 0.062)"]
+    assert reasons == ["other processes took 50% of the processors of the run (bound 6.2%)"]
 
 
 def test_company_during_the_timed_windows_alone_is_a_reason() -> None:
     begin, end = at(8.0, busy=30.0, own=30.0), at(9.0, busy=34.0, own=33.0)
     noise = watched(bursts(1.0), bursts(1.0), begin, end, at(10.0, busy=38.0, own=37.0))
-    assert noise.reasons == ["other processes took 25% of the processors of the timed windows (bound 0.062)"]
+    assert noise.reasons == ["other processes took 25% of the processors of the timed windows (bound 6.2%)"]
     assert (noise.others, noise.others_timed) == (pytest.approx(0.025), pytest.approx(0.25))
 
 

@@ -99,7 +99,8 @@ def test_each_sequence_length_counts_by_itself(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
     rows = board(study)
     assert [row.note for row in rows] == ["float32 · length 50", "float32 · length 100"]
-    assert answer_sentences(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length by itself."]
+    found = answer_sentences(study, rows)
+    assert found == ["gpu is the fastest in all 2 workloads, each sequence length counted separately."]
     assert not [mark for mark in marks(study) if "several models" in mark.title]
 
 
@@ -108,9 +109,9 @@ def test_models_of_one_length_count_as_models(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
     (row,) = board(study)
     twice, longer = row._replace(details=["1,000 weights"]), row._replace(length=["length 100"])
-    assert answer_sentences(study, [row, twice])[0].endswith("in all 2 workloads, each model by itself.")
+    assert answer_sentences(study, [row, twice])[0].endswith("in all 2 workloads, each model counted separately.")
     assert answer_sentences(study, [row, twice, longer])[0].endswith(
-        "all 3 workloads, each sequence length and model by itself."
+        "all 3 workloads, each sequence length and model counted separately."
     )
 
 

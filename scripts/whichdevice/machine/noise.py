@@ -194,7 +194,7 @@ class NoiseWatch:
         bound = OTHERS_BOUND
         if self._kind == "cpu":
             bound = min(bound, OTHERS_BOUND_CORES / self._cores)
-        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.2%}})"
+        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.1%}})"
         stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
         held_up = f"a limit of processor time held its processes up for {{value:.1%}} {span} (bound {{bound:.0%}})"
         return [
