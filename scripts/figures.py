@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from whichdevice.figures import draw_all, figure_names
-from whichdevice.job import job
+from whichdevice.processes import job
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

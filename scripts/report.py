@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whichdevice.job import job
+from whichdevice.processes import job
 from whichdevice.report.contents import write_report
 
 if "snakemake" in globals():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from whichdevice.config.hardware import HARDWARE
-from whichdevice.job import job
+from whichdevice.processes import job
 from whichdevice.tables.make import write_tables
 
 if "snakemake" in globals():

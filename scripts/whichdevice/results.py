@@ -21,12 +21,12 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Integer
 from whichdevice.records.store import artefact_path
+from whichdevice.study_runs import workflow_command
 from whichdevice.tables import comparison
 from whichdevice.tables.base import read_table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
-from whichdevice.workflow_command import workflow_command
 
 MOST_BYTES = 2**28  # of a file, packed and unpacked; the largest of ours has some megabytes
 MOST_NAMES = 100  # classes or signals that a figure has room for

@@ -22,7 +22,7 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
-from whichdevice.datasets.idx import read_idx
+from whichdevice.datasets.images import read_idx
 from whichdevice.datasets.sources import unpacked
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
@@ -30,8 +30,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
 from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
-from whichdevice.records.compiled import read_compiled
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import read_compiled, read_export
 from whichdevice.records.results_folder import merged_records
 from whichdevice.records.store import foreign_record, foreign_run, read_record
 from whichdevice.report.contents import contents

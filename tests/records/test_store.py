@@ -8,8 +8,7 @@ import synthetic
 
 from whichdevice.errors import StudyError
 from whichdevice.records import store
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, read_export
 from whichdevice.records.schema import Artefact, Machine, Record, Software, without_paths
 from whichdevice.records.store import (
     Refused,

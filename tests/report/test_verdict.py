@@ -11,9 +11,17 @@ from synthetic_energy import metered
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
-from whichdevice.report.best_device import ALONE, DECIDED, DISAGREEING
 from whichdevice.report.statements import answers
-from whichdevice.report.verdict import answer_sentences, board, marks, split_board, verdict_section
+from whichdevice.report.verdict import (
+    ALONE,
+    DECIDED,
+    DISAGREEING,
+    answer_sentences,
+    board,
+    marks,
+    split_board,
+    verdict_section,
+)
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 from whichdevice.tables.statistics import SAME, UNDECIDED

@@ -244,7 +244,7 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
     """A row for each target. What was compiled before, by any command, is read."""
     from whichdevice.forecast.answer import answer
     from whichdevice.forecast.compile import compile_programs
-    from whichdevice.records.compiled import ProgramRequest
+    from whichdevice.records.products import ProgramRequest
 
     name, workload = next(iter(study.workloads.items()))
     assert workload.batch_size is not None

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.results import StudyResults
+from whichdevice.study_runs import workflow_command
 from whichdevice.tables.base import share_words
 from whichdevice.tables.comparison import BOTH
 from whichdevice.tables.statistics import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
-from whichdevice.workflow_command import workflow_command
 
 TITLE = "Compared with other records"
 CAPTION = (

@@ -21,8 +21,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from whichdevice.figures import FEW_POINTS
 from whichdevice.files import replacing
 from whichdevice.results import StudyResults
+from whichdevice.study_runs import workflow_command
 from whichdevice.tables.base import length_words, number, share_words
-from whichdevice.workflow_command import workflow_command
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"

@@ -23,7 +23,7 @@ from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.facts import installed_versions
 from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import is_file_module, workload_class
 
 CACHE = Path("results/programs")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from whichdevice.errors import StudyError
 from whichdevice.forecast.compile import KEPT
 from whichdevice.forecast.study import compiled_path, program_requests
-from whichdevice.records.compiled import ProgramRequest, read_compiled
+from whichdevice.records.products import ProgramRequest, read_compiled
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan

@@ -10,7 +10,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.machine.limits import available_memory
 from whichdevice.records.store import read_record
-from whichdevice.workflow_command import repeat_failed
+from whichdevice.study_runs import repeat_failed
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan

@@ -22,10 +22,10 @@ from whichdevice.report.page import render, render_markdown, table_library
 from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.report.verdict import compared_words, verdict_section
 from whichdevice.results import StudyResults
+from whichdevice.study_runs import repeat_failed, workflow_command
 from whichdevice.tables.base import length_words
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import is_rehearsal
-from whichdevice.workflow_command import repeat_failed, workflow_command
 
 
 def limit_rows(study: StudyResults) -> list[dict[str, Any]]:

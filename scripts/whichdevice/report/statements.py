@@ -7,11 +7,11 @@ import pandas as pd
 
 from whichdevice.report.numbers import alike, interval, number, seconds, share, verdict_words
 from whichdevice.results import StudyResults
+from whichdevice.study_runs import repeat_failed, workflow_command
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.tables.noise_floor import SAME_TWICE
 from whichdevice.tables.statistics import SLOWER
-from whichdevice.workflow_command import repeat_failed, workflow_command
 
 UNTOLD = "; too wide to show that there is no false alarm"
 

@@ -13,8 +13,8 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
+from whichdevice.study_runs import make_tables
 from whichdevice.tables.sheet import Sheet, sheet_row
-from whichdevice.workflow_command import make_tables
 
 Kind = Literal["text", "int", "float", "flag"]
 DTYPES: dict[Kind, Any] = {

@@ -10,7 +10,7 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
-from whichdevice.records.compiled import CompiledRecord, read_compiled
+from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables.base import Column, Sources, table
 from whichdevice.tables.sheet import SECONDS, Sheet, cores_of
 

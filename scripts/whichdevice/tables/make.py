@@ -21,11 +21,11 @@ from whichdevice.files import replacing
 from whichdevice.machine.limits import usable_cores
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.records.store import read_record
+from whichdevice.study_runs import make_tables
 from whichdevice.tables import artefacts, comparison, epochs, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import run_row
-from whichdevice.workflow_command import make_tables
 
 Rows = list[dict[str, Any]]
 Parts = tuple[dict[str, Any], Rows, Rows]  # the row of one record, the rows of its epochs and of its artefacts

@@ -12,13 +12,12 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.records.schema import Energy, Record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_runs import study_runs, workflow_command
 from whichdevice.tables.base import CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.breakdown import breakdown_row
 from whichdevice.tables.statistics import NOISE_RUN_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.statistics import within_process
-from whichdevice.workflow_command import workflow_command
 
 
 def run_row(record: Record, path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""IDX files are believed only when magic, dimensions, length and gzip's CRC agree."""
+"""IDX files are read whole or refused."""
 
 import gzip
 import struct
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from whichdevice.datasets.idx import parse_idx, read_idx
+from whichdevice.datasets.images import parse_idx, read_idx
 from whichdevice.errors import StudyError
 
 

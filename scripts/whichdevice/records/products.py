@@ -1,7 +1,12 @@
-"""The record of one program: what the target's compiler states of it, and its work.
+"""Define the records of compiled programs and of exported models.
 
-Times are seconds, memory is bytes on one device; operations, bytes and kernels are of one device, too. Fields of a step
-that did not compile are None or empty. Nothing in here was measured: tables make a forecast of `work`.
+A compiled record has what the target's compiler states of one program, and its work: times in seconds, memory in bytes
+on one device; operations, bytes and kernels are of one device, too. Fields of a step that did not compile are None or
+empty. Nothing in it was measured: tables make a forecast of `work`.
+
+An export record names the run of the model, its files and its signature, and says how the files compare with that run.
+It holds no times, host names or absolute paths. Its `status` is `different` where a reloaded model does not predict
+what the run predicted, within `tolerance`.
 """
 
 import re
@@ -98,3 +103,65 @@ def write_compiled(record: CompiledRecord, path: Path) -> None:
 def read_compiled(path: Path) -> CompiledRecord:
     """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
     return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
+
+
+EXPORT_SCHEMA_VERSION = 1
+EXPORT_RECORD = "export.json"
+FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
+WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
+
+
+class TensorSpecification(Part):
+    """One tensor of a signature; None in the shape is any size, the first axis is the batch."""
+
+    name: str
+    dtype: str
+    shape: list[Integer | None]
+
+
+class ExportedFile(Part):
+    """A file of the export."""
+
+    sha256: str
+    size: Integer  # bytes
+
+
+class ExportCheck(Part):
+    """A fresh process beside the run: the largest absolute differences of its predictions."""
+
+    examples: Integer  # validation examples whose predictions the run recorded
+    largest: float  # absolute value among what the run recorded
+    tolerance: float
+    weights_equal: bool | None = None  # the .keras file's and the run's, bit by bit
+    keras: float | None = None
+    saved_model: float | None = None
+    same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes
+
+
+class ExportRecord(Part):
+    """One exported model."""
+
+    schema_version: Annotated[Integer, no_newer_than(EXPORT_SCHEMA_VERSION)] = EXPORT_SCHEMA_VERSION
+    study: str
+    workload: str
+    module: str
+    status: Literal["ok", "different", "failed"]
+    reason: Redacted | None = None
+    run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
+    backend: str | None = None  # that trained
+    precision: str | None = None
+    epochs: Integer | None = None
+    source: str | None = None  # of the training data
+    validation_metric: float | None = None
+    metric: str | None = None
+    input: TensorSpecification | None = None
+    output: TensorSpecification | None = None
+    files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
+    check: ExportCheck | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    code_hash: str | None = None
+
+
+def read_export(path: Path) -> ExportRecord:
+    """Read export.json; raises StudyError that names the file when it is cut, garbled or of another schema."""
+    return read_as(ExportRecord, path, f"export schema {EXPORT_SCHEMA_VERSION}")

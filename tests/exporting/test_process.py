@@ -1,15 +1,16 @@
-"""A SavedModel predicts what the Keras model does, image for image."""
+"""A SavedModel takes raw input and predicts what the model does."""
 
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from whichdevice.datasets.mnist import draw_digits
 from whichdevice.errors import StudyError
-from whichdevice.exporting.saved_model import ServedModel, write_saved_model
+from whichdevice.exporting.process import ServedModel, write_saved_model
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
+
+pytest.importorskip("tensorflow")
+
 
 pytestmark = pytest.mark.slow
 

@@ -1,9 +1,9 @@
-"""What a person is told to call acts on the study that told it."""
+"""The calls that a report names make what they say."""
 
 from pathlib import Path
 
 from whichdevice.config.model import Call, Data, Measure, Study
-from whichdevice.workflow_command import make_tables, repeat_failed, workflow_command
+from whichdevice.study_runs import make_tables, repeat_failed, workflow_command
 
 
 def test_the_study_that_ships_needs_no_config(working_folder: Path) -> None:
