@@ -29,7 +29,7 @@ def draw(study: StudyResults) -> Figure:
         text = "No inference was measured: no workload of this study has mode: predict (docs/serving.md)."
         return style.empty(study, text)
     workloads = list(dict.fromkeys(cells["workload"]))
-    shown = [_fewer(cells[cells["workload"] == name]) for name in workloads[:MOST_ROWS]]
+    shown = [style.fewer_lines(cells[cells["workload"] == name], AXES, MOST_LINES) for name in workloads[:MOST_ROWS]]
     heights = [max(2.6, 1.2 + 0.32 * len(_smallest(own))) for own in shown]
     figure = style.new_figure(9.5, 1.0 + sum(heights))
     grid = figure.subplots(len(shown), 2, squeeze=False, height_ratios=heights)
@@ -72,11 +72,3 @@ def _throughput(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
     axes.set_xlabel("batch size")
     axes.set_ylabel("predictions per second")
     axes.legend(fontsize=7.5)
-
-
-def _fewer(cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the first loop, backend and precision alone, one after the other, until few enough lines remain."""
-    for axis in ["loop", "backend", "precision"]:
-        if len(cells[AXES].drop_duplicates()) > MOST_LINES:
-            cells = cells[cells[axis] == cells[axis].iloc[0]]
-    return cells

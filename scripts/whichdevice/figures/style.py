@@ -288,6 +288,39 @@ def _written(axis: str, value: Any, unit: Any) -> str:
     return "" if pd.isna(value) else str(value)
 
 
+def fewer_lines(cells: pd.DataFrame, axes: list[str], most: int) -> pd.DataFrame:
+    """Keep the first loop, backend and precision alone, one after the other, until few enough lines remain."""
+    for axis in ["loop", "backend", "precision"]:
+        if len(cells[axes].drop_duplicates()) > most:
+            cells = cells[cells[axis] == cells[axis].iloc[0]]
+    return cells
+
+
+def stacked_bars(
+    cells: pd.DataFrame, most: int, parts: Mapping[str, tuple[str, str, str]]
+) -> tuple[Figure, Axes, pd.DataFrame, np.ndarray]:
+    """Draw a stacked bar per cell; `parts`: label, colour and hatch of each column. Returns also cells and bar ends."""
+    shown = capped(cells, most).sort_values("workload", kind="stable")
+    figure = new_figure(9, 0.27 * len(shown) + 1.6)
+    axes = figure.add_subplot()
+    left = np.zeros(len(shown))
+    for column, (label, colour, hatch) in parts.items():
+        width = shown[column].fillna(0).to_numpy(float)
+        axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=label)
+        left = left + width
+    axes.set_yticks(range(len(shown)), names(shown), fontsize=8, parse_math=False)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    return figure, axes, shown, left
+
+
+def rows_note(cells: pd.DataFrame, shown: pd.DataFrame, column: str) -> tuple[str, str]:
+    """Return the counts of processes behind the rows of a figure, and which cells it leaves out."""
+    counts = ", ".join(str(n) for n in sorted({int(n) for n in shown[column]}))
+    more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
+    return counts, more + left_out(cells, shown)
+
+
 def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     """Each series of `cells` (all but the batch size equal): its label, cells and line style."""
     colours, places = device_colours(study), device_places(study)

@@ -33,7 +33,7 @@ def draw(study: StudyResults) -> Figure:
     figure = style.new_figure(9, 2.3 * len(workloads) + 1.0)
     grid = figure.subplots(len(workloads), 2, squeeze=False)
     for row, workload in zip(grid, workloads, strict=True):
-        own = _fewer(cells[cells["workload"] == workload])
+        own = style.fewer_lines(cells[cells["workload"] == workload], style.SERIES_AXES, MOST_LINES)
         _row(row, own, study)
         row[0].set_title(workload, parse_math=False)
     for panel, text in zip(grid[0], ["step time (ms)", "epoch time (s), computed"], strict=True):
@@ -42,7 +42,8 @@ def draw(study: StudyResults) -> Figure:
         )
     for panel in grid[-1]:
         panel.set_xlabel("batch size")
-    cut = any(len(_fewer(own)) < len(own) for _, own in cells.groupby("workload"))
+    parts = [own for _, own in cells.groupby("workload")]
+    cut = any(len(style.fewer_lines(own, style.SERIES_AXES, MOST_LINES)) < len(own) for own in parts)
     fewer = "; some lines left to the tables" if cut else ""
     left_out = f"; {len(chosen) - MOST_PANELS} more workloads in the tables" if len(chosen) > MOST_PANELS else ""
     counts = style.runs_note(cells["n_timed"]).replace("bars:", "bands and bars:")
@@ -64,11 +65,3 @@ def _row(panels: Sequence[Axes], own: pd.DataFrame, study: StudyResults) -> None
         style.batch_axis(panel, own["batch_size"])
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 7.5}
     panels[-1].legend(list(handles.values()), list(handles), **beside)
-
-
-def _fewer(cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the first loop, backend and precision alone, one after the other, until few enough lines remain."""
-    for axis in ["loop", "backend", "precision"]:
-        if len(cells[style.SERIES_AXES].drop_duplicates()) > MOST_LINES:
-            cells = cells[cells[axis] == cells[axis].iloc[0]]
-    return cells
