@@ -11,7 +11,7 @@ from synthetic_energy import metered
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.records.schema import Energy, Record
-from whichdevice.report.costs import cost_section
+from whichdevice.report.contents import cost_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.report.other_evidence import audit_section
+from whichdevice.report.contents import audit_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 

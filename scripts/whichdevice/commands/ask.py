@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
-    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     targets = _targets(args.devices)

@@ -20,8 +20,8 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job
 from whichdevice.files import checksum
 from whichdevice.locks import beside_no_measurement
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
-from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, supervise_module

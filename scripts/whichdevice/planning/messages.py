@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.machine.limits import available_memory
+from whichdevice.machine.cpu import available_memory
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import repeat_failed
 

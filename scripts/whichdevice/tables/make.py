@@ -18,7 +18,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
-from whichdevice.machine.limits import usable_cores
+from whichdevice.machine.cpu import usable_cores
 from whichdevice.records.results_folder import measured_elsewhere
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import make_tables
