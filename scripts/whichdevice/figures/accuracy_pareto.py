@@ -69,7 +69,7 @@ def draw(study: StudyResults) -> Figure:
     counts = runs.groupby(POINT, dropna=False).size()
     n = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
     cut = f"; {left_out} more cells in the tables" if left_out else ""
-    missing = "".join(told for name, told in MISSING.items() if name not in shown)
+    missing = "".join(words for name, words in MISSING.items() if name not in shown)
     style.footnote(
         figure, f"n = {n} learning runs per point{'; no interval from one' if counts.min() == 1 else ''}{cut}{missing}"
     )
@@ -134,5 +134,5 @@ def _panel(
 
 def _epochs(runs: pd.DataFrame) -> str:
     counts = sorted({int(count) for count in runs["learned_epochs"]})
-    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{told} epoch{'s' if counts[-1] > 1 else ''}"
+    words = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{words} epoch{'s' if counts[-1] > 1 else ''}"

@@ -83,7 +83,7 @@ def _ratio_axis(axes: Axes, values: Sequence[float]) -> None:
 
 def _name(row: pd.Series, varied: Sequence[str]) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["workload"], f"{letter}{row['batch_size']}"]
-    told += [str(row[axis]) for axis in varied if axis != "fraction" and pd.notna(row[axis])]
-    told += share_words(row)
-    return style.shortened(" ".join(told), 64)
+    words = [row["workload"], f"{letter}{row['batch_size']}"]
+    words += [str(row[axis]) for axis in varied if axis != "fraction" and pd.notna(row[axis])]
+    words += share_words(row)
+    return style.shortened(" ".join(words), 64)

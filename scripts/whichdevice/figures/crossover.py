@@ -105,14 +105,14 @@ def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
 
 def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
     """The two devices, and what else tells this line from others."""
-    work, told = pair.work, [f"{pair.second} / {pair.first}"]
+    work, words = pair.work, [f"{pair.second} / {pair.first}"]
     beside = [other.work for other in pairs if other.work["workload"] == work["workload"]]
-    told += length_words(work) if len({str(other["sequence_length"]) for other in beside}) > 1 else []
+    words += length_words(work) if len({str(other["sequence_length"]) for other in beside}) > 1 else []
     several = {other["model"] for other in beside if str(other["sequence_length"]) == str(work["sequence_length"])}
-    told += [work["model"].removesuffix(" an example")] if len(several) > 1 else []
-    told += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
-    told += share_words(work)
-    return ", ".join(told)
+    words += [work["model"].removesuffix(" an example")] if len(several) > 1 else []
+    words += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
+    words += share_words(work)
+    return ", ".join(words)
 
 
 def _panel(axes: Axes, lines: Sequence[Line]) -> None:

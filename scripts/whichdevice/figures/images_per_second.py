@@ -67,9 +67,9 @@ def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
             axes.errorbar(value, place, xerr=ends, color=style.BLACK, capsize=2.5, lw=1)
         right = value if np.isnan(ends).any() else cell["throughput_high"]
         axes.annotate(style.number(value), (right, place), (6, 0), textcoords="offset points", va="center", fontsize=8)
-        told = [cell["workload"], f"b{cell['batch_size']}", *length_words(cell)]
-        told += [] if cell["precision"] == "float32" else [cell["precision"]]
-        names.append(" ".join(told) + (f", {device}" if several else ""))
+        words = [cell["workload"], f"b{cell['batch_size']}", *length_words(cell)]
+        words += [] if cell["precision"] == "float32" else [cell["precision"]]
+        names.append(" ".join(words) + (f", {device}" if several else ""))
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.12)

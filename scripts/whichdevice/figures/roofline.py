@@ -90,8 +90,8 @@ def _panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[st
     _points(axes, cells.sort_values("intensity"), looks)
     bandwidth = style.number(roofs["device_bandwidth_gbs"].iloc[0])
     cached = ", perhaps partly a cache's" if roofs["note"].notna().all() else ""
-    told = f"slope: {bandwidth} GB/s, measured{cached}"
-    axes.text(0.03, 0.965, told, transform=axes.transAxes, va="top", fontsize=7.5)
+    words = f"slope: {bandwidth} GB/s, measured{cached}"
+    axes.text(0.03, 0.965, words, transform=axes.transAxes, va="top", fontsize=7.5)
 
 
 def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:

@@ -86,7 +86,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, dict[str, An
         each = part["replica_batch_size"].iloc[0]
         batch = f"{letter}{size} in all" if key[0] == STRONG else f"{letter}{each:g} each"
         first = group.iloc[0]
-        told = [*(str(first[axis]) for axis in varied), *share_words(first), *length_words(first)]
-        label = ", ".join([f"{key[0]}: {batch}", *told])
+        words = [*(str(first[axis]) for axis in varied), *share_words(first), *length_words(first)]
+        label = ", ".join([f"{key[0]}: {batch}", *words])
         look = {"color": colour, "ls": "--" if key[0] == WEAK else "-", "marker": "s" if key[0] == WEAK else "o"}
         yield label, pd.concat([base, part]), look

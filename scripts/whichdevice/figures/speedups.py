@@ -69,11 +69,11 @@ def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], names: list[s
 def _name(row: pd.Series, comparison: str, several: bool) -> str:
     """The workload, what else tells this pair from others, and the two values compared."""
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["workload"], *([row["device"]] if several else [])]
-    told += [f"{letter}{row['batch_size']}"] if comparison != "batch_size" else []
+    words = [row["workload"], *([row["device"]] if several else [])]
+    words += [f"{letter}{row['batch_size']}"] if comparison != "batch_size" else []
     for axis, usual in style.USUAL.items():
         if axis not in (comparison, "fraction") and row[axis] != usual:
-            told.append(str(row[axis]))
-    told += share_words(row)
-    told += length_words(row)
-    return f"{' '.join(told)}: {row['compared']} / {row['baseline']}"
+            words.append(str(row[axis]))
+    words += share_words(row)
+    words += length_words(row)
+    return f"{' '.join(words)}: {row['compared']} / {row['baseline']}"

@@ -157,10 +157,10 @@ def finish(figure: Figure, title: str, study: StudyResults) -> None:
 def data_note(study: StudyResults) -> str:
     """Where the data came from, stand-ins named as such."""
     names = {"standin": "stand-in (generated)", "files": "original files", "tfds": "TFDS"}
-    told = [names.get(source, source) for source in study.sources]
-    if len(told) > 1:
-        told = [f"{name} ({', '.join(sets)})" for name, sets in zip(told, study.sources.values(), strict=True)]
-    return f"data: {', '.join(told)}" if told else ""
+    words = [names.get(source, source) for source in study.sources]
+    if len(words) > 1:
+        words = [f"{name} ({', '.join(sets)})" for name, sets in zip(words, study.sources.values(), strict=True)]
+    return f"data: {', '.join(words)}" if words else ""
 
 
 def name_few_points(figure: Figure) -> None:
@@ -257,21 +257,21 @@ def left_out(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
 
 
 def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
-    """A label per cell from the first axis, those `always` told, and those whose values differ between the cells."""
-    told = [axes[0], *always]
-    shown = [axis for axis in axes if axis in told or cells[axis].nunique(dropna=False) > 1]
+    """A label per cell from the first axis, those of `always`, and those whose values differ between the cells."""
+    words = [axes[0], *always]
+    shown = [axis for axis in axes if axis in words or cells[axis].nunique(dropna=False) > 1]
     return [_joined(row, shown) for _, row in cells.iterrows()]
 
 
 def names(cells: pd.DataFrame) -> list[str]:
     """A short name per cell: workload and size, and of the rest only what varies or is not the usual."""
     varied = [axis for axis in ("device", "sequence_length") if cells[axis].nunique(dropna=False) > 1]
-    told = []
+    words = []
     for _, cell in cells.iterrows():
         shown = ["workload", "device", "batch_size", "sequence_length", *USUAL]
         shown = [axis for axis in shown if (cell[axis] != USUAL[axis] if axis in USUAL else axis in (*NAMED, *varied))]
-        told.append(_joined(cell, shown))
-    return told
+        words.append(_joined(cell, shown))
+    return words
 
 
 def _joined(cell: pd.Series, axes: list[str]) -> str:

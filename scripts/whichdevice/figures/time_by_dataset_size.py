@@ -63,12 +63,12 @@ def _shown(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _left_out(cells: pd.DataFrame, shown: list[pd.DataFrame]) -> list[str]:
     """The devices that measured a workload at other batch sizes only."""
-    told = []
+    words = []
     for own in shown:
         workload = own["workload"].iloc[0]
         missing = set(cells.loc[cells["workload"] == workload, "device"]) - set(own["device"])
-        told += [f"{workload}: {', '.join(sorted(missing))} at other batch sizes only"] if missing else []
-    return told
+        words += [f"{workload}: {', '.join(sorted(missing))} at other batch sizes only"] if missing else []
+    return words
 
 
 def _panel(axes: Axes, own: pd.DataFrame, study: StudyResults) -> dict[str, Artist]:
@@ -95,9 +95,9 @@ def _panel(axes: Axes, own: pd.DataFrame, study: StudyResults) -> dict[str, Arti
 
 def _unusual(own: pd.DataFrame) -> list[str]:
     """A line for each device in other settings than the usual ones."""
-    told = []
+    words = []
     for device, part in own.groupby("device", sort=False):
         named = [str(part[name].iloc[0]) for name in SETTINGS[:-1] if part[name].iloc[0] != style.USUAL[name]]
         named += length_words(part.iloc[0])
-        told += [f"{device}: {', '.join(named)}"] if named else []
-    return told
+        words += [f"{device}: {', '.join(named)}"] if named else []
+    return words

@@ -73,7 +73,7 @@ def draw(study: StudyResults) -> Figure:
     late = int(cells["n_timed_out"].fillna(0).sum())
     marked += "; more settings in the tables" if cut else ""
     marked += f"; {late} of {int(cells['n'].sum())} runs ran out of time" if late else ""
-    missing = [told for name, told in MISSING.items() if name not in shown]
+    missing = [words for name, words in MISSING.items() if name not in shown]
     style.footnote(figure, f"seeds per line: {n}{marked}{''.join(missing)}")
     return figure
 

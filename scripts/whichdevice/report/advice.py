@@ -219,12 +219,12 @@ def _against_cpus(study: StudyResults) -> Iterator[tuple[str, str, pd.DataFrame]
 
 def _batches(study: StudyResults) -> Iterator[str]:
     for cpu, device, rows in _against_cpus(study):
-        told: dict[str, list[str]] = {}
+        text: dict[str, list[str]] = {}
         for _, row in rows[rows["sizes"].str.contains(" ")].iterrows():
             outcome, detail = _outcome(row, device)
-            told.setdefault(outcome, []).append(f"{_work(row)} ({detail})")
-        if told:
-            yield f"{device} and {cpu}: " + "; ".join(f"{words} {', '.join(names)}" for words, names in told.items())
+            text.setdefault(outcome, []).append(f"{_work(row)} ({detail})")
+        if text:
+            yield f"{device} and {cpu}: " + "; ".join(f"{words} {', '.join(names)}" for words, names in text.items())
 
 
 def _outcome(row: pd.Series, device: str) -> tuple[str, str]:
@@ -267,14 +267,14 @@ def _models(study: StudyResults) -> Iterator[str]:
             continue
         ratios = rows["largest_ratio"].to_numpy()
         rises = "rises with the work" if (ratios[1:] > ratios[:-1]).all() else "does not rise with the work throughout"
-        told = [
+        text = [
             f"{_named(row)} ({number(row['work'] / 1e6)} million) {number(row['largest_ratio'])} "
             f"{interval(row['largest_ratio_low'], row['largest_ratio_high']) or ''}".strip()
             for _, row in rows.iterrows()
         ]
         yield (
             f"{device} / {cpu} at the largest batch of each, by floating-point operations per example: "
-            f"{', '.join(told)}: by the means it {rises}"
+            f"{', '.join(text)}: by the means it {rises}"
         )
 
 
@@ -285,13 +285,13 @@ def _largest(study: StudyResults) -> Iterator[str]:
         return
     found = pd.concat(parts)
     for device, rows in found.assign(several=several_models(found)).groupby("device", sort=False):
-        told = []
+        text = []
         for _, row in rows.iterrows():
             if row["gain"] == 1:
                 smallest = f"the smallest{judged_words(row)}" if judged_words(row) else "its smallest"
-                told.append(f"{_named(row)} is fastest at {smallest}, b{row['best_size']}")
+                text.append(f"{_named(row)} is fastest at {smallest}, b{row['best_size']}")
                 continue
             gain = f"×{number(row['gain'])} {interval(row['gain_low'], row['gain_high']) or ''}".strip()
             near = "still rising" if row["still_rising"] else f"within 5 % from b{row['near_size']}"
-            told.append(f"{_named(row)} {gain} at b{row['best_size']}, {near}{judged_words(row)}")
-        yield f"{device}, fastest against smallest batch: {'; '.join(told)}"
+            text.append(f"{_named(row)} {gain} at b{row['best_size']}, {near}{judged_words(row)}")
+        yield f"{device}, fastest against smallest batch: {'; '.join(text)}"

@@ -441,8 +441,8 @@ def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None
 
 
 def _status(row: pd.Series) -> str:
-    told = str(row["status"])
-    ended = f"{row['n_ok']} of {row['n']} ok" if told == "ok" else told
+    words = str(row["status"])
+    ended = f"{row['n_ok']} of {row['n']} ok" if words == "ok" else words
     return ", ".join([ended, *diverged_words(row)])
 
 

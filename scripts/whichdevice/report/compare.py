@@ -67,9 +67,9 @@ def summary_line(compared: pd.DataFrame) -> str:
     """How many cells, and how many of each verdict."""
     both = compared[compared["measured"] == BOTH]
     counts = both.loc[both["note"].isna(), "verdict"].value_counts()
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts)
+    words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts)
     unlike = int(both["note"].notna().sum())
-    parts = [f"{len(both)} cells measured on both sides" + (f": {told}" if told else "")]
+    parts = [f"{len(both)} cells measured on both sides" + (f": {words}" if words else "")]
     parts += [f"{unlike} not of the same work"] if unlike else []
     parts += [f"{count} {side}" for side in ALONE if (count := int((compared["measured"] == side).sum()))]
     return "; ".join(parts) + "."
@@ -101,11 +101,11 @@ def _row(row: pd.Series) -> dict[str, Any]:
 
 def _name(row: pd.Series) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["device"], row["workload"], row["backend"], row["precision"], f"{letter}{row['batch_size']}"]
-    told += share_words(row)
-    told += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
-    told += length_words(row)
-    return " · ".join(told)
+    words = [row["device"], row["workload"], row["backend"], row["precision"], f"{letter}{row['batch_size']}"]
+    words += share_words(row)
+    words += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
+    words += length_words(row)
+    return " · ".join(words)
 
 
 PAGE = "compare.html"

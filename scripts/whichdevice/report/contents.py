@@ -81,16 +81,16 @@ def _cost_sentence(rows: pd.DataFrame) -> str:
     title, unit, takes = COST_WORDS[best["quantity"]]
     bounds = interval(best["value_low"], best["value_high"]) or "(no interval)"
     work = ", ".join([best["precision"], *length_words(best)])
-    told = (
+    texts = (
         f"{best['workload']} {work}: "
         f"{number(best['value'])} {unit} {bounds} per million {best['unit']}s on {_cell_words(best)}"
     )
     others = rows[rows["device"] != best["device"]]
     if others.empty:
-        return f"{told}; no other device with a {'price' if best['quantity'] == USD else 'meter'} to compare."
+        return f"{texts}; no other device with a {'price' if best['quantity'] == USD else 'meter'} to compare."
     undecided = others["verdict"].fillna(UNDECIDED).isin([UNDECIDED, LESS]).any()
     lead = f"{title} so far, undecided" if undecided else title
-    return f"{lead}: {told}; {'; '.join(_compared(row, takes) for _, row in others.iterrows())}."
+    return f"{lead}: {texts}; {'; '.join(_compared(row, takes) for _, row in others.iterrows())}."
 
 
 def _cell_words(row: pd.Series) -> str:
@@ -103,8 +103,8 @@ def _compared(row: pd.Series, takes: str) -> str:
     if pd.isna(row["ratio"]):
         return f"{_cell_words(row)} not compared: no repeat of the same work in common"
     bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
-    told = f"{verdict_words(row)}, n = {row['n']}, {row['setting']}"
-    return f"{_cell_words(row)} {takes} {number(row['ratio'])} {bounds} times as much: {told}"
+    texts = f"{verdict_words(row)}, n = {row['n']}, {row['setting']}"
+    return f"{_cell_words(row)} {takes} {number(row['ratio'])} {bounds} times as much: {texts}"
 
 
 def _cost_row(row: pd.Series) -> dict[str, Any]:
@@ -131,15 +131,15 @@ def _cost_row(row: pd.Series) -> dict[str, Any]:
 
 def _prices(study: StudyResults) -> Iterator[str]:
     told_once = study.costs.drop_duplicates(["device", "price"])  # several where cards of several names ran
-    for device, hour, told in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
-        yield f"{device}: {told}" if pd.isna(hour) else f"{device}: {number(hour)} USD an hour ({told})"
+    for device, hour, texts in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
+        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {number(hour)} USD an hour ({texts})"
 
 
 def _meters(study: StudyResults) -> Iterator[str]:
     for device, rows in study.costs.groupby("device", sort=False):
-        told = "; ".join(dict.fromkeys(rows["meter"].dropna())) or "no meter"
+        texts = "; ".join(dict.fromkeys(rows["meter"].dropna())) or "no meter"
         watts = rows["watts"].dropna()
-        text = f"{device}: {told}"
+        text = f"{device}: {texts}"
         if len(watts):
             ends = dict.fromkeys([number(watts.min()), number(watts.max())])
             text += f", {' to '.join(ends)} W over the steady state"
@@ -354,8 +354,8 @@ def utilisation(row: pd.Series) -> dict[str, Any]:
 def _limit_row(row: pd.Series) -> dict[str, Any]:
     sheet = row["sheet_source"] if pd.notna(row["sheet_source"]) else None  # without a row: why it is not taken
     if pd.notna(row["sheet"]):
-        told = [f"{number(row[name])} {unit}" for name, unit in SHEET.items() if pd.notna(row[name])]
-        sheet = f"{row['sheet']}: {', '.join(told) or 'no peak in this format'}"
+        texts = [f"{number(row[name])} {unit}" for name, unit in SHEET.items() if pd.notna(row[name])]
+        sheet = f"{row['sheet']}: {', '.join(texts) or 'no peak in this format'}"
     return {
         **{name: row[name] for name in ("device", "backend", "product")},
         "device_name": row["device_name"] if pd.notna(row["device_name"]) else "",
@@ -510,10 +510,10 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
 def _published(row: pd.Series) -> dict[str, Any]:
     """Empty texts where a number is missing; the ratio is given only for like things."""
     size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
-    told = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
+    texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
     written = share if row["unit"] == "fraction" or "loss" in row["metric"] else number
     where = f"{row['device']}, {row['precision']}, b{row['batch_size']}" if pd.notna(row["measured"]) else ""
-    return told | {
+    return texts | {
         "what": f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}",
         "their_device": row["published_device"],
         "value": "" if pd.isna(row["value"]) else written(row["value"]),

@@ -59,11 +59,11 @@ def _measured(rows: pd.DataFrame) -> Phrase:
     speed = cell_number(row, "throughput")
     if speed is None:
         return [f"Measured: {row['device']} on {row['workload']}."]
-    told: Phrase = [f"Measured: {row['device']} {verb} {row['workload']} at ", speed, f" {row['unit']}s/s"]
+    words: Phrase = [f"Measured: {row['device']} {verb} {row['workload']} at ", speed, f" {row['unit']}s/s"]
     low, high = (cell_number(row, f"throughput_{end}") for end in ("low", "high"))
     if low is None or high is None:
-        return [*told, ", by one process and so without an interval."]
-    return [*told, " [", low, " – ", high, "]", ", an interval too wide to compare with." if row["wide"] else "."]
+        return [*words, ", by one process and so without an interval."]
+    return [*words, " [", low, " – ", high, "]", ", an interval too wide to compare with." if row["wide"] else "."]
 
 
 def candidates(rows: pd.DataFrame, value: str, low: str, high: str) -> pd.DataFrame:
@@ -100,12 +100,12 @@ def _forecast(rows: pd.DataFrame) -> Phrase:
 def _small(expected: pd.DataFrame, workload: str) -> Phrase:
     """A step so small that the host decides: no device is named the fastest, the least to rent is."""
     which = _count(expected)
-    told: Phrase = [f"Forecast: on {workload} any of the {which} will do" if len(expected) > 1 else
+    words: Phrase = [f"Forecast: on {workload} any of the {which} will do" if len(expected) > 1 else
                     f"Forecast: {expected['device'].iloc[0]} will do for {workload}"]  # fmt: skip
-    told += [*_times(expected), "; a step this small is decided by the host, not by the device."]
+    words += [*_times(expected), "; a step this small is decided by the host, not by the device."]
     hourly = expected[expected["usd_per_hour"].notna()].sort_values("usd_per_hour", kind="stable")
     price = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour")
-    return told if price is None else [*told, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
+    return words if price is None else [*words, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
 
 
 def _times(rows: pd.DataFrame) -> Phrase:
@@ -130,10 +130,10 @@ def _cheapest(rows: pd.DataFrame) -> Phrase:
     assert low is not None and high is not None
     unpriced = rows["step_ms"].notna() & rows[COST[0]].isna()
     among = " of those with a price" if unpriced.any() else ""
-    told: Phrase = [f"Cheapest{among}: {_names(best['device'])}, USD ", low]
+    words: Phrase = [f"Cheapest{among}: {_names(best['device'])}, USD ", low]
     if high != low:
-        told += [" to ", high]
-    return [*told, f" for a million {rows['unit'].iloc[0]}s."]
+        words += [" to ", high]
+    return [*words, f" for a million {rows['unit'].iloc[0]}s."]
 
 
 def _others(works: Iterable[pd.DataFrame]) -> Phrase:
@@ -141,8 +141,8 @@ def _others(works: Iterable[pd.DataFrame]) -> Phrase:
     counts: dict[str, list[str]] = {}
     for rows in works:
         counts.setdefault(_outcome(rows), []).append(str(rows["workload"].iloc[0]))
-    told = [f"{outcome} in {_names(dict.fromkeys(names), 'and')}" for outcome, names in counts.items() if outcome]
-    return [f"Elsewhere: {'; '.join(told)}."] if told else []
+    words = [f"{outcome} in {_names(dict.fromkeys(names), 'and')}" for outcome, names in counts.items() if outcome]
+    return [f"Elsewhere: {'; '.join(words)}."] if words else []
 
 
 def _outcome(rows: pd.DataFrame) -> str:

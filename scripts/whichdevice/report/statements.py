@@ -86,9 +86,9 @@ def _floor(study: StudyResults) -> Iterator[Statement]:
         yield Statement(text, None, wrong)
     trending = int(study.measured["n_trending"].fillna(0).sum())
     if trending:
-        told = "run was" if trending == 1 else "runs were"
+        words = "run was" if trending == 1 else "runs were"
         yield Statement(
-            f"{trending} {told} still getting slower or faster when time was up; they are counted.", None, True
+            f"{trending} {words} still getting slower or faster when time was up; they are counted.", None, True
         )
     untested = int(study.measured["n_untested"].fillna(0).sum())
     if untested:
@@ -163,13 +163,13 @@ def _answer(study: StudyResults, workload: str, cells: pd.DataFrame) -> dict[str
     bounds = interval(best["throughput_low"] * scale, best["throughput_high"] * scale)
     found = study.speedups[alike(study.speedups, best, ["workload", "sequence_length"])]
     size = {"product": "N = {}", "gigabyte": "{} MiB arrays"}.get(best["unit"], "batch {}").format(best["batch_size"])
-    told = ", ".join([best["backend"], best["precision"], size, *length_words(best), *repeats_words(best)])
+    words = ", ".join([best["backend"], best["precision"], size, *length_words(best), *repeats_words(best)])
     return {
         "workload": workload,
         "speed": f"{number(best[column])} {unit}",
         "interval": bounds,
         "n": int(best["n_timed"]),
-        "where": f"{best['device']}, {told}",
+        "where": f"{best['device']}, {words}",
         "epoch": None if pd.isna(best["epoch_time"]) else f"epoch {seconds(best['epoch_time'])} (computed)",
         "quality": _quality(best),
         "ratios": list(_ratios(found)),
@@ -196,7 +196,7 @@ def _ratios(found: pd.DataFrame) -> Iterator[str]:
             named = "loop " if axis == "loop" else ""
             ratio = f"{named}{row['compared']} / {row['baseline']} = {number(row['ratio'])} {bounds or '(no interval)'}"
             size = "N" if row["quantity"] == "tflops" else "batch"
-            told = [str(row[name]) for name in ("device", "backend", "precision") if name != axis]
-            told += [f"loop {row['loop']}"] if axis != "loop" and row["loop"] != "epoch" else []
-            where = ", ".join(told) + (f"; {row['setting']}" if axis == "device" else "")
+            words = [str(row[name]) for name in ("device", "backend", "precision") if name != axis]
+            words += [f"loop {row['loop']}"] if axis != "loop" and row["loop"] != "epoch" else []
+            where = ", ".join(words) + (f"; {row['setting']}" if axis == "device" else "")
             yield f"{ratio} at {size} {row['batch_size']}, n = {row['n']} ({where}): {verdict_words(row)}"

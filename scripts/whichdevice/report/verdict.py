@@ -120,8 +120,8 @@ def _other(row: pd.Series, known: list[str]) -> Against:
     if pd.isna(row["ratio"]):
         return Against(str(row["device"]), None, "; ".join(["no repeat of the same work in common", *known]))
     words = {MORE: "", UNDECIDED: undecided_words(row["n_to_decide"])}.get(row["verdict"], str(row["verdict"]))
-    told = [with_setting(words, row), *known]
-    return Against(str(row["device"]), estimate(row, "ratio"), "; ".join(filter(None, told)))
+    texts = [with_setting(words, row), *known]
+    return Against(str(row["device"]), estimate(row, "ratio"), "; ".join(filter(None, texts)))
 
 
 def _cost(best: pd.Series, quantity: str) -> Estimate:
@@ -148,9 +148,9 @@ def _speed(study: StudyResults, best: pd.Series) -> Estimate:
 
 
 def _settings(row: pd.Series) -> str:
-    told = [str(row["backend"])]
-    told += [] if row["unit"] in OPERATIONS else [f"batch {row['batch_size']}"]
-    return ", ".join([*told, *([] if row["loop"] == "epoch" else [f"loop {row['loop']}"])])
+    texts = [str(row["backend"])]
+    texts += [] if row["unit"] in OPERATIONS else [f"batch {row['batch_size']}"]
+    return ", ".join([*texts, *([] if row["loop"] == "epoch" else [f"loop {row['loop']}"])])
 
 
 Phrase = list[str | Number]
@@ -278,7 +278,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
         if not rows.empty:
             found[name] = choice(study, rows, quantity, lacking(name, fastest, rows))
     best = fastest[fastest["device"] == fastest["lowest"]].iloc[0]
-    told = (
+    texts = (
         [] if operation else changes(study.crossover, first, str(best["device"])) or own_sizes(study.saturation, best)
     )
     epoch = estimate(cell_of(study.summary, best), "epoch_time", seconds, n="n_timed")
@@ -289,7 +289,7 @@ def _row(study: StudyResults, fastest: pd.DataFrame) -> Row:
         _details(study, first),
         operation,
         found,
-        [] if operation else told,
+        [] if operation else texts,
         _missing(study, fastest),
         epoch,
     )
@@ -299,12 +299,12 @@ def _details(study: StudyResults, first: pd.Series) -> list[str]:
     """Size of an operation, share of the data, and which of several models of one name it is."""
     if first["unit"] in OPERATIONS:
         size = first["batch_size"]
-        told = [f"N = {size}" if first["unit"] == "product" else f"{size} MiB arrays"]
+        texts = [f"N = {size}" if first["unit"] == "product" else f"{size} MiB arrays"]
     else:
-        told = share_words(first)
+        texts = share_words(first)
     if len(_models(study, first)) > 1:
-        told.append(str(first["model"]).removeprefix(f"{first['workload']}, "))
-    return told
+        texts.append(str(first["model"]).removeprefix(f"{first['workload']}, "))
+    return texts
 
 
 def _models(study: StudyResults, work: pd.Series) -> dict[str, set[str]]:
@@ -450,10 +450,10 @@ def answer_sentences(study: StudyResults, rows: list[Row]) -> list[str]:
     if study.measured.empty:
         return ["Nothing was measured yet."]
     trained = [row for row in rows if not row.operation]
-    told = next((part for part in (trained, rows) if _is_compared(part)), None)
-    if told is None:
+    texts = next((part for part in (trained, rows) if _is_compared(part)), None)
+    if texts is None:
         return _not_compared(study)
-    return [sentence for name in TITLES if (sentence := _sentence(name, told))]
+    return [sentence for name in TITLES if (sentence := _sentence(name, texts))]
 
 
 def compared_words(study: StudyResults) -> list[str]:
@@ -472,14 +472,14 @@ def _not_compared(study: StudyResults) -> list[str]:
     names = [name for name in study.devices if name in real]
     rehearsals = " and ".join(name for name in study.devices if name not in real)
     if not names:
-        told = f"Only {rehearsals} was measured"
+        texts = f"Only {rehearsals} was measured"
     elif len(names) == 1:
-        told = f"Only {names[0]} was measured"
+        texts = f"Only {names[0]} was measured"
     else:
-        told = f"Measured: {' and '.join(names)}, never on the same work"
+        texts = f"Measured: {' and '.join(names)}, never on the same work"
     which = "is" if len(names) > 1 else "device is"
     rehearsed = [f"Rehearsals on virtual replicas, which show no speed: {rehearsals}."] if rehearsals else []
-    return [f"{told}, so which {which} best cannot be said.", *rehearsed]
+    return [f"{texts}, so which {which} best cannot be said.", *rehearsed]
 
 
 def _sentence(name: str, rows: list[Row]) -> str | None:
@@ -553,6 +553,6 @@ def _unknown(study: StudyResults, known: list[str]) -> str | None:
     """Return why the cheapest or the lowest-energy device is unknown."""
     prices = "; ".join(dict.fromkeys(f"{row['device']}: {row['price']}" for _, row in study.costs.iterrows()))
     meters = "; ".join(dict.fromkeys(f"{row['device']}: {row['meter']}" for _, row in study.costs.iterrows()))
-    told = [f"The cheapest is not known ({prices})."] if "cheapest" not in known else []
-    told += [f"The lowest energy is not known ({meters})."] if "lowest_energy" not in known else []
-    return " ".join(told) or None
+    texts = [f"The cheapest is not known ({prices})."] if "cheapest" not in known else []
+    texts += [f"The lowest energy is not known ({meters})."] if "lowest_energy" not in known else []
+    return " ".join(texts) or None

@@ -142,8 +142,8 @@ def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
 def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
     """How many epochs its runs learned, with the fewest where they differ: `3 epochs`, `12 to 18 epochs`."""
     fewest, most = int(row["fewest_epochs"]), int(row["learned_epochs"])
-    told = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return f"{told} epoch{'s' if most > 1 else ''}"
+    words = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"{words} epoch{'s' if most > 1 else ''}"
 
 
 def device_name(row: pd.Series) -> str:

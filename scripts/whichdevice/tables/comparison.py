@@ -171,8 +171,8 @@ def without_copies(there: pd.DataFrame, here: pd.DataFrame) -> tuple[pd.DataFram
     copies = keys.duplicated().to_numpy()[len(here) :]
     if not copies.any():
         return there, []
-    told = f"{copies.sum()} of {len(there)} records: copies of others there or of this study's own"
-    return there[~copies].reset_index(drop=True), [told]
+    words = f"{copies.sum()} of {len(there)} records: copies of others there or of this study's own"
+    return there[~copies].reset_index(drop=True), [words]
 
 
 def _identity(runs: pd.DataFrame) -> pd.DataFrame:
@@ -215,10 +215,10 @@ def _unlike(here: pd.DataFrame, there: pd.DataFrame) -> pd.Series:
     """For each cell of both sides whose work is not the same: what differs."""
     own, other = (side.groupby("cell")[list(WORK)].first() for side in (here, there))
     cells = own.index.intersection(other.index)
-    told = pd.Series("", cells, dtype="object")
+    words = pd.Series("", cells, dtype="object")
     for column, name in WORK.items():
         a, b = own.loc[cells, column], other.loc[cells, column]
         if column == "flops_per_step":  # tables hold six digits
             a, b = np.log(a.astype(float)).round(4), np.log(b.astype(float)).round(4)
-        told = told.where((a == b) | a.isna() | b.isna(), told + f"other {name}; ")
-    return ("not the same work: " + told.str.strip("; ")).where(told != "").dropna()
+        words = words.where((a == b) | a.isna() | b.isna(), words + f"other {name}; ")
+    return ("not the same work: " + words.str.strip("; ")).where(words != "").dropna()

@@ -117,8 +117,8 @@ def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:
 
 
 def _cache_note(cache: Any) -> str:
-    told = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
-    return f"{told}: part of the bandwidth may be the cache's"
+    words = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
+    return f"{words}: part of the bandwidth may be the cache's"
 
 
 def _best_stream(streams: pd.DataFrame) -> pd.Series | None:

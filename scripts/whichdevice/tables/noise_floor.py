@@ -12,7 +12,7 @@ from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, deci
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
-SHARP = 0.05  # an interval wider than this would hardly have told a false alarm
+SHARP = 0.05  # an interval wider than this would hardly show a false alarm
 SETTINGS = ["module", *(name for name in CELL if name != "workload")]  # what a check and its base have in common
 
 COLUMNS: dict[str, Column] = {
@@ -31,7 +31,7 @@ COLUMNS: dict[str, Column] = {
     **DECISION_COLUMNS,
     "passed": Column(
         "flag",
-        f"{SAME_TWICE}: told neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: told {SLOWER}; "
+        f"{SAME_TWICE}: neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: {SLOWER}; "
         "missing: too few repeats to tell",
     ),
     "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),

@@ -257,8 +257,8 @@ def read_published(path: Path) -> list[dict[str, str]]:
     if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
     for place, row in enumerate(rows, start=1):
-        if (told := row.get(VALIDATION, "")) not in ("", YES, NO):
-            raise StudyError(f"{path}: row {place}: {VALIDATION} is {told!r}; write {YES}, {NO} or nothing")
+        if (words := row.get(VALIDATION, "")) not in ("", YES, NO):
+            raise StudyError(f"{path}: row {place}: {VALIDATION} is {words!r}; write {YES}, {NO} or nothing")
         for name in NUMBERS & row.keys():
             if not _is_number(row[name]):
                 raise StudyError(f"{path}: row {place}: {name} is {row[name]!r}, which is no number")
@@ -344,12 +344,12 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
     measured = float(cell["compared"] or float("nan")) * matching.scale
     unlike = list(unlike_words(entry, matching, cell))
-    told = [*unlike, *remarks(entry, matching, cell)]
+    words = [*unlike, *remarks(entry, matching, cell)]
     theirs = parse_number(entry["value"])
     if computed:
-        told.append("epoch time computed from steps")
+        words.append("epoch time computed from steps")
     if entry.get("status") == DISPUTED:
-        told.append("no ratio: the published number is doubtful, see its caveat")
+        words.append("no ratio: the published number is doubtful, see its caveat")
     return {
         **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
         "data": cell["source"],
@@ -357,7 +357,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         **_ends(matching, cell, measured),
         "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
         "n": cell["n_timed" if computed else matching.n],
-        "note": "; ".join(told) or None,
+        "note": "; ".join(words) or None,
     }
 
 

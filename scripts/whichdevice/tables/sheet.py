@@ -34,8 +34,8 @@ def wrong_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
         return None
     if re.search(fits, device_name or ""):
         return None
-    told = f"devices.{device}.hardware is {named}, and the device is a {found}"
-    return f"{told}: set devices: {{{device}: {{hardware: {found}}}}}"
+    words = f"devices.{device}.hardware is {named}, and the device is a {found}"
+    return f"{words}: set devices: {{{device}: {{hardware: {found}}}}}"
 
 
 def _configured(device: str, study: Study, sheet: Sheet) -> str | None:

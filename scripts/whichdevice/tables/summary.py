@@ -187,11 +187,11 @@ def _status(runs: pd.DataFrame, cell: pd.Series) -> pd.Series:
     bad = runs[runs["status"] != "ok"]
     for key, group in bad.groupby(cell.loc[bad.index], sort=False):
         counts = group["status"].value_counts(sort=False)
-        told = ", ".join(f"{count} {str(status).replace('_', ' ')}" for status, count in counts.items())
+        parts = ", ".join(f"{count} {str(status).replace('_', ' ')}" for status, count in counts.items())
         reasons = group["reason"].dropna()
         reason = f": {reasons.iloc[0]}" if len(reasons) else ""
         if len(counts) == 1 and counts.index[0] == NOT_MEASURED and len(group) == size[key]:
             text[key] = f"not measured{reason}"
         else:
-            text[key] = f"{size[key] - len(group)} of {size[key]} ok, {told}{reason}"
+            text[key] = f"{size[key] - len(group)} of {size[key]} ok, {parts}{reason}"
     return pd.Series(text, dtype="object").reindex(size.index).fillna("ok")
