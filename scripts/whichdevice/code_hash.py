@@ -15,6 +15,8 @@ from threading import Lock
 from whichdevice.errors import StudyError
 
 _lock = Lock()
+PACKAGE = Path(__file__).parent
+LENGTH = 16
 
 
 def parsed(source: str | bytes) -> ast.Module:
@@ -31,10 +33,6 @@ def string_constants(source: str | bytes) -> set[str]:
     """Return every string in a file's content."""
     nodes = ast.walk(parsed(source))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-
-
-PACKAGE = Path(__file__).parent
-LENGTH = 16
 
 
 def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> str:

@@ -17,6 +17,8 @@ from types import FrameType
 from whichdevice.errors import StudyError
 
 POLL_SECONDS = 0.5
+# Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
+UNNEEDED = ("pandas", "matplotlib", "IPython", "tensorboard")
 
 
 def end_with_supervisor() -> None:
@@ -68,10 +70,6 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-# Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
-UNNEEDED = ("pandas", "matplotlib", "IPython", "tensorboard")
 
 
 @contextmanager

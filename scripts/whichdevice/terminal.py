@@ -10,6 +10,8 @@ from typing import IO
 
 from whichdevice.errors import StudyError, one_line
 
+EVERY_SECONDS = 0.5
+
 
 def agree(question: str, yes: bool) -> None:
     """Ask y/N unless `yes`; raises StudyError on any answer but y, and where nobody can be asked."""
@@ -21,9 +23,6 @@ def agree(question: str, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise StudyError("Nothing was done.")
-
-
-EVERY_SECONDS = 0.5
 
 
 class LiveLine:

@@ -26,6 +26,37 @@ from whichdevice.datasets.images import (
 from whichdevice.datasets.sources import read_images
 
 Points = list[tuple[float, float]]
+VARIANTS = {"train": 40, "test": 20}
+COUNTS = {"train": 60000, "test": 10000}
+MARGIN = 2.0
+BATCH = 2000
+URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+ARCHIVES = (
+    Archive(
+        "train-images-idx3-ubyte.gz",
+        URL + "train-images-idx3-ubyte.gz",
+        26421880,
+        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+    ),
+    Archive(
+        "train-labels-idx1-ubyte.gz",
+        URL + "train-labels-idx1-ubyte.gz",
+        29515,
+        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+    ),
+    Archive(
+        "t10k-images-idx3-ubyte.gz",
+        URL + "t10k-images-idx3-ubyte.gz",
+        4422102,
+        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+    ),
+    Archive(
+        "t10k-labels-idx1-ubyte.gz",
+        URL + "t10k-labels-idx1-ubyte.gz",
+        5148,
+        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    ),
+)
 
 
 class Outline(NamedTuple):
@@ -174,12 +205,6 @@ GARMENTS: tuple[Callable[[np.random.Generator], Outline], ...] = (
 )  # in the order of Fashion-MNIST's labels
 
 
-VARIANTS = {"train": 40, "test": 20}
-COUNTS = {"train": 60000, "test": 10000}
-MARGIN = 2.0
-BATCH = 2000
-
-
 def draw_garments(seed: int, counts: dict[str, int] | None = None) -> Arrays:
     """Draw Fashion-MNIST's four arrays with cloth, light and jitter; `counts` makes fewer images of `train` and `test`.
 
@@ -251,35 +276,6 @@ def _patterns(random: np.random.Generator, count: int) -> Callable[[slice], np.n
 
 def _column(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32)[:, None]
-
-
-URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-ARCHIVES = (
-    Archive(
-        "train-images-idx3-ubyte.gz",
-        URL + "train-images-idx3-ubyte.gz",
-        26421880,
-        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-    ),
-    Archive(
-        "train-labels-idx1-ubyte.gz",
-        URL + "train-labels-idx1-ubyte.gz",
-        29515,
-        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-    ),
-    Archive(
-        "t10k-images-idx3-ubyte.gz",
-        URL + "t10k-images-idx3-ubyte.gz",
-        4422102,
-        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-    ),
-    Archive(
-        "t10k-labels-idx1-ubyte.gz",
-        URL + "t10k-labels-idx1-ubyte.gz",
-        5148,
-        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-    ),
-)
 
 
 def from_files(folder: Path) -> Arrays:

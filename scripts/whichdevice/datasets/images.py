@@ -20,6 +20,16 @@ from whichdevice.datasets.sources import require, unpacked
 from whichdevice.errors import StudyError
 
 UINT8 = b"\x00\x00\x08"
+ARRAYS = {
+    "train_images": Array((60000, 28, 28), "uint8"),
+    "train_labels": Array((60000,), "uint8"),
+    "test_images": Array((10000, 28, 28), "uint8"),
+    "test_labels": Array((10000,), "uint8"),
+}
+COUNTED = {"train": "train_labels", "test": "test_labels"}
+TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
+GRID, LOW, HIGH = 112, -0.25, 1.25
+SIDE = 28  # pixels of an image
 
 
 def parse_idx(data: bytes) -> np.ndarray:
@@ -51,16 +61,6 @@ def read_idx(path: Path, shape: tuple[int, ...], below: int = 256) -> np.ndarray
     return array
 
 
-ARRAYS = {
-    "train_images": Array((60000, 28, 28), "uint8"),
-    "train_labels": Array((60000,), "uint8"),
-    "test_images": Array((10000, 28, 28), "uint8"),
-    "test_labels": Array((10000,), "uint8"),
-}
-COUNTED = {"train": "train_labels", "test": "test_labels"}
-TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
-
-
 def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:
     """The four arrays from the four files, in the files' order; `archives` are in the order of ARRAYS."""
     paths = {name: require(folder, archive) for name, archive in zip(ARRAYS, archives, strict=True)}
@@ -68,10 +68,6 @@ def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:
         name: read_idx(path, ARRAYS[name].shape, below=10 if name.endswith("labels") else 256)
         for name, path in paths.items()
     }
-
-
-GRID, LOW, HIGH = 112, -0.25, 1.25
-SIDE = 28  # pixels of an image
 
 
 def bell(random: np.random.Generator, *shape: int) -> np.ndarray:

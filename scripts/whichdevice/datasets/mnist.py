@@ -83,6 +83,37 @@ WAYS: dict[int, list[list[Stroke]]] = {
          ("~", [(0.74, 0.16), (0.74, 0.6), (0.6, 0.94), (0.3, 0.96)])],
     ],
 }  # fmt: skip
+URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+ARCHIVES = (
+    Archive(
+        "train-images-idx3-ubyte.gz",
+        URL + "train-images-idx3-ubyte.gz",
+        9912422,
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "6bbc9ace898e44ae57da46a324031adb",
+    ),
+    Archive(
+        "train-labels-idx1-ubyte.gz",
+        URL + "train-labels-idx1-ubyte.gz",
+        28881,
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "a25bea736e30d166cdddb491f175f624",
+    ),
+    Archive(
+        "t10k-images-idx3-ubyte.gz",
+        URL + "t10k-images-idx3-ubyte.gz",
+        1648877,
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "2646ac647ad5339dbf082846283269ea",
+    ),
+    Archive(
+        "t10k-labels-idx1-ubyte.gz",
+        URL + "t10k-labels-idx1-ubyte.gz",
+        4542,
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
+)
 
 
 def draw_digits(seed: int, counts: dict[str, int] | None = None) -> Arrays:
@@ -133,39 +164,6 @@ def _draw(random: np.random.Generator, fields: np.ndarray, labels: np.ndarray) -
         grey *= np.where(careless[part, None], np.float32(0.35) + speckle, np.float32(0.9) + speckle * np.float32(0.1))
         images[part] = (np.minimum(grey, np.float32(1)) * np.float32(255)).astype(np.uint8)
     return images.reshape(count, SIDE, SIDE)
-
-
-URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
-ARCHIVES = (
-    Archive(
-        "train-images-idx3-ubyte.gz",
-        URL + "train-images-idx3-ubyte.gz",
-        9912422,
-        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        "6bbc9ace898e44ae57da46a324031adb",
-    ),
-    Archive(
-        "train-labels-idx1-ubyte.gz",
-        URL + "train-labels-idx1-ubyte.gz",
-        28881,
-        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        "a25bea736e30d166cdddb491f175f624",
-    ),
-    Archive(
-        "t10k-images-idx3-ubyte.gz",
-        URL + "t10k-images-idx3-ubyte.gz",
-        1648877,
-        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        "2646ac647ad5339dbf082846283269ea",
-    ),
-    Archive(
-        "t10k-labels-idx1-ubyte.gz",
-        URL + "t10k-labels-idx1-ubyte.gz",
-        4542,
-        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        "27ae3e4e09519cfbb04c329615203637",
-    ),
-)
 
 
 def from_files(folder: Path) -> Arrays:

@@ -17,6 +17,8 @@ from whichdevice.datasets.store import check_room, load_dataset, read_info, writ
 from whichdevice.errors import StudyError
 
 TFDS_FOLDER = ".tfds"  # below the datasets' root: TFDS's own downloads and prepared files
+STANDIN_SEED = 1  # of the stand-in data alone: one fixed number, so that studies of any seed share them
+RECIPE_LENGTH = 8
 
 
 def decide_source(name: str, data: Data) -> Source:
@@ -68,10 +70,6 @@ def decide_sources(names: Iterable[str], data: Data) -> dict[str, Source]:
     """The source of each dataset; raises StudyError on unknown names."""
     check_names(data)
     return {name: decide_source(name, data) for name in names}
-
-
-STANDIN_SEED = 1  # of the stand-in data alone: one fixed number, so that studies of any seed share them
-RECIPE_LENGTH = 8
 
 
 def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, folder: Path) -> DatasetInfo:

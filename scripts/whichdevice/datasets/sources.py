@@ -24,6 +24,7 @@ from whichdevice.errors import StudyError
 CHUNK = 2**20
 LIMIT = 2**31  # bytes that an archive may unpack to; the largest known needs a tenth
 DAMAGE = (OSError, EOFError, zlib.error)  # gzip's ways to say "cut" and "garbled"
+TIMEOUT = 3.0  # seconds per address, name look-up and redirects included
 
 
 def find(folder: Path, archive: Archive) -> Path | None:
@@ -87,9 +88,6 @@ def examine(path: Path, archive: Archive) -> ArchiveInfo:
 
 def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
-
-
-TIMEOUT = 3.0  # seconds per address, name look-up and redirects included
 
 
 def reachable(url: str, timeout: float = TIMEOUT) -> bool:

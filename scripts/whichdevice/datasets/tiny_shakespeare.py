@@ -54,6 +54,14 @@ PATTERNS = (
     "{Name}, {verb} me {adverb}, or {verb} me not.",
 )
 LINE = 44  # characters after which a line is broken
+LENGTH = 1115394
+TRAIN = 1003854  # int(.9 * LENGTH)
+ARCHIVE = Archive(
+    "input.txt",
+    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+    LENGTH,
+    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+)
 
 
 def write_plays(seed: int, length: int) -> bytes:
@@ -131,16 +139,6 @@ def _lines(text: str) -> str:
         else:
             line = f"{line} {word}" if line else word
     return "\n".join([*lines, line])
-
-
-LENGTH = 1115394
-TRAIN = 1003854  # int(.9 * LENGTH)
-ARCHIVE = Archive(
-    "input.txt",
-    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
-    LENGTH,
-    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-)
 
 
 def split(text: bytes) -> Arrays:

@@ -18,6 +18,34 @@ from whichdevice.errors import StudyError
 
 HOUR = 3600
 SIGNALS = ("temperature", "pressure", "wind_speed", "wind_direction")  # °C, hPa, m/s, degrees
+CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
+CSV = "weather-denmark.csv"
+SIGNAL_COLUMNS = ["Temp", "Pressure", "WindSpeed", "WindDir"]  # in the order of resample.SIGNALS
+COLUMNS = ["City", "DateTime", *SIGNAL_COLUMNS]
+# Headers of a tar that are read into memory at once: long names and further attributes.
+EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+MOST_HEADER_BYTES = 2**20
+START = 320756400  # 1980-03-01 11:00 UTC
+HOURS = 333109
+# Hours that weather takes from the west coast to the city, mean temperature (°C), sea's damping, wind factor.
+CLIMATES = {
+    "Aalborg": (3, 7.9, 1.0, 1.0),
+    "Aarhus": (4, 8.3, 0.95, 0.85),
+    "Esbjerg": (0, 8.5, 0.8, 1.2),
+    "Odense": (4, 8.7, 0.95, 0.9),
+    "Roskilde": (8, 8.4, 1.0, 1.0),
+}
+PAD = 24
+ARCHIVE = Archive(
+    "weather-denmark.tar.gz",
+    "https://github.com/Hvass-Labs/weather-denmark/raw/master/weather-denmark.tar.gz",
+)
 
 
 class Observations(NamedTuple):
@@ -63,21 +91,6 @@ def _drop_empty(observations: Observations) -> Observations:
 def _interpolate(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
     there = ~np.isnan(values)
     return np.interp(times, known[there], values[there])
-
-
-CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
-CSV = "weather-denmark.csv"
-SIGNAL_COLUMNS = ["Temp", "Pressure", "WindSpeed", "WindDir"]  # in the order of resample.SIGNALS
-COLUMNS = ["City", "DateTime", *SIGNAL_COLUMNS]
-# Headers of a tar that are read into memory at once: long names and further attributes.
-EXTENDED = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
-MOST_HEADER_BYTES = 2**20
 
 
 class Member(tarfile.TarInfo):
@@ -126,19 +139,6 @@ def _read_csv(file: IO[bytes], path: Path) -> dict[str, Observations]:
     values = table[SIGNAL_COLUMNS].to_numpy()
     city = table["City"].to_numpy(str)
     return {name: Observations(times[city == name], values[city == name]) for name in CITIES}
-
-
-START = 320756400  # 1980-03-01 11:00 UTC
-HOURS = 333109
-# Hours that weather takes from the west coast to the city, mean temperature (°C), sea's damping, wind factor.
-CLIMATES = {
-    "Aalborg": (3, 7.9, 1.0, 1.0),
-    "Aarhus": (4, 8.3, 0.95, 0.85),
-    "Esbjerg": (0, 8.5, 0.8, 1.2),
-    "Odense": (4, 8.7, 0.95, 0.9),
-    "Roskilde": (8, 8.4, 1.0, 1.0),
-}
-PAD = 24
 
 
 def make_weather(seed: int, hours: int = HOURS) -> Arrays:
@@ -224,12 +224,6 @@ def _lose(random: np.random.Generator, values: np.ndarray, city: str) -> None:
     if city == "Roskilde":
         values[: hours // 8, 1] = np.nan
         values[hours // 2 : hours // 2 + hours // 6, 1] = np.nan
-
-
-ARCHIVE = Archive(
-    "weather-denmark.tar.gz",
-    "https://github.com/Hvass-Labs/weather-denmark/raw/master/weather-denmark.tar.gz",
-)
 
 
 def from_files(folder: Path) -> Arrays:

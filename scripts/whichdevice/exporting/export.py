@@ -31,6 +31,12 @@ from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs
 from whichdevice.workloads import is_file_module
 
+FOLDER = "models"
+TIMEOUT = 1800.0  # seconds for each of the two processes
+ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+NEEDED = ("tensorflow", "keras")
+PROCESS = "whichdevice.exporting.process"
+
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
@@ -111,13 +117,6 @@ def _quality(record: Record) -> float:
     else:
         value, sign = results.get("validation_loss", results.get("loss")), -1.0
     return sign * float(value) if isinstance(value, int | float) and value == value else float("-inf")
-
-
-FOLDER = "models"
-TIMEOUT = 1800.0  # seconds for each of the two processes
-ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-NEEDED = ("tensorflow", "keras")
-PROCESS = "whichdevice.exporting.process"
 
 
 def export_code_hash(module: str) -> str:

@@ -30,6 +30,9 @@ from whichdevice.workloads.base import Options, Split, TrainingWorkload
 
 SIGNATURE = "serving_default"
 OUTPUT = "predictions"
+PREDICTED_AT_ONCE = 500  # examples predicted at once
+TOLERANCE = 1e-4  # of the largest prediction, in float32: backends sum in another order
+SHORT_TOLERANCE = 5e-2  # where products are shorter than float32
 
 
 class Signature(NamedTuple):
@@ -98,9 +101,6 @@ def _specification(name: str, tensor: Any) -> TensorSpecification:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-PREDICTED_AT_ONCE = 500  # examples predicted at once
 
 
 class Job(BaseModel):
@@ -196,10 +196,6 @@ def write(job: Job, emit: Emitter) -> None:
     model.save(job.folder / KERAS)
     signature = write_saved_model(trained.workload, model, Path(job.folder / SAVED_MODEL))
     emit.part("signature", {"input": signature.input.model_dump(), "output": signature.output.model_dump()})
-
-
-TOLERANCE = 1e-4  # of the largest prediction, in float32: backends sum in another order
-SHORT_TOLERANCE = 5e-2  # where products are shorter than float32
 
 
 def check(job: Job, emit: Emitter) -> None:

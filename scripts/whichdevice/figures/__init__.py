@@ -85,6 +85,3 @@ def _draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> Non
         style.name_few_points(figure)
         style.finish(figure, facts.title, study)
         style.save(figure, out_svg, out_png)
-
-
-__all__ = ["draw", "figure_facts", "figure_names"]

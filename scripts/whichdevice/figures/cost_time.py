@@ -24,6 +24,7 @@ SIZE = 7.5  # points of a label
 PLACES = [(6, -3, "left"), (-6, -3, "right"), (0, 7, "center"), (0, -13, "center"), (7, 8, "left"), (-7, 8, "right")]
 NEAR = len(PLACES)  # from which on a line leads to the point
 PLACES += [(7, -14, "left"), (-7, -14, "right"), (14, 18, "left"), (-14, 18, "right"), (14, -24, "left")]
+Box = tuple[float, float, float, float]
 
 
 def draw(study: StudyResults) -> Figure:
@@ -98,9 +99,6 @@ def _label(axes: Axes, rows: pd.DataFrame) -> None:
             ha=side, fontsize=SIZE, parse_math=False,
             arrowprops=None if chosen < NEAR else {"arrowstyle": "-", "color": style.FAINT, "lw": 0.7},
         )  # fmt: skip
-
-
-Box = tuple[float, float, float, float]
 
 
 def _box(x: float, y: float, place: tuple[int, int, str], text: str) -> Box:

@@ -68,6 +68,29 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "whichdevice",
 }
+BLANK = {"seconds": "start not timed", "usd": "no cost known", "joules": "no meter"}
+RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
+USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
+UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
+NAMED = ("workload", "batch_size")
+SETTINGS = ["workload", "device", "backend", "precision", "loop", "sequence_length"]
+SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
+# What each colour becomes where the page is dark; all keep their order of lightness against each other.
+DARK = {
+    PAPER: "#14181c",
+    BLACK: "#e4e8ec",
+    GREY: "#a3adb8",
+    FAINT: "#5d6873",
+    PALE: "#3d4650",
+    GRID: "#2b333b",
+    BLUE: "#3a9bdc",
+    SKY: "#79bdeb",
+    GREEN: "#1fb98e",
+    RED: "#f0793a",
+    PURPLE: "#d99abc",
+    ORANGE: "#f0b429",
+    ERROR: "#ff9a80",
+}
 
 
 @contextmanager
@@ -120,9 +143,6 @@ def empty(study: StudyResults, missing: str, command: str | None = None) -> Figu
         parse_math=False,
     )
     return figure
-
-
-BLANK = {"seconds": "start not timed", "usd": "no cost known", "joules": "no meter"}
 
 
 def blank(axes: Axes, missing: str) -> None:
@@ -213,14 +233,6 @@ def runs_note(counts: Iterable[float]) -> str:
 def shortened(text: str, length: int = 40) -> str:
     """Text cut to a length."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
-USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
-UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
-NAMED = ("workload", "batch_size")
-SETTINGS = ["workload", "device", "backend", "precision", "loop", "sequence_length"]
-SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
 
 
 def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
@@ -424,24 +436,6 @@ def front(cost: np.ndarray, quality: np.ndarray, higher: bool) -> np.ndarray:
     best = (np.maximum if higher else np.minimum).accumulate(quality[ordered])
     kept = np.concatenate([[True], best[1:] != best[:-1]]) if len(best) else np.array([], bool)
     return np.asarray(ordered[kept])
-
-
-# What each colour becomes where the page is dark; all keep their order of lightness against each other.
-DARK = {
-    PAPER: "#14181c",
-    BLACK: "#e4e8ec",
-    GREY: "#a3adb8",
-    FAINT: "#5d6873",
-    PALE: "#3d4650",
-    GRID: "#2b333b",
-    BLUE: "#3a9bdc",
-    SKY: "#79bdeb",
-    GREEN: "#1fb98e",
-    RED: "#f0793a",
-    PURPLE: "#d99abc",
-    ORANGE: "#f0b429",
-    ERROR: "#ff9a80",
-}
 
 
 def save(figure: Figure, out_svg: Path, out_png: Path) -> None:

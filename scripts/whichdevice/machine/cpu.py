@@ -22,6 +22,18 @@ import psutil
 from whichdevice.machine.devices import DeviceFacts
 
 ROOT = Path("/")
+THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
+FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+LEAST_BYTES = 2**16  # nothing of a run fits in less
+CPUINFO = Path("/proc/cpuinfo")
+PROCESSORS = Path("/sys/devices/system/cpu")
+# As Linux names them; x86 first, then Arm.
+INSTRUCTION_SETS = (
+    "avx", "avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
+    "asimd", "asimddp", "sve", "sve2", "i8mm", "bf16", "sme",
+)  # fmt: skip
 
 
 def group_limits(controller: str, v2_file: str, v1_file: str, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -68,9 +80,6 @@ def _read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
-
-
-THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
 
 
 def usable_cores(root: Path = ROOT) -> int:
@@ -136,9 +145,6 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(names, str(threads))
 
 
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
-
-
 def total_memory(root: Path = ROOT) -> int:
     """Memory of the host, or the tightest limit of this process's control groups where that is less."""
     return min([psutil.virtual_memory().total, *(limit for _, limit in _memory_limits(root))])
@@ -200,10 +206,6 @@ def _used_memory(limit: Path) -> int:
     return max(0, usage - int(statistics.get(key, 0)))
 
 
-FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-LEAST_BYTES = 2**16  # nothing of a run fits in less
-
-
 def is_full(reason: str | None, *folders: Path) -> bool:
     """Whether a reason says so, in the system's words, or one of the folders lies on a disk without room.
 
@@ -212,16 +214,6 @@ def is_full(reason: str | None, *folders: Path) -> bool:
     return any(words in (reason or "") for words in FULL) or any(
         shutil.disk_usage(folder).free < LEAST_BYTES for folder in folders if folder.is_dir()
     )
-
-
-CPUINFO = Path("/proc/cpuinfo")
-PROCESSORS = Path("/sys/devices/system/cpu")
-# As Linux names them; x86 first, then Arm.
-INSTRUCTION_SETS = (
-    "avx", "avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
-    "asimd", "asimddp", "sve", "sve2", "i8mm", "bf16", "sme",
-)  # fmt: skip
 
 
 def cpu_model(cpuinfo: Path = CPUINFO) -> str:

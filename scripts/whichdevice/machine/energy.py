@@ -16,6 +16,9 @@ from whichdevice.records.schema import Energy, MeteredPart
 
 NVML_UPDATE = 0.1  # s; drivers renew the counter every 20 to 100 ms
 PATIENCE = 3.0  # s; below the time that a process's last messages are waited for
+POWERCAP = Path("/sys/class/powercap")
+UPDATE = 0.001  # s
+DEVICE = "device"  # the counter that counts for the run; others are recorded too
 
 
 class MeterError(Exception):
@@ -64,10 +67,6 @@ def no_tpu_counters() -> Counters:
 def many(count: int, thing: str) -> str:
     """`1 GPU`, `2 GPUs`."""
     return f"{count} {thing}{'s' * (count > 1)}"
-
-
-POWERCAP = Path("/sys/class/powercap")
-UPDATE = 0.001  # s
 
 
 def package_counters(powercap: Path = POWERCAP) -> Counters:
@@ -121,7 +120,6 @@ def _joules(path: Path) -> float:
         raise MeterError(f"RAPL's {path.name} holds no number") from error
 
 
-DEVICE = "device"  # the counter that counts for the run; others are recorded too
 Finders = Mapping[str, Callable[[], Counters]]
 
 

@@ -23,6 +23,16 @@ from whichdevice.records.schema import Machine, Software
 
 FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 DIGITS = 12
+SCRIPTS = Path(whichdevice.__file__).parents[1]
+GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow
+COMMON = ("numpy", "keras", "snakemake")
+# TensorFlow comes under several names; NVIDIA's libraries are named by CUDA generation.
+OF_BACKEND = {
+    "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tensorflow-macos", "tf-nightly"),
+    "jax": ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin"),
+    "torch": ("torch", "torch-xla", "triton"),
+}
+CUDA = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-nccl-cu12", "nvidia-cudnn-cu13", "nvidia-cublas")
 
 
 def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
@@ -83,18 +93,6 @@ def operating_system() -> str:
         return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
     except (OSError, KeyError):
         return kernel
-
-
-SCRIPTS = Path(whichdevice.__file__).parents[1]
-GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow
-COMMON = ("numpy", "keras", "snakemake")
-# TensorFlow comes under several names; NVIDIA's libraries are named by CUDA generation.
-OF_BACKEND = {
-    "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tensorflow-macos", "tf-nightly"),
-    "jax": ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin"),
-    "torch": ("torch", "torch-xla", "triton"),
-}
-CUDA = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-nccl-cu12", "nvidia-cudnn-cu13", "nvidia-cublas")
 
 
 def describe_software(backend: str) -> Software:

@@ -12,6 +12,8 @@ from whichdevice.machine.devices import DeviceFacts, visible_list
 Answer = TypeVar("Answer")
 PATIENCE = 1.5  # seconds; a healthy driver answers in milliseconds, as nothing is attached to a GPU yet
 WAKING = 30.0  # seconds; without persistence mode a driver takes one or two to wake each GPU
+MEGAHERTZ = 1e6
+MIG = "MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES"
 
 
 class NvmlError(Exception):
@@ -133,10 +135,6 @@ def handle(pynvml: Any, gpu: int | str) -> Any:
 def text(value: str | bytes) -> str:
     """Old versions of pynvml answer in bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
-MEGAHERTZ = 1e6
-MIG = "MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES"
 
 
 def present() -> int:

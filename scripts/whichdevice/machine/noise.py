@@ -33,6 +33,13 @@ GPU_THROTTLING = {
     "nvmlClocksEventReasonHwThermalSlowdown": "heat (hardware)",
     "nvmlClocksEventReasonHwPowerBrakeSlowdown": "power brake",
 }
+STAT = Path("/proc/stat")  # where psutil reads the times
+SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
+STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run, or withheld by a quota
+STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
+OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
+OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
+Calibrate = Callable[[Callable[[Calibration], bool] | None], Calibration]
 
 
 class GpuReading(NamedTuple):
@@ -136,9 +143,6 @@ def gpu_reader(replicas: int = 1) -> ReadGpu:
     return read
 
 
-STAT = Path("/proc/stat")  # where psutil reads the times
-
-
 @dataclass(frozen=True)
 class ProcessorTime:
     """Seconds of processor time since boot of the processors that this process may use; `own`: it and its children."""
@@ -212,15 +216,6 @@ def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> flo
     others = ((after.busy - before.busy) - (after.own - before.own)) / wall
     elsewhere = (after.total - before.total) / wall - cores
     return max(0.0, others - max(0.0, elsewhere)) / cores
-
-
-SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
-STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run, or withheld by a quota
-STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
-OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
-OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
-
-Calibrate = Callable[[Callable[[Calibration], bool] | None], Calibration]
 
 
 @dataclass(frozen=True)

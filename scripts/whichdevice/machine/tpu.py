@@ -15,6 +15,7 @@ from whichdevice.machine.devices import DeviceFacts, visible_list
 GOOGLE = "0x1ae0"
 ROOT = Path("/")
 GIB = 2**30
+V2_SUBSYSTEM = "0x004e"  # v2 and v3 share a device id
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,6 @@ class Chip:
 
 
 V2, V3 = Chip("TPU v2", 2, 16 * GIB, (4,)), Chip("TPU v3", 2, 32 * GIB, (4,))
-V2_SUBSYSTEM = "0x004e"  # v2 and v3 share a device id
 CHIPS = {
     "0x0027": V3,
     "0x005e": Chip("TPU v4", 1, 32 * GIB, (4,)),

@@ -22,6 +22,10 @@ from whichdevice.records.store import read_as
 COMPILED_SCHEMA_VERSION = 2
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict"]
+EXPORT_SCHEMA_VERSION = 1
+EXPORT_RECORD = "export.json"
+FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
+WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
 class ProgramRequest(Part):
@@ -103,12 +107,6 @@ def write_compiled(record: CompiledRecord, path: Path) -> None:
 def read_compiled(path: Path) -> CompiledRecord:
     """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
     return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
-
-
-EXPORT_SCHEMA_VERSION = 1
-EXPORT_RECORD = "export.json"
-FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
-WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
 class TensorSpecification(Part):

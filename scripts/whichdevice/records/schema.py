@@ -12,6 +12,10 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "forecast", "compiled", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
+PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
+PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
+WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
+SCHEMA_VERSION = 1
 
 
 def no_newer_than(own: int) -> AfterValidator:
@@ -29,9 +33,6 @@ class Part(BaseModel):
     """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 
 
 def without_paths(text: str) -> str:
@@ -134,10 +135,6 @@ class Noise(Part):
     not_repeated: str | None = None  # why a disturbed run was not repeated
     disturbed: bool = False
     reasons: list[str] = Field(default_factory=list)
-
-
-PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
-WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
 
 
 class WorkloadFacts(Part):
@@ -276,9 +273,6 @@ class Latency(Part):
     p90: float
     p99: float | None = None  # None: fewer than 100 calls, of which none need be above it
     longest: float
-
-
-SCHEMA_VERSION = 1
 
 
 class Attempt(Part):

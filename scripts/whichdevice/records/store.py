@@ -19,6 +19,7 @@ MOST_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
 RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
+AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 
 
 def foreign_run(name: str) -> Run | None:
@@ -104,9 +105,6 @@ def describe_machine(machine: Machine) -> str:
 
 def _gibibytes(machine: Machine) -> int | None:
     return None if machine.memory is None else round(machine.memory / 2**30)
-
-
-AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 
 
 class Refused(Part):

@@ -13,6 +13,10 @@ from whichdevice.tables.measured import UNTRAINED, enough_repeats, without_rehea
 from whichdevice.tables.statistics import SAME, UNDECIDED
 
 MOST_SENTENCES = 8
+GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
+BATCHES = "GPUs and TPUs pay with large batches, CPUs with small ones"
+MODELS = "GPUs and TPUs pay with large models, CPUs with small ones"
+LARGEST = "take the largest batch that fits"
 
 
 def advice(study: StudyResults) -> list[dict[str, Any]]:
@@ -182,12 +186,6 @@ def judged_words(row: pd.Series) -> str:
 def about(value: float) -> str:
     """A batch size between measured ones: more digits would promise too much."""
     return number(float(f"{value:.{2 if value < 100 else 3}g}"))
-
-
-GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"
-BATCHES = "GPUs and TPUs pay with large batches, CPUs with small ones"
-MODELS = "GPUs and TPUs pay with large models, CPUs with small ones"
-LARGEST = "take the largest batch that fits"
 
 
 class Rule(NamedTuple):

@@ -35,6 +35,62 @@ from whichdevice.tables.measured import OPERATIONS, is_rehearsal, measured_value
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.speedups import baseline_of
 
+VIEWS = {
+    "absolute": "Absolute",
+    "relative": "Relative to {reference}",
+    "dollar": "Per dollar",
+    "joule": "Per joule",
+    "cold": "Cold start, memory",
+    "trust": "Noise",
+}
+OTHER_VIEWS = list(VIEWS)[1:]  # shown when asked for
+STRIPPED = ["throughput", "relative", "per_usd", "per_joule"]
+Ends = tuple[float, float, float]
+COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
+# Published metric and unit: the column for it, the unit in the column's unit, and how it is written.
+METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
+    ("throughput", "TFLOP/s"): ("tflops", 1.0, number),
+    ("step_time", "ms"): ("step_time", 1e-3, seconds),
+    ("epoch_time", "s"): ("learned_epoch_time", 1.0, seconds),
+    ("first_epoch_time", "s"): ("first_epoch_time", 1.0, seconds),
+    ("tpu_init_time", "s"): ("initialise", 1.0, seconds),
+    ("validation_accuracy", "fraction"): ("quality", 1.0, share),
+}
+PUBLICATION = ["source", "published_device", "published_workload", "published_batch_size", "metric"]
+Done = set[tuple[str, int]]  # model and repeat of each good run
+CARD = {
+    "device": "Device",
+    "device_name": "Device name",
+    "device_count": "Devices used",
+    "cpu": "Processor",
+    "threads": "Threads",
+    "physical_cores": "Physical cores",
+    "host_memory": "Memory",
+    "operating_system": "Operating system",
+    "driver": "Driver",
+    "python": "Python",
+    "versions": "Libraries",
+    "flags": "Settings",
+    "meter": "Energy meter",
+    "git_commit": "Commit",
+    "code_hash": "Measuring code",
+}
+CARD_KEY = [name for name in CARD if name != "code_hash"]  # what tells cards apart
+CardKey = tuple[Any, ...]
+SNAKEMAKE = ("snakemake", "--cores", "1")
+AGAIN = "again"  # a separate folder for the repeated run: the study's record stays
+FACTS = {
+    "device_name": "Device",
+    "threads": "Threads",
+    "versions": "Libraries",
+    "flags": "Settings",
+    "git_commit": "Commit",
+    "code_hash": "Measuring code",
+    "seed": "Seed",
+}
+MEASURED, UNMEASURED = "measured", "not measured"
+ROWS_A_PAGE = 25
+
 
 class Heading(NamedTuple):
     """A column of the table: which view shows it, and whether it holds numbers."""
@@ -94,19 +150,6 @@ ENDING = [
     Heading("again", "Again", numbers=False),
 ]
 HEADINGS = [*KEYS, *VALUES, *ENDING]
-VIEWS = {
-    "absolute": "Absolute",
-    "relative": "Relative to {reference}",
-    "dollar": "Per dollar",
-    "joule": "Per joule",
-    "cold": "Cold start, memory",
-    "trust": "Noise",
-}
-OTHER_VIEWS = list(VIEWS)[1:]  # shown when asked for
-
-
-STRIPPED = ["throughput", "relative", "per_usd", "per_joule"]
-Ends = tuple[float, float, float]
 
 
 def with_strips(rows: list[dict[str, Any]]) -> None:
@@ -140,19 +183,6 @@ def _variables(ends: Ends, least: float, most: float) -> str:
     logarithmic = [log(end / least) / reach if reach else 1.0 for end in ends]
     names = ["a", "m", "b", "la", "lm", "lb"]
     return ";".join(f"--{name}:{place:.3g}" for name, place in zip(names, [*linear, *logarithmic], strict=True))
-
-
-COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
-# Published metric and unit: the column for it, the unit in the column's unit, and how it is written.
-METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
-    ("throughput", "TFLOP/s"): ("tflops", 1.0, number),
-    ("step_time", "ms"): ("step_time", 1e-3, seconds),
-    ("epoch_time", "s"): ("learned_epoch_time", 1.0, seconds),
-    ("first_epoch_time", "s"): ("first_epoch_time", 1.0, seconds),
-    ("tpu_init_time", "s"): ("initialise", 1.0, seconds),
-    ("validation_accuracy", "fraction"): ("quality", 1.0, share),
-}
-PUBLICATION = ["source", "published_device", "published_workload", "published_batch_size", "metric"]
 
 
 def forecast_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -230,9 +260,6 @@ def _published(row: pd.Series) -> dict[str, Any]:
     }
 
 
-Done = set[tuple[str, int]]  # model and repeat of each good run
-
-
 def reference_device(study: StudyResults) -> str | None:
     """The device that table `speedups` divides by; None where no other one was measured."""
     devices = without_rehearsals(measured_values(study.runs))["device"].unique().tolist()
@@ -269,27 +296,6 @@ def _words(reference: str, own: bool, there: pd.Series | None, here: Done, done:
     return f"no repeat in common with {reference}"
 
 
-CARD = {
-    "device": "Device",
-    "device_name": "Device name",
-    "device_count": "Devices used",
-    "cpu": "Processor",
-    "threads": "Threads",
-    "physical_cores": "Physical cores",
-    "host_memory": "Memory",
-    "operating_system": "Operating system",
-    "driver": "Driver",
-    "python": "Python",
-    "versions": "Libraries",
-    "flags": "Settings",
-    "meter": "Energy meter",
-    "git_commit": "Commit",
-    "code_hash": "Measuring code",
-}
-CARD_KEY = [name for name in CARD if name != "code_hash"]  # what tells cards apart
-CardKey = tuple[Any, ...]
-
-
 class Card(NamedTuple):
     """A machine with its software: number on the page, from 1, and lines."""
 
@@ -317,10 +323,6 @@ def machine_key(row: pd.Series) -> CardKey:
 def _written(name: str, values: pd.Series) -> str:
     """Return the value of a card's line; for code, which differs between workloads, every value."""
     return ", ".join(f"{value / 2**30:.1f} GiB" if name == "host_memory" else str(value) for value in values.unique())
-
-
-SNAKEMAKE = ("snakemake", "--cores", "1")
-AGAIN = "again"  # a separate folder for the repeated run: the study's record stays
 
 
 class Links:
@@ -367,26 +369,11 @@ def _card(
     }
 
 
-FACTS = {
-    "device_name": "Device",
-    "threads": "Threads",
-    "versions": "Libraries",
-    "flags": "Settings",
-    "git_commit": "Commit",
-    "code_hash": "Measuring code",
-    "seed": "Seed",
-}
-
-
 def _yaml(value: Any) -> str:
     """A value as YAML takes it on a command line."""
     if isinstance(value, str):
         return value if value.replace("_", "").isalnum() and not value[0].isdigit() else json.dumps(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-MEASURED, UNMEASURED = "measured", "not measured"
-ROWS_A_PAGE = 25
 
 
 def cell_table(study: StudyResults) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from whichdevice.tables.comparison import (
 from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED
 
 VERDICTS = [FASTER, SLOWER, SAME, UNDECIDED]
+ALONE = [HERE, THERE]
+PAGE = "compare.html"
+MOST_DIFFERENCES = 12
 
 
 def write_comparison(
@@ -58,9 +61,6 @@ def write_comparison(
         alone={side: [_name(row) for _, row in compared[compared["measured"] == side].iterrows()] for side in ALONE},
         columns=[(name, *about) for name, about in COLUMNS.items()],
     )
-
-
-ALONE = [HERE, THERE]
 
 
 def summary_line(compared: pd.DataFrame) -> str:
@@ -108,9 +108,6 @@ def _name(row: pd.Series) -> str:
     return " · ".join(words)
 
 
-PAGE = "compare.html"
-
-
 def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
     """Its summary and its page; nothing where there is none, or where the tables are newer."""
     table, runs, other = study.tables_folder / "compare.csv", study.tables_folder / "runs.csv", page.with_name(PAGE)
@@ -131,9 +128,6 @@ def _cell_words(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
         runs = f"n = {row['n']} and {row['n_there']}"
         found[key] = f"this study / the other = {number(row['ratio'])} {bounds}, {runs}: {verdict_words(row)}"
     return found
-
-
-MOST_DIFFERENCES = 12
 
 
 def compare(

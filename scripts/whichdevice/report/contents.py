@@ -50,6 +50,17 @@ from whichdevice.tables.statistics import UNDECIDED
 
 COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
 MUCH_BLUR = 0.02
+WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
+ORDER = [IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED]
+AUDIT_WORDS = {
+    IMPOSSIBLE: "are beyond the peak of the device that they name",
+    POSSIBLE: "are possible",
+    UNKNOWN: "are unknown",
+}
+SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
+CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
+MOST_LISTED = 200
+MOST_ROWS = 400  # a code host shows no larger page
 
 
 def cost_section(study: StudyResults) -> dict[str, Any]:
@@ -176,9 +187,6 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
     }
 
 
-WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
-
-
 def _taken(row: pd.Series, name: str, written: Any) -> tuple[str, str]:
     """A mean with its interval where every run reached the target; else the median, which may be never."""
     if pd.notna(row[name]):
@@ -256,9 +264,6 @@ def _without_forecast(rows: pd.DataFrame) -> Iterator[str]:
         yield f"{len(group)} programs on {', '.join(group['device'].dropna().unique())}: {reason}"
 
 
-ORDER = [IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED]
-
-
 def audit_section(study: StudyResults) -> dict[str, Any]:
     """A sentence on all claims, one on each impossible one, and a row per claim, the impossible ones first."""
     table = study.audit
@@ -281,13 +286,6 @@ def _summary(table: pd.DataFrame) -> str:
     return (
         f"Of {len(speeds)} published speeds {', '.join(parts)}. {here} of all {len(table)} figures were measured here."
     )
-
-
-AUDIT_WORDS = {
-    IMPOSSIBLE: "are beyond the peak of the device that they name",
-    POSSIBLE: "are possible",
-    UNKNOWN: "are unknown",
-}
 
 
 def _sentence(row: pd.Series) -> str:
@@ -371,9 +369,6 @@ def _limit_row(row: pd.Series) -> dict[str, Any]:
     }
 
 
-SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
-
-
 def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
     """Every row, rehearsals on virtual replicas last and without an efficiency."""
     rows = study.scaling.assign(rehearsal=is_rehearsal(study.scaling)).sort_values("rehearsal", kind="stable")
@@ -425,10 +420,6 @@ def _milliseconds(value: float) -> str:
 
 def _known(value: float) -> str:
     return "–" if pd.isna(value) else seconds(value)
-
-
-CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
-MOST_LISTED = 200
 
 
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
@@ -533,9 +524,6 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     refused = int((bad["status"] == "refused").sum())
     tried = int((runs["status"] != "not_measured").sum())
     return {"rows": rows, "count": len(bad), "failed": len(bad) - refused, "refused": refused, "tried": tried}
-
-
-MOST_ROWS = 400  # a code host shows no larger page
 
 
 def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:

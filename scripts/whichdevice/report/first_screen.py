@@ -20,6 +20,8 @@ NAMED = 4  # devices in a sentence; the board has all
 STEP = ("step_ms", "low_ms", "high_ms")
 COST = ("usd_per_million_examples", "usd_low", "usd_high")
 SHORT = {"float32": "fp32", "tf32": "tf32", "mixed_bfloat16": "bf16", "mixed_float16": "fp16"}
+SHADED = (("speed", "throughput", True), ("cost", COST[0], False))
+SHOWN = {"speed": ("throughput", "throughput_low", "throughput_high"), "cost": COST}
 
 
 def headline(board: pd.DataFrame, compared: list[str]) -> list[Phrase]:
@@ -229,9 +231,6 @@ def _row(rows: pd.DataFrame, columns: list[str]) -> dict[str, Any]:
     }
 
 
-SHADED = (("speed", "throughput", True), ("cost", COST[0], False))
-
-
 def _shades(values: pd.Series, more: bool) -> dict[Any, int]:
     """Per cent of colour from the worst, 0, to the best, 100, on a logarithmic scale."""
     logs = values[values > 0].map(math.log)
@@ -263,9 +262,6 @@ def _cell(row: pd.Series, shades: dict[str, int | None]) -> dict[str, Any]:
         "note": "" if pd.isna(row["note"]) else str(row["note"]),
         **{f"{name}_shade": shade for name, shade in shades.items()},
     }
-
-
-SHOWN = {"speed": ("throughput", "throughput_low", "throughput_high"), "cost": COST}
 
 
 def compact(value: float) -> str:

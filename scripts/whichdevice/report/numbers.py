@@ -12,6 +12,12 @@ from whichdevice.tables.measured import ONE
 from whichdevice.tables.statistics import MOST, UNDECIDED
 
 Key = tuple[Any, ...]
+RULE = (
+    "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
+    "within 5 %: the 90 % interval lies inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
+    "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
+    "may decide a pair that another, with more comparisons, leaves undecided."
+)
 
 
 def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
@@ -109,14 +115,6 @@ def estimate(row: Any, column: str, written: Any = number, unit: str = "", n: st
     if low is None or high is None:
         low = high = None
     return Estimate(value, unit, low, high, None if pd.isna(row.get(n)) else int(row[n]))
-
-
-RULE = (
-    "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
-    "within 5 %: the 90 % interval lies inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
-    "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
-    "may decide a pair that another, with more comparisons, leaves undecided."
-)
 
 
 def verdict_words(row: Any) -> str:

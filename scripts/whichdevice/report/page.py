@@ -18,6 +18,7 @@ from whichdevice.files import write_atomically
 
 HERE = Path(__file__).parent
 QUOTES = {"&#39;": "'", "&#34;": '"'}  # harmless in Markdown, and easier to read
+EXPORTS = re.compile(r"\bexport\s*\{([^{}]*)\};?")
 
 
 def render(template: str, out_html: Path, **values: Any) -> None:
@@ -70,9 +71,6 @@ def _environment(**settings: Any) -> Environment:
         lstrip_blocks=True,
         **settings,
     )
-
-
-EXPORTS = re.compile(r"\bexport\s*\{([^{}]*)\};?")
 
 
 class TableLibrary:

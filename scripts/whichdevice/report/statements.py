@@ -14,6 +14,14 @@ from whichdevice.tables.noise_floor import SAME_TWICE
 from whichdevice.tables.statistics import SLOWER
 
 UNTOLD = "; too wide to show that there is no false alarm"
+BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
+SOURCES = {
+    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies say nothing about real data",
+    "files": "the original files",
+    "tfds": "downloaded by TensorFlow Datasets",
+}
+# Axis to what keeps its ratios apart.
+COMPARED: dict[str, list[str]] = {"device": [], "backend": ["device"], "loop": ["device", "backend"]}
 
 
 def noise_floor(study: StudyResults) -> Iterator[tuple[str, bool]]:
@@ -36,16 +44,6 @@ def _check_words(row: pd.Series) -> str:
     slower = f"{100 * (1 / row['expected'] - 1):.3g}"
     was = "could not be tested" if row["n"] == 1 else "was found" if row["verdict"] == SLOWER else "was not found"
     return f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and {was} ({judged})"
-
-
-BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
-SOURCES = {
-    "standin": "generated stand-ins of the same shapes and sizes: times count, accuracies say nothing about real data",
-    "files": "the original files",
-    "tfds": "downloaded by TensorFlow Datasets",
-}
-# Axis to what keeps its ratios apart.
-COMPARED: dict[str, list[str]] = {"device": [], "backend": ["device"], "loop": ["device", "backend"]}
 
 
 class Statement(NamedTuple):

@@ -35,6 +35,34 @@ from whichdevice.tables.statistics import SAME, UNDECIDED
 
 METERED = {"cpu": "processor packages alone, memory not counted", "gpu": "board alone, host not counted"}
 PRICED_PART = re.compile(r"\b\w+ only\b")  # in the price's own words, which the price sheet gives
+DECIDED, ALONE = "decided", "alone"
+DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"
+ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
+LACKING = {"fastest": "not measured", "cheapest": "has no price", "lowest_energy": "has no meter"}
+SPEED_UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
+Phrase = list[str | Number]
+MOST = 3
+PLAIN = "float32"  # what every device and backend can compute in
+QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "lowest_energy": JOULES}
+CONDITIONS = {
+    "code_hash": "code of this project",
+    "versions": "library versions",
+    "python": "Python",
+    "driver": "driver",
+    "threads": "thread counts",
+    "source": "data source",
+    "data_checksum": "data",
+    "flags": "settings of the framework",
+    "device_name": "device",
+    "cpu": "processor",
+    "machine": "machine",
+}  # columns of `measured_values`
+NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measured process runs their code as such
+PER = "per million examples"
+WITH = {"cheapest": "price", "lowest_energy": "meter"}
+TITLES = {"fastest": "fastest", "cheapest": "cheapest", "lowest_energy": "lowest energy"}
+ALONE_IN = {"fastest": "measured", "cheapest": "priced", "lowest_energy": "metered"}
+UNLIKE = {"cheapest": "by prices that count different things", "lowest_energy": "by meters that count different things"}
 
 
 def scopes(study: StudyResults, devices: Iterable[str], quantity: str) -> dict[str, str]:
@@ -51,13 +79,6 @@ def _scope(study: StudyResults, device: str, quantity: str) -> str | None:
     prices = study.costs.loc[study.costs["device"] == device, "price"].dropna()
     only = PRICED_PART.search(str(prices.iloc[0])) if len(prices) else None
     return f"price of the {only[0]}" if only else None
-
-
-DECIDED, ALONE = "decided", "alone"
-DISAGREEING = f"{UNDECIDED} (means and paired repeats disagree)"
-ONLY = {SECONDS: "the only one measured", USD: "the only one with a price", JOULES: "the only one with a meter"}
-LACKING = {"fastest": "not measured", "cheapest": "has no price", "lowest_energy": "has no meter"}
-SPEED_UNITS = {"product": "TFLOP/s", "gigabyte": "GB/s"}
 
 
 class Against(NamedTuple):
@@ -153,10 +174,6 @@ def _settings(row: pd.Series) -> str:
     return ", ".join([*texts, *([] if row["loop"] == "epoch" else [f"loop {row['loop']}"])])
 
 
-Phrase = list[str | Number]
-MOST = 3
-
-
 def changes(crossover: pd.DataFrame, work: pd.Series, best: str) -> list[Phrase]:
     """Return a phrase for each pair of devices with the best one in it; equal phrases once."""
     paired = (crossover["first"] == best) | (crossover["second"] == best)
@@ -209,10 +226,6 @@ def _exact(text: str) -> Number:
 
 def _parts(number: Number | None) -> list[Number]:
     return [] if number is None else [number]
-
-
-PLAIN = "float32"  # what every device and backend can compute in
-QUANTITIES = {"fastest": SECONDS, "cheapest": USD, "lowest_energy": JOULES}
 
 
 class Row(NamedTuple):
@@ -342,22 +355,6 @@ class Mark(NamedTuple):
     warning: bool = False
 
 
-CONDITIONS = {
-    "code_hash": "code of this project",
-    "versions": "library versions",
-    "python": "Python",
-    "driver": "driver",
-    "threads": "thread counts",
-    "source": "data source",
-    "data_checksum": "data",
-    "flags": "settings of the framework",
-    "device_name": "device",
-    "cpu": "processor",
-    "machine": "machine",
-}  # columns of `measured_values`
-NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measured process runs their code as such
-
-
 def marks(study: StudyResults) -> list[Mark]:
     """What was not measured first, then what limits the rest, then on what it rests."""
     return [*_absent(study), *_data(study), *_several_models(study), *_mixed(study), *_broken(study), *_basis(study)]
@@ -433,13 +430,6 @@ def _basis(study: StudyResults) -> Iterator[Mark]:
     counts = sorted({int(n) for n in study.measured["n_timed"]})
     many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     yield Mark(f"n = {many}", "processes behind each number" + ("; one gives no interval" if counts[0] == 1 else ""))
-
-
-PER = "per million examples"
-WITH = {"cheapest": "price", "lowest_energy": "meter"}
-TITLES = {"fastest": "fastest", "cheapest": "cheapest", "lowest_energy": "lowest energy"}
-ALONE_IN = {"fastest": "measured", "cheapest": "priced", "lowest_energy": "metered"}
-UNLIKE = {"cheapest": "by prices that count different things", "lowest_energy": "by meters that count different things"}
 
 
 def answer_sentences(study: StudyResults, rows: list[Row]) -> list[str]:

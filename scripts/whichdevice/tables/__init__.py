@@ -30,6 +30,3 @@ def _about(path: Path) -> str | None:
     first = path.read_text(encoding="utf-8").split("\n", 1)[0]
     found = re.match(rf'"""Table `{path.stem}`: (.+?)\.?(""")?$', first)
     return found[1] if found else None
-
-
-__all__ = ["table_about", "table_names"]

@@ -23,6 +23,8 @@ DTYPES: dict[Kind, Any] = {
     "float": "float64",
     "flag": "boolean",
 }
+UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")  # ends a CSV row early, or is no UTF-8
+CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
 
 
 class Column(NamedTuple):
@@ -33,9 +35,7 @@ class Column(NamedTuple):
 
 
 Columns = Mapping[str, Column]
-UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")  # ends a CSV row early, or is no UTF-8
 
-CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
 CELL_COLUMNS: dict[str, Column] = {
     "device": Column("text", "device, as the config names it"),
     "workload": Column("text", "workload, as the config names it"),

@@ -21,6 +21,46 @@ from whichdevice.tables.runs import run_row
 from whichdevice.tables.statistics import DECISION_COLUMNS, decided, welch
 
 CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
+SINGLE = {
+    "device_name": "device",
+    "device_count": "devices used",
+    "cpu": "processor",
+    "threads": "threads",
+    "host_memory": "memory",
+    "operating_system": "operating system",
+    "driver": "driver",
+    "python": "Python",
+    "type_product": "number format of products",
+    "type_sum": "number format of sums",
+    "source": "data source",
+    "git_commit": "commit",
+}
+LISTED = {"versions": ("", " "), "flags": ("setting ", "=")}  # column: what stands before a name, and after it
+NONE = "none"
+BOTH, HERE, THERE = "both", "only here", "only there"
+WORK = {
+    "module": "workload file",
+    "mode": "mode",
+    "replicas": "replicas",
+    "parameters": "number of weights",
+    "flops_per_step": "operations of a step",
+}
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "measured": Column("text", f"{BOTH}, {HERE} or {THERE}"),
+    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
+    "here": Column("float", "the quantity in this study, geometric mean"),
+    "there": Column("float", "the quantity in the other records, geometric mean"),
+    "ratio": Column("float", "here / there, above 1 is faster here"),
+    "ratio_low": Column("float", "lower end of the 95 % interval"),
+    "ratio_high": Column("float", "upper end of the 95 % interval"),
+    **DECISION_COLUMNS,
+    "n": Column("int", "processes here"),
+    "n_there": Column("int", "processes there"),
+    "note": Column("text", "why there is no ratio, where both sides measured the cell"),
+    "setting": SETTING,
+    "evidence": Column("text", "measured; no other evidence enters a ratio"),
+}
 
 
 def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
@@ -53,24 +93,6 @@ def _self_checks(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _good(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")]
-
-
-SINGLE = {
-    "device_name": "device",
-    "device_count": "devices used",
-    "cpu": "processor",
-    "threads": "threads",
-    "host_memory": "memory",
-    "operating_system": "operating system",
-    "driver": "driver",
-    "python": "Python",
-    "type_product": "number format of products",
-    "type_sum": "number format of sums",
-    "source": "data source",
-    "git_commit": "commit",
-}
-LISTED = {"versions": ("", " "), "flags": ("setting ", "=")}  # column: what stands before a name, and after it
-NONE = "none"
 
 
 def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
@@ -122,33 +144,6 @@ def _entries(column: pd.Series, between: str) -> dict[str, list[str]]:
             name, _, value = entry.partition(between)
             found.setdefault(name, set()).add(value)
     return {name: sorted(values) for name, values in found.items()}
-
-
-BOTH, HERE, THERE = "both", "only here", "only there"
-WORK = {
-    "module": "workload file",
-    "mode": "mode",
-    "replicas": "replicas",
-    "parameters": "number of weights",
-    "flops_per_step": "operations of a step",
-}
-
-COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "measured": Column("text", f"{BOTH}, {HERE} or {THERE}"),
-    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
-    "here": Column("float", "the quantity in this study, geometric mean"),
-    "there": Column("float", "the quantity in the other records, geometric mean"),
-    "ratio": Column("float", "here / there, above 1 is faster here"),
-    "ratio_low": Column("float", "lower end of the 95 % interval"),
-    "ratio_high": Column("float", "upper end of the 95 % interval"),
-    **DECISION_COLUMNS,
-    "n": Column("int", "processes here"),
-    "n_there": Column("int", "processes there"),
-    "note": Column("text", "why there is no ratio, where both sides measured the cell"),
-    "setting": SETTING,
-    "evidence": Column("text", "measured; no other evidence enters a ratio"),
-}
 
 
 def read_runs(paths: list[Path]) -> tuple[pd.DataFrame, list[str]]:

@@ -33,6 +33,71 @@ from whichdevice.tables.measured import (
 from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED, decided, paired, t_quantile
 
 TINY = 1e-12
+WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
+MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
+READ = [
+    *WORK,
+    *MEANS,
+    "device",
+    "kind",
+    "batch_size",
+    "repeat",
+    "value",
+    "unit",
+    "source",
+    "machine",
+    "session",
+    "model",
+]
+SAME_SETTINGS, OWN_BEST = "same settings", "own best"
+CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
+PARTLY, ONE_SIZE = "partly undecided", "one size"
+COLUMNS: dict[str, Column] = {
+    "workload": Column("text", "workload, as the config names it"),
+    "first": Column("text", "device divided by; the cpu, where one of the two is"),
+    "second": Column("text", "device compared with it"),
+    "comparison": Column(
+        "text", "same settings: backend and loop equal; own best: each device's fastest backend and loop at each size"
+    ),
+    "backend": Column("text", "Keras backend of both; empty for own best"),
+    "loop": Column("text", "loop of both; empty for own best"),
+    "first_means": Column("text", "backend and loop of the first device"),
+    "second_means": Column("text", "backend and loop of the second device"),
+    "precision": Column("text", "number format"),
+    "fraction": Column("float", "share of the training data"),
+    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
+    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
+    "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
+    "verdict": Column(
+        "text",
+        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster at some sizes, the "
+        f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
+    ),
+    "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
+    "crossover_low": Column("float", "lower end of its 95 % interval"),
+    "crossover_high": Column("float", "upper end of its 95 % interval"),
+    "size_below": Column("int", "next measured size below the crossover"),
+    "size_above": Column("int", "next measured size above the crossover"),
+    "faster_below": Column("text", "faster device below the crossover"),
+    "faster_above": Column("text", "faster device above the crossover"),
+    "faster": Column("text", "without a crossover: the faster device at every size where one is"),
+    "faster_at": Column("text", "those sizes"),
+    "same_at": Column("text", f"sizes at which the two are the {SAME}"),
+    "undecided": Column("text", "sizes at which nothing is decided"),
+    "n_to_decide": Column("int", "repeats that would decide at these, with 80 % power each: an estimate"),
+    **{
+        f"{end}_ratio{bound}": Column("float", f"second / first at the {end} of the sizes{text}")
+        for end in ("smallest", "largest")
+        for bound, text in [("", ""), ("_low", ", lower end of its 95 % interval"), ("_high", ", upper end")]
+    },
+    "n": Column("int", "pairs of repeats, at the size that has fewest"),
+    "setting": SETTING,
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters a crossover"),
+}
 
 
 class Crossing(NamedTuple):
@@ -113,25 +178,6 @@ def ratios_between(logs: pd.DataFrame, place: int, shares: np.ndarray) -> pd.Dat
     below, above = (float(logs.columns[place + step]) for step in (0, 1))
     sizes = below * (above / below) ** shares
     return pd.DataFrame({"size": sizes, "low": np.exp(middle - half), "high": np.exp(middle + half)})
-
-
-WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
-MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
-READ = [
-    *WORK,
-    *MEANS,
-    "device",
-    "kind",
-    "batch_size",
-    "repeat",
-    "value",
-    "unit",
-    "source",
-    "machine",
-    "session",
-    "model",
-]
-SAME_SETTINGS, OWN_BEST = "same settings", "own best"
 
 
 class DevicePair(NamedTuple):
@@ -241,57 +287,6 @@ def _used_means(rows: pd.DataFrame) -> str:
         return " ".join(parts[0][0])
     sizes = {" ".join(key): sorted({int(size) for size in part["batch_size"]}) for key, part in parts}
     return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())
-
-
-CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
-PARTLY, ONE_SIZE = "partly undecided", "one size"
-
-COLUMNS: dict[str, Column] = {
-    "workload": Column("text", "workload, as the config names it"),
-    "first": Column("text", "device divided by; the cpu, where one of the two is"),
-    "second": Column("text", "device compared with it"),
-    "comparison": Column(
-        "text", "same settings: backend and loop equal; own best: each device's fastest backend and loop at each size"
-    ),
-    "backend": Column("text", "Keras backend of both; empty for own best"),
-    "loop": Column("text", "loop of both; empty for own best"),
-    "first_means": Column("text", "backend and loop of the first device"),
-    "second_means": Column("text", "backend and loop of the second device"),
-    "precision": Column("text", "number format"),
-    "fraction": Column("float", "share of the training data"),
-    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
-    "model": Column(
-        "text", "workload file, weights and operations of an example; two models of one name are two works"
-    ),
-    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
-    "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
-    "verdict": Column(
-        "text",
-        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster at some sizes, the "
-        f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
-    ),
-    "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
-    "crossover_low": Column("float", "lower end of its 95 % interval"),
-    "crossover_high": Column("float", "upper end of its 95 % interval"),
-    "size_below": Column("int", "next measured size below the crossover"),
-    "size_above": Column("int", "next measured size above the crossover"),
-    "faster_below": Column("text", "faster device below the crossover"),
-    "faster_above": Column("text", "faster device above the crossover"),
-    "faster": Column("text", "without a crossover: the faster device at every size where one is"),
-    "faster_at": Column("text", "those sizes"),
-    "same_at": Column("text", f"sizes at which the two are the {SAME}"),
-    "undecided": Column("text", "sizes at which nothing is decided"),
-    "n_to_decide": Column("int", "repeats that would decide at these, with 80 % power each: an estimate"),
-    **{
-        f"{end}_ratio{bound}": Column("float", f"second / first at the {end} of the sizes{text}")
-        for end in ("smallest", "largest")
-        for bound, text in [("", ""), ("_low", ", lower end of its 95 % interval"), ("_high", ", upper end")]
-    },
-    "n": Column("int", "pairs of repeats, at the size that has fewest"),
-    "setting": SETTING,
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters a crossover"),
-}
 
 
 def make(sources: Sources) -> pd.DataFrame:

@@ -32,6 +32,7 @@ Parts = tuple[dict[str, Any], Rows, Rows]  # the row of one record, the rows of 
 MOST = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
+TABLES: dict[str, Columns] = {name: import_module(f"{__package__}.{name}").COLUMNS for name in table_names()}
 
 
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows, Rows]:
@@ -96,9 +97,6 @@ def _run_of(path: Path) -> Run | None:
         return parse_run(path.as_posix())
     except StudyError:
         return None
-
-
-TABLES: dict[str, Columns] = {name: import_module(f"{__package__}.{name}").COLUMNS for name in table_names()}
 
 
 def write_tables(

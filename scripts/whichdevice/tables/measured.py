@@ -15,6 +15,11 @@ from whichdevice.tables.base import Column
 SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
 GAP = pd.Timedelta(hours=1)
 ONE = "one machine, one session"
+WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
+DIGITS = 1e-4
+OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
+UNTRAINED = (*OPERATIONS, PREDICTION)  # units of workloads that train nothing
+PREDICTING = ", predicting"  # in `model`
 
 
 def located(rows: pd.DataFrame) -> pd.DataFrame:
@@ -46,13 +51,6 @@ def setting_text(machines: int, sessions: int) -> str:
     """`one machine, one session`, or how many."""
     first = "one machine" if machines <= 1 else f"{machines} machines"
     return f"{first}, {'one session' if sessions <= 1 else f'{sessions} sessions'}"
-
-
-WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
-DIGITS = 1e-4
-OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
-UNTRAINED = (*OPERATIONS, PREDICTION)  # units of workloads that train nothing
-PREDICTING = ", predicting"  # in `model`
 
 
 def measured_values(runs: pd.DataFrame) -> pd.DataFrame:

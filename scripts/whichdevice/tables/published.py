@@ -16,6 +16,43 @@ Claim = Mapping[str, str]
 TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
 RATE = "TFLOP/s"
 SAME = ("source", "device", "workload", "batch_size")
+QUALITY_TEST_IMAGES = 10_000
+PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
+VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
+STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
+DISPUTED = "disputed"
+COLUMNS: dict[str, Column] = {
+    "source": Column("text", "who published it"),
+    "date": Column("text", "when"),
+    "published_device": Column("text", "their device"),
+    "device_class": Column("text", "cpu, gpu or tpu"),
+    "published_workload": Column("text", "workload"),
+    "published_batch_size": Column("int", "their batch size, where stated"),
+    "metric": Column("text", "what they reported"),
+    "value": Column("float", "their number"),
+    "unit": Column("text", "its unit"),
+    "caveat": Column("text", "what to know about their number"),
+    "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
+    "measured": Column("float", "this study's number in the same unit"),
+    "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
+    "measured_high": Column("float", "upper end"),
+    "ratio": Column("float", "measured / published; empty where the two are not comparable"),
+    "n": Column("int", "runs behind the measured number"),
+    "note": Column("text", "how the measured case differs, or why there is none"),
+    **CELL_COLUMNS,
+    "kind": Column("text", "kind of the measured device"),
+    "device_name": Column("text", "name of the measured device"),
+    "data": Column("text", "where the measured run's data came from"),
+    "evidence": Column("text", "measured, where there is a measured number"),
+}
+# What a measured number is proportional to, and has its interval from; learned epochs only where computed from steps.
+BOUNDED = {
+    "step_time": "step_time",
+    "sample_time": "step_time",
+    "learned_epoch_time": "step_time",
+    "tflops": "throughput",
+}
+NUMBERS = {"value", "batch_size", "epochs", "steps_per_epoch", "sequence_length", "chips", "suspect_factor"}
 
 
 class Work(NamedTuple):
@@ -110,12 +147,6 @@ def siblings(claim: Claim, claims: Sequence[Claim], metric: str) -> list[Claim]:
     ]
 
 
-QUALITY_TEST_IMAGES = 10_000
-PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
-VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
-STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
-
-
 class Matching(NamedTuple):
     """Where the summary holds what a published metric means."""
 
@@ -188,33 +219,6 @@ def their_precision(entry: Mapping[str, str]) -> str:
     return entry.get("precision") or PRECISION
 
 
-DISPUTED = "disputed"
-
-COLUMNS: dict[str, Column] = {
-    "source": Column("text", "who published it"),
-    "date": Column("text", "when"),
-    "published_device": Column("text", "their device"),
-    "device_class": Column("text", "cpu, gpu or tpu"),
-    "published_workload": Column("text", "workload"),
-    "published_batch_size": Column("int", "their batch size, where stated"),
-    "metric": Column("text", "what they reported"),
-    "value": Column("float", "their number"),
-    "unit": Column("text", "its unit"),
-    "caveat": Column("text", "what to know about their number"),
-    "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
-    "measured": Column("float", "this study's number in the same unit"),
-    "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
-    "measured_high": Column("float", "upper end"),
-    "ratio": Column("float", "measured / published; empty where the two are not comparable"),
-    "n": Column("int", "runs behind the measured number"),
-    "note": Column("text", "how the measured case differs, or why there is none"),
-    **CELL_COLUMNS,
-    "kind": Column("text", "kind of the measured device"),
-    "device_name": Column("text", "name of the measured device"),
-    "data": Column("text", "where the measured run's data came from"),
-    "evidence": Column("text", "measured, where there is a measured number"),
-}
-
 MATCHING: dict[tuple[str, str], Matching] = {
     ("epoch_time", "s"): Matching("learned_epoch_time", "n_learned", per_epoch=True),
     ("first_epoch_time", "s"): Matching("first_epoch_time", "n_timed", per_epoch=True),
@@ -236,18 +240,6 @@ MATCHING: dict[tuple[str, str], Matching] = {
         ]
     },
 }
-
-
-# What a measured number is proportional to, and has its interval from; learned epochs only where computed from steps.
-BOUNDED = {
-    "step_time": "step_time",
-    "sample_time": "step_time",
-    "learned_epoch_time": "step_time",
-    "tflops": "throughput",
-}
-
-
-NUMBERS = {"value", "batch_size", "epochs", "steps_per_epoch", "sequence_length", "chips", "suspect_factor"}
 
 
 def read_published(path: Path) -> list[dict[str, str]]:

@@ -15,6 +15,10 @@ from whichdevice.config.model import Study
 from whichdevice.machine.tpu import CHIPS, V2
 
 Sheet = Mapping[str, HardwareRow]
+SECONDS = 3600.0
+_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
+# The half_type that a format needs for the 16-bit peak.
+HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
 
 def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) -> str | None:
@@ -48,10 +52,6 @@ def _recognised(device_name: str | None, sheet: Sheet) -> str | None:
         return None
     fitting = (name for name, row in sheet.items() if row.matches and re.search(row.matches, device_name))
     return next(fitting, None)
-
-
-SECONDS = 3600.0
-_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 
 
 class HourlyPrice(NamedTuple):
@@ -101,10 +101,6 @@ def _machine(chips: int, hardware: str) -> int:
     """Chips of the smallest machine that holds so many, else of the largest one."""
     machines = _CHIPS[hardware].machines if hardware in _CHIPS else (1,)
     return min((size for size in machines if size >= chips), default=max(machines))
-
-
-# The half_type that a format needs for the 16-bit peak.
-HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
 
 class SheetPeak(NamedTuple):

@@ -27,6 +27,34 @@ from scipy import special, stats
 from whichdevice.tables.base import Column
 
 CONFIDENCE = 0.95
+POWER = 0.8
+MOST = 10_000
+EQUIVALENCE_LEVEL = 0.05
+FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same within 5 %", "undecided"
+LEVEL, LEAST_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
+DECISION_COLUMNS: dict[str, Column] = {
+    "ratio_low_90": Column("float", "lower end of the 90 % interval, which decides on sameness"),
+    "ratio_high_90": Column("float", "upper end of the 90 % interval"),
+    "p": Column("float", "two-sided t-test on logarithms that the ratio is 1"),
+    "p_holm": Column("float", "p, corrected over the family by Holm's method"),
+    "verdict": Column(
+        "text",
+        f"{FASTER}, {SLOWER}: p_holm < 0.05 and beyond 3 %; else {SAME}: 90 % interval inside 0.95 to 1.05; else "
+        f"{UNDECIDED}",
+    ),
+    "n_to_decide": Column(
+        "int", "where undecided: repeats that would decide with 80 % power, an estimate from the ratio and spread seen"
+    ),
+}
+LEAST_WINDOWS = 4
+NOISE_RUN_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
+    "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
+}
+NOISE_SUMMARY_COLUMNS: dict[str, Column] = {
+    "sd_within": Column("float", "relative standard deviation of windows inside a process, root mean square"),
+    "sd_between": Column("float", "relative standard deviation between processes beyond what noise inside explains"),
+}
 
 
 @cache
@@ -61,11 +89,6 @@ def arithmetic(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
     return pd.DataFrame({"low": found["mean"] - half, "high": found["mean"] + half})
 
 
-POWER = 0.8
-MOST = 10_000
-EQUIVALENCE_LEVEL = 0.05
-
-
 def repeats_to_decide(
     mean: np.ndarray, variance: np.ndarray, degrees_per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
 ) -> np.ndarray:
@@ -94,25 +117,6 @@ def _power(
     inside = special.stdtr(degrees, (upper - mean) / error - one_sided)
     alike = inside + special.stdtr(degrees, (mean - lower) / error - one_sided) - 1
     return np.maximum(differs, alike)
-
-
-FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same within 5 %", "undecided"
-LEVEL, LEAST_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
-
-DECISION_COLUMNS: dict[str, Column] = {
-    "ratio_low_90": Column("float", "lower end of the 90 % interval, which decides on sameness"),
-    "ratio_high_90": Column("float", "upper end of the 90 % interval"),
-    "p": Column("float", "two-sided t-test on logarithms that the ratio is 1"),
-    "p_holm": Column("float", "p, corrected over the family by Holm's method"),
-    "verdict": Column(
-        "text",
-        f"{FASTER}, {SLOWER}: p_holm < 0.05 and beyond 3 %; else {SAME}: 90 % interval inside 0.95 to 1.05; else "
-        f"{UNDECIDED}",
-    ),
-    "n_to_decide": Column(
-        "int", "where undecided: repeats that would decide with 80 % power, an estimate from the ratio and spread seen"
-    ),
-}
 
 
 def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
@@ -210,17 +214,6 @@ def _verdicts(judged: pd.DataFrame) -> np.ndarray:
     alike = (judged["ratio_low_90"] >= EQUAL_LOW) & (judged["ratio_high_90"] <= EQUAL_HIGH)
     beyond = [judged["ratio"] > LEAST_DIFFERENCE, judged["ratio"] < 1 / LEAST_DIFFERENCE]
     return np.select([sure & beyond[0], sure & beyond[1], alike], [FASTER, SLOWER, SAME], UNDECIDED)
-
-
-LEAST_WINDOWS = 4
-NOISE_RUN_COLUMNS: dict[str, Column] = {
-    "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
-    "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
-}
-NOISE_SUMMARY_COLUMNS: dict[str, Column] = {
-    "sd_within": Column("float", "relative standard deviation of windows inside a process, root mean square"),
-    "sd_between": Column("float", "relative standard deviation between processes beyond what noise inside explains"),
-}
 
 
 def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | None]:

@@ -24,6 +24,46 @@ from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Target
 
 STANDIN = "standin"
+LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
+START = ["start", "initialise", "load", "build", "first_step"]
+TAKEN = {
+    "epochs": "epochs, the reaching one included",
+    "seconds": "s, training and validation of those epochs",
+    "seconds_from_start": "s, those and process start, device, data, model and first step with compilation",
+    "joules": "J, by the device's own meter, training and validation of those epochs",
+    "usd": "US dollars for seconds_from_start",
+}
+COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "device_name": Column("text", "name of the device"),
+    "target": Column("float", "quality to reach"),
+    "quantity": Column("text", "what it is of: column of table epochs"),
+    "metric": Column("text", "name of the quality metric, where it is no loss"),
+    "better": Column("text", "higher or lower"),
+    "target_source": Column("text", "config, published or chosen for stand-in data; or why there is none"),
+    "best": Column("float", "best quality that any of the runs ended an epoch with"),
+    "n": Column("int", "runs that learned and ended well, or ran out of time while learning"),
+    "n_timed_out": Column("int", "of these runs, those that measure.timeout ended; what they had not reached is never"),
+    "n_seeds": Column("int", "different seeds among them"),
+    "n_disturbed": Column("int", "of these runs, those that the machine disturbed while they learned; they count"),
+    "n_reached": Column("int", "of these runs, those that reached the target"),
+    "given_epochs": Column("int", "epochs that the runs learned, the fewest"),
+    **{
+        f"{name}{end}": Column("float", f"{text}; {words}")
+        for name, text in TAKEN.items()
+        for end, words in [
+            ("", "geometric mean over runs, only where all reached it"),
+            ("_low", "lower end of its 95 % interval"),
+            ("_high", "upper end of its 95 % interval"),
+            ("_median", "median over runs, never counted as infinite"),
+        ]
+    },
+    "price": Column("text", "where the price is from, or why there is none"),
+    "meter": Column("text", "which meter, or why none"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters this table"),
+}
 
 
 class Goal(NamedTuple):
@@ -66,49 +106,6 @@ def recipe_target(study: Study, workload: str) -> Target | None:
         return workload_class(module or workload).recipe.target
     except StudyError:
         return None
-
-
-LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
-START = ["start", "initialise", "load", "build", "first_step"]
-TAKEN = {
-    "epochs": "epochs, the reaching one included",
-    "seconds": "s, training and validation of those epochs",
-    "seconds_from_start": "s, those and process start, device, data, model and first step with compilation",
-    "joules": "J, by the device's own meter, training and validation of those epochs",
-    "usd": "US dollars for seconds_from_start",
-}
-
-COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "device_name": Column("text", "name of the device"),
-    "target": Column("float", "quality to reach"),
-    "quantity": Column("text", "what it is of: column of table epochs"),
-    "metric": Column("text", "name of the quality metric, where it is no loss"),
-    "better": Column("text", "higher or lower"),
-    "target_source": Column("text", "config, published or chosen for stand-in data; or why there is none"),
-    "best": Column("float", "best quality that any of the runs ended an epoch with"),
-    "n": Column("int", "runs that learned and ended well, or ran out of time while learning"),
-    "n_timed_out": Column("int", "of these runs, those that measure.timeout ended; what they had not reached is never"),
-    "n_seeds": Column("int", "different seeds among them"),
-    "n_disturbed": Column("int", "of these runs, those that the machine disturbed while they learned; they count"),
-    "n_reached": Column("int", "of these runs, those that reached the target"),
-    "given_epochs": Column("int", "epochs that the runs learned, the fewest"),
-    **{
-        f"{name}{end}": Column("float", f"{text}; {words}")
-        for name, text in TAKEN.items()
-        for end, words in [
-            ("", "geometric mean over runs, only where all reached it"),
-            ("_low", "lower end of its 95 % interval"),
-            ("_high", "upper end of its 95 % interval"),
-            ("_median", "median over runs, never counted as infinite"),
-        ]
-    },
-    "price": Column("text", "where the price is from, or why there is none"),
-    "meter": Column("text", "which meter, or why none"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters this table"),
-}
 
 
 def make(sources: Sources) -> pd.DataFrame:
