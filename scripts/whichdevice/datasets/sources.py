@@ -20,6 +20,7 @@ import numpy as np
 
 from whichdevice.datasets.base import Archive, ArchiveInfo, Arrays, Recipe
 from whichdevice.errors import StudyError
+from whichdevice.files import checksum
 
 CHUNK = 2**20
 LIMIT = 2**31  # bytes that an archive may unpack to; the largest known needs a tenth
@@ -73,8 +74,7 @@ def unpacked(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
 def examine(path: Path, archive: Archive) -> ArchiveInfo:
     """Compare a file with what was published; raises StudyError as `unpacked` does."""
     try:
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = checksum(path)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
     original = None if archive.sha256 is None and archive.content_md5 is None else sha256 == archive.sha256
