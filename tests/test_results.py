@@ -19,7 +19,7 @@ from whichdevice.figures import draw, draw_all
 from whichdevice.results import FORMS, StudyResults, read_artefact
 from whichdevice.tables.make import write_tables
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FIGURES = {
     "predictions": ["confusion_matrix", "error_gallery"],
     "forecast": ["weather_forecast"],

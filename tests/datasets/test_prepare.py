@@ -221,7 +221,7 @@ def test_other_archives_do_not_take_the_place_of_damaged_data(invented: Path, tm
         sound_dataset("mnist", "files", str(invented), folder)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object, **__: object) -> None:
         raise AssertionError("the network was asked")
@@ -244,6 +244,7 @@ def test_a_named_source_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.usefixtures("no_network")
 def test_auto_takes_files_first(tmp_path: Path, packed: bool) -> None:
     put_archives(tmp_path, "mnist", packed)
     assert decide_source("mnist", Data(dir=str(tmp_path))) == "files"
@@ -277,6 +278,7 @@ def test_a_stand_in_that_nobody_asked_for_is_one_line(tmp_path: Path) -> None:
     assert standin_notes(Data(dir=data.dir, source="standin"), taken) == []
 
 
+@pytest.mark.usefixtures("no_network")
 def test_auto_without_archives_is_the_standin_and_asks_no_network() -> None:
     assert decide_sources(dataset_names(), Data()) == dict.fromkeys(dataset_names(), "standin")
 

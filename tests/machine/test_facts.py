@@ -21,8 +21,8 @@ def test_the_cpu_host_is_described() -> None:
 
 
 def test_the_device_comes_from_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = devices.DeviceFacts("NVIDIA H200", 8, 2**37, "NVIDIA 560", 2**36, 700.0, 1.98e9)
-    monkeypatch.setattr(devices.kind("gpu"), "describe", lambda: facts)
+    gpus = devices.DeviceFacts("NVIDIA H200", 8, 2**37, "NVIDIA 560", 2**36, 700.0, 1.98e9)
+    monkeypatch.setattr(devices.kind("gpu"), "describe", lambda: gpus)
     found = facts.describe_machine("gpu")
     assert (found.device_name, found.device_count, found.driver) == ("NVIDIA H200", 8, "NVIDIA 560")
     assert (found.device_memory, found.device_memory_free) == (2**37, 2**36)

@@ -53,7 +53,7 @@ def test_where_intervals_overlap_the_set_is_named() -> None:
 def test_a_forecast_that_reaches_the_measured_time_wins_nothing() -> None:
     told = said(CPU, row("T4", 90.0, 1.4))
     assert "T4 may be as fast as cpu or faster; intervals overlap." in told and "fastest" not in told
-    assert "Forecast: none of the 1 forecast GPUs is as fast as cpu" in said(CPU, row("T4", 200.0, 1.4))
+    assert "Forecast: no device of the 1 forecast GPUs is as fast as cpu" in said(CPU, row("T4", 200.0, 1.4))
 
 
 def test_for_a_small_step_the_host_decides_and_no_device_is_the_fastest() -> None:
