@@ -184,7 +184,7 @@ def test_a_missing_city_is_named(path: Path) -> None:
         hourly(read_archive(path))
 
 
-SCRIPTS = Path(__file__).parents[3] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 PROGRAM = """
 import io, sys, tarfile
 from pathlib import Path
