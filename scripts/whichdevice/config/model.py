@@ -80,7 +80,10 @@ class Train(Section):
     """How learning is followed; speed does not depend on it."""
 
     epochs: Count | None = Field(2, description="epochs to learn; empty takes each recipe's; 0 learns nothing")
-    repeats: Count = Field(1, description="the first so many repeats learn to the end")
+    seconds: PositiveFloat | None = Field(
+        10.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
+    )
+    repeats: Count = Field(1, description="the first so many repeats learn")
 
 
 class Workload(Section):

@@ -31,7 +31,7 @@ def published() -> Study:
     return Study(
         study="published",
         measure=Measure(seconds=10, repeats=10, timeout=172800),
-        train=Train(epochs=None, repeats=3),
+        train=Train(epochs=None, seconds=None, repeats=3),
         self_check=SelfCheck(workload="mnist_official", batch_size=1024),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),

@@ -51,9 +51,9 @@ def best_learned(workload: str, record_paths: Iterable[Path]) -> Learned:
     return max(found, key=_worth)
 
 
-def _worth(learned: Learned) -> tuple[float, int, float]:
+def _worth(learned: Learned) -> tuple[float, float, float]:
     record = learned.record
-    return record.asked.fraction, len(record.epochs), _quality(record)
+    return record.asked.fraction, record.learned_epochs, _quality(record)
 
 
 def _quality(record: Record) -> float:

@@ -15,6 +15,7 @@ from whichdevice.figures.results import StudyResults
 from whichdevice.tables.columns import CELL
 from whichdevice.tables.intervals import geometric
 from whichdevice.tables.prices import SECONDS
+from whichdevice.tables.row_words import epochs_text
 from whichdevice.tables.time_to_target import START
 
 TITLE = "Accuracy against time, money and energy"
@@ -133,6 +134,5 @@ def _panel(
 
 
 def _epochs(runs: pd.DataFrame) -> str:
-    counts = sorted({int(count) for count in runs["learned_epochs"]})
-    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{told} epoch{'s' if counts[-1] > 1 else ''}"
+    counts = runs["learned_epochs"]
+    return epochs_text(counts.min(), counts.max(), bool(runs["cut"].fillna(False).any()))

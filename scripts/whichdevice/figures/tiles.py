@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures.results import StudyResults
-from whichdevice.tables.row_words import share_words
+from whichdevice.tables.row_words import run_epochs_words, share_words
 
 
 def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
@@ -22,7 +22,7 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
 
 def run_label(run: pd.Series, study: StudyResults) -> str:
     """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
-    epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
+    epochs = run_epochs_words(run)
     source = [run["source"]] if len(study.sources) > 1 else []
     below = ", ".join([f"b{run['batch_size']}", epochs, *share_words(run), *source])
     return f"{run['workload']} on {run['device']}\n{below}"

@@ -101,6 +101,7 @@ def build_request(study: Study, run: Run) -> Request:
         steps_per_epoch=workload.steps_per_epoch or chosen.recipe.steps_per_epoch,
         validation=workload.validation,
         learn=learn,
+        learn_seconds=study.train.seconds if learn else None,
         seconds=study.measure.seconds,
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,

@@ -28,6 +28,7 @@ class Request(Part):
     steps_per_epoch: Integer | None
     validation: bool
     learn: bool
+    learn_seconds: float | None = None  # time budget of learning; None: as long as its epochs take
     seconds: float
     min_steps: Integer
     timeout: float

@@ -13,7 +13,7 @@ from whichdevice.records.facts import DataFacts, Machine, Software, WorkloadFact
 from whichdevice.records.part import Evidence, Integer, Part, Status, no_newer_than
 from whichdevice.records.redaction import Told
 from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown, Cold, Epoch, Latency, Steady
+from whichdevice.records.timings import Breakdown, Cold, Epoch, Latency, Learning, Steady
 
 SCHEMA_VERSION = 1
 
@@ -57,6 +57,7 @@ class Record(Part):
     cold: Cold = Field(default_factory=Cold)
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
+    learning: Learning = Field(default_factory=Learning)
     breakdown: Breakdown | None = None
     latency: Latency | None = None  # of mode predict
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
@@ -67,3 +68,11 @@ class Record(Part):
     attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
     started: AwareDatetime
     ended: AwareDatetime
+
+    @property
+    def learned_epochs(self) -> float:
+        """How many epochs were learned, with the part of the last one where train.seconds ended it."""
+        steps = self.epochs[-1].steps if self.epochs else None
+        if steps is None or self.workload is None:
+            return len(self.epochs)
+        return len(self.epochs) - 1 + steps / self.workload.steps_per_epoch

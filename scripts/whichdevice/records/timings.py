@@ -50,10 +50,17 @@ class Breakdown(Part):
     reason: Told | None = None  # why there is none
 
 
+class Learning(Part):
+    """How learning ended: after all epochs, by a callback of the recipe, or when train.seconds were over."""
+
+    ended_by: Literal["epochs", "callback", "seconds"] | None = None  # None: nothing was learned to an end
+
+
 class Epoch(Part):
-    """One learning epoch, run in full."""
+    """One learning epoch."""
 
     epoch: Integer  # from 1
+    steps: Integer | None = None  # of an epoch that train.seconds ended early; None: all of them
     seconds: float  # training only
     validation_seconds: float | None = None
     loss: float | None = None

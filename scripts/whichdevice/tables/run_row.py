@@ -113,7 +113,7 @@ def _quality(record: Record) -> dict[str, Any]:
     results = record.results
     metric = record.workload.metric if record.workload else None
     last = record.epochs[-1] if record.epochs else None
-    later = [epoch.seconds for epoch in record.epochs[1:]]
+    later = [epoch.seconds for epoch in record.epochs[1:] if epoch.steps is None]
     validations = [epoch.validation_seconds for epoch in record.epochs[1:] if epoch.validation_seconds is not None]
     final = {
         "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
@@ -122,7 +122,8 @@ def _quality(record: Record) -> dict[str, Any]:
         "validation_loss": _number(results, "validation_loss", last.validation_loss if last else None),
     }
     return {
-        "learned_epochs": len(record.epochs) or None,
+        "learned_epochs": record.learned_epochs or None,
+        "cut": record.learning.ended_by == "seconds" if record.epochs else None,
         "learned_epoch_time": sum(later) / len(later) if later else None,
         "validation_time": sum(validations) / len(validations) if validations else None,
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
