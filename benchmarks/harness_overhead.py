@@ -43,7 +43,7 @@ def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[A
     from backends.scenario import REQUEST, arrays_for
 
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
@@ -109,12 +109,12 @@ def supervised(name: str) -> list[float]:
 
     from whichdevice.backends import backend_class
     from whichdevice.cells import Cell, Run
-    from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.host.clocks import ClockWatch
-    from whichdevice.host.energy import EnergyMeter
+    from whichdevice.machine.clocks import ClockWatch
+    from whichdevice.machine.energy import EnergyMeter
+    from whichdevice.machine.limits import thread_environment, usable_cores
     from whichdevice.measuring.progress import Progress
     from whichdevice.measuring.supervisor import supervise
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     threads, results = usable_cores(), {}
     request = Request(**{**REQUEST, "backend": name})

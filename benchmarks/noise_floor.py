@@ -35,7 +35,7 @@ from whichdevice.config.load import load_study, resolved, write_study  # noqa: E
 from whichdevice.config.model import Study  # noqa: E402
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
-from whichdevice.host.noise import SLOWDOWN_BOUND  # noqa: E402
+from whichdevice.machine.noise import SLOWDOWN_BOUND  # noqa: E402
 from whichdevice.measuring.request import build_request, dataset_folder, dataset_of, planned_record  # noqa: E402
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402

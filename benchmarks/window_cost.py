@@ -32,8 +32,8 @@ def main() -> None:
     from backends.scenario import REQUEST
 
     from whichdevice.backends import backend_class
-    from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.records.request import Request
+    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.records.schema import Request
 
     request, threads = Request(**{**REQUEST, "backend": asked.backend}), usable_cores()
     wanted = {**thread_environment(threads), **backend_class(asked.backend).environment(request, threads)}

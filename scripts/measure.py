@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.host.affinity import thread_environment, usable_cores
+from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.parent import stop_with_parent
 
 

@@ -26,11 +26,8 @@ from synthetic_parts import (
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.measuring.request import build_request, run_code_hash
-from whichdevice.records.conditions import Memory
-from whichdevice.records.facts import DataFacts
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record
-from whichdevice.records.timings import Cold, Steady
 from whichdevice.tables.columns import table
 from whichdevice.tables.run_row import run_row
 from whichdevice.tables.runs import configured_runs

@@ -7,10 +7,19 @@ import numpy as np
 
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
-from whichdevice.records.conditions import Energy, Noise
-from whichdevice.records.facts import PREDICTION, Machine, Software, Types, WorkloadFacts
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown, Epoch, Latency
+from whichdevice.records.schema import (
+    PREDICTION,
+    Breakdown,
+    Energy,
+    Epoch,
+    Latency,
+    Machine,
+    Noise,
+    Request,
+    Software,
+    Types,
+    WorkloadFacts,
+)
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor

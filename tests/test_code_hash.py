@@ -121,11 +121,10 @@ def test_files_count_with_their_imports(tmp_path: Path) -> None:
 
 
 def test_the_parts_say_what_is_covered() -> None:
-    assert set(code_parts("whichdevice.records.conditions")) == {
+    assert set(code_parts("whichdevice.records.schema")) == {
         "whichdevice",
         "whichdevice.records",
-        "whichdevice.records.conditions",
-        "whichdevice.records.part",
+        "whichdevice.records.schema",
     }
 
 

@@ -32,7 +32,7 @@ def request_of(way: str, batch: int) -> dict[str, Any]:
 def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     """One way of training in this process, warm; a call trains so many steps and returns the seconds of one."""
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
@@ -108,8 +108,8 @@ class Trainer:
 def environment_of(way: str, batch: int) -> dict[str, str]:
     """The variables of a way: a run's own, for this project's loop with its settings."""
     from whichdevice.backends import backend_class
-    from whichdevice.host.affinity import thread_environment, usable_cores
-    from whichdevice.records.request import Request
+    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.records.schema import Request
 
     request, threads = Request(**request_of(way, batch)), usable_cores()
     ours = backend_class(request.backend).environment(request, threads) if way.startswith("epoch") else {}

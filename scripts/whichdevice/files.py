@@ -1,5 +1,6 @@
 """Files that are whole or absent."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -16,3 +17,9 @@ def write_atomically(text: str, path: Path) -> None:
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal digits; raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,7 +36,7 @@ def measured(folder: Path, loops: tuple[str, ...] = ("epoch", "fit"), **request)
     job, result = folder / "job.json", folder / "result.json"
     job.write_text(json.dumps({"request": asked, "loops": loops}))
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
     path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
@@ -54,7 +54,7 @@ def main() -> None:
     from whichdevice.errors import StudyError
     from whichdevice.measuring.events import Emitter
     from whichdevice.measuring.process import run_request
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     found = {}
     for loop in job["loops"]:

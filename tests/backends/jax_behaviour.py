@@ -29,7 +29,7 @@ def behaviour(replicas: int, folder: Path) -> dict:
 
 
 def request(**changes):
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     return Request(**{**REQUEST, "backend": "jax", "batch_size": BATCH, **changes})
 

@@ -54,7 +54,7 @@ def _in_process(folder: Path, work: dict, request: dict) -> dict:
     job.write_text(json.dumps({"request": asked, **work}))
     sys.path.insert(0, str(ROOT / "scripts"))
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
     path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
@@ -69,7 +69,7 @@ def _in_process(folder: Path, work: dict, request: dict) -> dict:
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 

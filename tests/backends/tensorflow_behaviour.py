@@ -29,7 +29,7 @@ def behaviour(what: str, folder: Path) -> dict:
 def started(workload: str, **asked):
     """The backend with its devices taken, as a run has it."""
     from whichdevice.backends import backend_class
-    from whichdevice.records.request import Request
+    from whichdevice.records.schema import Request
 
     request = Request(**{**REQUEST, "workload": workload, "module": workload, "replicas": 8, **asked})
     backend = backend_class("tensorflow")(request, threads=2)

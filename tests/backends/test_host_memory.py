@@ -6,7 +6,7 @@ import pytest
 from backends.scenario import REQUEST
 
 from whichdevice.backends.host_memory import huge_pages
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="glibc's variable is for Linux")
 

@@ -8,7 +8,7 @@ from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.backends import backend_class
 from whichdevice.measuring.failure_reason import reason_line
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 

@@ -6,9 +6,9 @@ import pytest
 
 from whichdevice.backends import backend_class, tensorflow_devices
 from whichdevice.backends.tensorflow_devices import take_devices
-from whichdevice.devices import DeviceFacts
 from whichdevice.errors import StudyError
-from whichdevice.records.request import Request
+from whichdevice.machine.devices import DeviceFacts
+from whichdevice.records.schema import Request
 
 NO_KERNEL = (
     "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "

@@ -13,7 +13,7 @@ from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 
 torch = pytest.importorskip("torch")
 
@@ -119,7 +119,7 @@ def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memo
         import numpy as np
         loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
         loop.run(3)
-        from whichdevice.host.memory import peak_memory
+        from whichdevice.machine.limits import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
         tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
         """,
@@ -181,7 +181,7 @@ def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):
     script.write_text(
         "import json\n"
         "from whichdevice.backends import backend_class\n"
-        "from whichdevice.records.request import Request\n"
+        "from whichdevice.records.schema import Request\n"
         f"backend = backend_class('torch')(Request(**json.loads({request!r})), threads=2)\n"
         "backend.start()\nbackend.initialise()\n"
         "ranks = backend._team.pids()\n"

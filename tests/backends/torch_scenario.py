@@ -6,7 +6,7 @@ import keras
 from backends.scenario import REQUEST, arrays_for, without_dropout
 
 from whichdevice.backends.torch_loops import build_loop
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 

@@ -11,8 +11,7 @@ from benchmarks.quiet_host import QuietHost
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
 from whichdevice.measuring.request import planned_record
-from whichdevice.records.conditions import Noise
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Noise, Record
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import study_runs
 

@@ -1,6 +1,6 @@
 """The CPU as a device."""
 
-from whichdevice.devices import cpu
+from whichdevice.machine import cpu
 
 
 def test_the_cpu_is_there_with_any_number_of_virtual_replicas() -> None:

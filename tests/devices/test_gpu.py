@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.devices import gpu
-from whichdevice.host.nvml import NvmlError
+from whichdevice.machine import gpu
+from whichdevice.machine.gpu import NvmlError
 
 
 class FakeNvml(SimpleNamespace):

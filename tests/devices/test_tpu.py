@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.devices import tpu
+from whichdevice.machine import tpu
 
 
 @pytest.fixture(autouse=True)

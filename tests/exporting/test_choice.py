@@ -7,7 +7,7 @@ import synthetic
 
 from whichdevice.config.model import Train, Workload
 from whichdevice.errors import StudyError
-from whichdevice.exporting.choice import best_learned
+from whichdevice.exporting.export import best_learned
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import write_record
 

@@ -1,7 +1,6 @@
 """An export is a record of what was checked, whatever became of it."""
 
 from contextlib import nullcontext
-from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
@@ -34,7 +33,6 @@ def exported(study, working_folder, monkeypatch):
     records = written(working_folder / "results" / "small", {256: 0.9})
     monkeypatch.setattr(export, "find_spec", lambda name: True)
     monkeypatch.setattr(export, "beside_no_measurement", lambda on_wait: nullcontext())  # others may measure meanwhile
-    monkeypatch.setattr(export, "version", lambda name: "1")
 
     def run(finish: str = "ok", reason: str | None = None, **check):
         def process(part, job, log, parts) -> Finish:
@@ -104,17 +102,6 @@ def test_a_failure_keeps_the_earlier_export_and_says_why_beside_it(exported, stu
     assert not (folder / "failed.json").exists()
 
 
-def test_tensorflow_for_tpus_is_another_distribution(monkeypatch):
-    def version(name: str) -> str:
-        if name == "tensorflow":
-            raise PackageNotFoundError(name)
-        return f"of {name}"
-
-    monkeypatch.setattr(export, "version", version)
-    found = export.export_versions()
-    assert found["tensorflow"].startswith("of tensorflow-") and found["keras"] == "of keras"
-
-
 def test_an_export_names_no_folder_of_this_machine(exported, study, working_folder):
     exported()
     text = export_path(study, "mnist_cnn").read_text()
@@ -123,7 +110,7 @@ def test_an_export_names_no_folder_of_this_machine(exported, study, working_fold
 
 
 def test_numpy_is_not_asked_to_unpickle(tmp_path):
-    from whichdevice.exporting.trained import recorded_examples
+    from whichdevice.exporting.process import recorded_examples
 
     path = tmp_path / "examples.npz"
     np.savez(path, index=np.arange(2), predictions=np.array([{"a": 1}], dtype=object))

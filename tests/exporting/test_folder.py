@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.exporting.folder import new_folder
+from whichdevice.exporting.export import new_folder
 
 
 def fill(folder, text: str) -> None:

@@ -34,10 +34,9 @@ from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
 from whichdevice.records.compiled import read_compiled
 from whichdevice.records.exported import read_export
-from whichdevice.records.foreign import foreign_record, foreign_run
 from whichdevice.records.results_folder import merged_records
 from whichdevice.records.schema import Artefact
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import foreign_record, foreign_run, read_record, write_record
 from whichdevice.report.contents import contents
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import read_table, table, write_table

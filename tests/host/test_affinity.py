@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.host import affinity
+from whichdevice.machine import limits
 
 
 @pytest.fixture(autouse=True)
 def _sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(affinity, "usable_processors", lambda: set(range(16)))
+    monkeypatch.setattr(limits, "usable_processors", lambda: set(range(16)))
 
 
 def put(path: Path, text: str) -> None:
@@ -18,8 +18,8 @@ def put(path: Path, text: str) -> None:
 
 
 def test_without_control_groups_affinity_decides(tmp_path: Path) -> None:
-    assert affinity.cpu_quota(tmp_path) is None
-    assert affinity.usable_cores(tmp_path) == 16
+    assert limits.cpu_quota(tmp_path) is None
+    assert limits.usable_cores(tmp_path) == 16
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_without_control_groups_affinity_decides(tmp_path: Path) -> None:
 def test_a_version_2_quota_rounds_down_to_at_least_one(tmp_path: Path, text: str, cores: int) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/job")
     put(tmp_path / "sys/fs/cgroup/job/cpu.max", text)
-    assert affinity.usable_cores(tmp_path) == cores
+    assert limits.usable_cores(tmp_path) == cores
 
 
 def test_the_tightest_enclosing_group_counts(tmp_path: Path) -> None:
@@ -37,13 +37,13 @@ def test_the_tightest_enclosing_group_counts(tmp_path: Path) -> None:
     put(tmp_path / "sys/fs/cgroup/slurm/job/step/cpu.max", "max 100000")
     put(tmp_path / "sys/fs/cgroup/slurm/job/cpu.max", "800000 100000")
     put(tmp_path / "sys/fs/cgroup/slurm/cpu.max", "300000 100000")
-    assert affinity.usable_cores(tmp_path) == 3
+    assert limits.usable_cores(tmp_path) == 3
 
 
 def test_a_container_whose_group_path_is_the_hosts_finds_its_quota_at_the_mount(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/docker/0123abc")
     put(tmp_path / "sys/fs/cgroup/cpu.max", "200000 100000")
-    assert affinity.usable_cores(tmp_path) == 2
+    assert limits.usable_cores(tmp_path) == 2
 
 
 @pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
@@ -52,7 +52,7 @@ def test_a_version_1_quota(tmp_path: Path, mount: str, quota: str, cores: int) -
     put(tmp_path / "proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n0::/")
     put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_quota_us", quota)
     put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_period_us", "100000")
-    assert affinity.usable_cores(tmp_path) == cores
+    assert limits.usable_cores(tmp_path) == cores
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_a_version_1_quota(tmp_path: Path, mount: str, quota: str, cores: int) -
 def test_what_a_quota_held_up_is_read_in_seconds(tmp_path: Path, groups: str, stat: str) -> None:
     put(tmp_path / "proc/self/cgroup", groups)
     put(tmp_path / "sys/fs/cgroup" / ("cpu/job" if "cpu" in groups else "job") / "cpu.stat", stat)
-    assert affinity.throttled_seconds(tmp_path) == 2.5
+    assert limits.throttled_seconds(tmp_path) == 2.5
 
 
 @pytest.mark.parametrize("stat", ["usage_usec 9000000", "throttled_usec ?", "\n"])
 def test_where_nothing_counts_what_a_quota_held_up_there_is_no_number(tmp_path: Path, stat: str) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/")
-    assert affinity.throttled_seconds(tmp_path) is None
+    assert limits.throttled_seconds(tmp_path) is None
     put(tmp_path / "sys/fs/cgroup/cpu.stat", stat)
-    assert affinity.throttled_seconds(tmp_path) is None
+    assert limits.throttled_seconds(tmp_path) is None
 
 
 def test_a_group_counts_once_though_its_mount_has_two_names(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_group_counts_once_though_its_mount_has_two_names(tmp_path: Path) -> N
     put(tmp_path / "sys/fs/cgroup/cpu,cpuacct/job/cpu.stat", "throttled_time 2000000000")
     put(tmp_path / "sys/fs/cgroup/cpu,cpuacct/cpu.stat", "throttled_time 500000000")
     (tmp_path / "sys/fs/cgroup/cpu").symlink_to("cpu,cpuacct")
-    assert affinity.throttled_seconds(tmp_path) == 2.5
+    assert limits.throttled_seconds(tmp_path) == 2.5
 
 
 @pytest.mark.parametrize(("quota", "seconds"), [("50000 100000", None), ("100000 100000", 3.0)])
@@ -91,10 +91,10 @@ def test_a_quota_below_one_processor_holds_every_run_up_and_is_no_noise(
     put(tmp_path / "proc/self/cgroup", "0::/job")
     put(tmp_path / "sys/fs/cgroup/job/cpu.max", quota)
     put(tmp_path / "sys/fs/cgroup/job/cpu.stat", "throttled_usec 3000000")
-    assert affinity.throttled_seconds(tmp_path) == seconds
+    assert limits.throttled_seconds(tmp_path) == seconds
 
 
 def test_every_library_gets_the_same_number_of_threads() -> None:
-    environment = affinity.thread_environment(3)
+    environment = limits.thread_environment(3)
     assert set(environment.values()) == {"3"}
     assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "PJRT_NPROC"} <= environment.keys()

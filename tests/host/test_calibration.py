@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from whichdevice.host import calibration
-from whichdevice.host.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate, host_flops
+from whichdevice.machine import calibration
+from whichdevice.machine.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate, host_flops
 
 
 def test_the_calibration_times_real_products() -> None:

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.host import clocks
-from whichdevice.host.clocks import ClockWatch, processor_throttles
-from whichdevice.records.conditions import Clocks
+from whichdevice.machine import clocks
+from whichdevice.machine.clocks import ClockWatch, processor_throttles
+from whichdevice.records.schema import Clocks
 
 
 def watched(watch: ClockWatch, samples: int = 2) -> Clocks:

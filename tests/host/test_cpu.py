@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.host import cpu
+from whichdevice.machine import cpu
 
 X86 = """processor	: 0
 model name	: Intel(R) Xeon(R)   Platinum 8481C CPU @ 2.70GHz

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from whichdevice.host import energy
-from whichdevice.host.energy_counters import Counters, MeterError
-from whichdevice.records.conditions import Energy
+from whichdevice.machine import energy
+from whichdevice.machine.energy import Counters, MeterError
+from whichdevice.records.schema import Energy
 
 
 class Counter:

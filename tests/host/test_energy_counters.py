@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.host import energy_counters
-from whichdevice.host.energy import EnergyMeter
-from whichdevice.host.energy_counters import MeterError, nvml_counters
-from whichdevice.host.nvml import NvmlError
+from whichdevice.machine import energy
+from whichdevice.machine.energy import EnergyMeter, MeterError, nvml_counters
+from whichdevice.machine.gpu import NvmlError
 from whichdevice.measuring import supervisor
 
 
@@ -27,7 +26,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
         nvmlDeviceGetMigMode=lambda gpu: [0, 0],
         nvmlDeviceGetTotalEnergyConsumption=lambda gpu: 5000 + 2000 * gpu,
     )
-    monkeypatch.setattr(energy_counters, "open_nvml", lambda: fake)
+    monkeypatch.setattr(energy, "open_nvml", lambda: fake)
     return fake
 
 
@@ -56,7 +55,7 @@ def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pyt
     def missing() -> None:
         raise NvmlError("not installed")
 
-    monkeypatch.setattr(energy_counters, "open_nvml", missing)
+    monkeypatch.setattr(energy, "open_nvml", missing)
     with pytest.raises(MeterError, match=r"^NVML: not installed$"):
         nvml_counters()
 
@@ -64,7 +63,7 @@ def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pyt
 def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(energy_counters, "PATIENCE", 0.1)
+    monkeypatch.setattr(energy, "PATIENCE", 0.1)
     end = threading.Event()
     meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": nvml_counters})
     meter.start()
@@ -77,7 +76,7 @@ def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
 
 
 def test_a_driver_that_hangs_from_the_start_is_a_reason(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(energy_counters, "PATIENCE", 0.1)
+    monkeypatch.setattr(energy, "PATIENCE", 0.1)
     end = threading.Event()
     nvml.nvmlDeviceGetHandleByIndex = lambda index: end.wait(5)
     with pytest.raises(MeterError, match=r"^NVML: no answer within 0\.1 s; see nvidia-smi$"):
@@ -86,4 +85,4 @@ def test_a_driver_that_hangs_from_the_start_is_a_reason(nvml: FakeNvml, monkeypa
 
 
 def test_a_hanging_counter_is_given_up_before_the_last_messages_of_a_process() -> None:
-    assert energy_counters.PATIENCE < supervisor.GRACE_SECONDS
+    assert energy.PATIENCE < supervisor.GRACE_SECONDS

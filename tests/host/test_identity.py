@@ -1,6 +1,6 @@
 """A machine is told apart without being named."""
 
-from whichdevice.host.identity import machine_identity
+from whichdevice.machine.facts import machine_identity
 
 
 def test_it_is_the_same_each_time_and_not_the_systems_own_id(tmp_path):

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from whichdevice.host.calibration import KERNEL, Calibration
-from whichdevice.host.noise import NoiseWatch
-from whichdevice.host.processor_time import ProcessorTime
-from whichdevice.records.conditions import Clocks, Noise
+from whichdevice.machine.calibration import KERNEL, Calibration
+from whichdevice.machine.noise import NoiseWatch, ProcessorTime
+from whichdevice.records.schema import Clocks, Noise
 
 
 def at(

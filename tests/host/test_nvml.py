@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from whichdevice.host.nvml import NvmlError, cuda_variables, open_nvml
+from whichdevice.machine.gpu import NvmlError, cuda_variables, open_nvml
 
 
 def fake_pynvml(monkeypatch: pytest.MonkeyPatch, initialise: object) -> ModuleType:

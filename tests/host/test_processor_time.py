@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from whichdevice.host import processor_time as processor_time_module
-from whichdevice.host.processor_time import ProcessorTime, others_share, processor_time, steal_share
+from whichdevice.machine import noise as processor_time_module
+from whichdevice.machine.noise import ProcessorTime, others_share, processor_time, steal_share
 
 
 def at(wall: float, busy: float = 0.0, own: float = 0.0, steal: float | None = 0.0, cores: int = 4) -> ProcessorTime:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.host.energy_counters import MeterError
-from whichdevice.host.rapl import memory_counters, package_counters
+from whichdevice.machine.energy import MeterError, memory_counters, package_counters
 
 JOULE = 1_000_000  # microjoules
 

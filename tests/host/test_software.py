@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import whichdevice
-from whichdevice.host import software
+from whichdevice.machine import facts
 
 
 def test_only_what_the_backend_uses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,11 +16,11 @@ def test_only_what_the_backend_uses_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
     def version(name: str) -> str:
         if name not in installed:
-            raise software.PackageNotFoundError(name)
+            raise facts.PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr(software, "version", version)
-    found = software.describe_software("jax")
+    monkeypatch.setattr(facts, "version", version)
+    found = facts.describe_software("jax")
     expected = {"whichdevice": whichdevice.__version__, "numpy": "2", "keras": "3", "jax": "0.10", "jaxlib": "0.10"}
     assert found.versions == expected
     assert found.python == sys.version.split()[0]
@@ -50,21 +50,21 @@ def scripts(tmp_path: Path) -> Path:
 def test_a_clean_tree_gives_the_commit(scripts: Path) -> None:
     (scripts.parent / "results").mkdir()
     (scripts.parent / "results/record.json").touch()  # not code
-    assert software.git_commit(scripts) == git(scripts, "rev-parse", "HEAD")
+    assert facts.git_commit(scripts) == git(scripts, "rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize("file", ["whichdevice/__init__.py", "new.py"])
 def test_changed_or_new_code_is_marked(scripts: Path, file: str) -> None:
     (scripts / file).write_text("x = 1\n", encoding="utf-8")
-    assert software.git_commit(scripts) == git(scripts, "rev-parse", "HEAD") + "+modified"
+    assert facts.git_commit(scripts) == git(scripts, "rev-parse", "HEAD") + "+modified"
 
 
 def test_a_copy_inside_another_repository_has_no_commit(scripts: Path) -> None:
     copy = scripts.parent / "site-packages"
     shutil.copytree(scripts, copy)
-    assert software.git_commit(copy) is None
+    assert facts.git_commit(copy) is None
 
 
 def test_without_git_there_is_no_commit(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert software.git_commit(scripts) is None
+    assert facts.git_commit(scripts) is None

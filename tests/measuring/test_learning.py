@@ -14,7 +14,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import Learner
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 from whichdevice.workloads.batch_order import RandomDraws
@@ -185,7 +185,10 @@ def test_the_time_budget_ends_an_epoch_where_it_is(tmp_path):
     stream, loop = io.StringIO(), Slow([1.0, 0.5, 0.4, 0.3])
     epochs = learned(loop, tmp_path, epochs=20, seconds=0.11, stream=stream)
     assert 3 < loop.steps < 9
-    assert [epoch.steps for epoch in epochs] == [*[None] * (loop.steps // 3), *([loop.steps % 3] if loop.steps % 3 else [])]
+    assert [epoch.steps for epoch in epochs] == [
+        *[None] * (loop.steps // 3),
+        *([loop.steps % 3] if loop.steps % 3 else []),
+    ]
     assert epochs[-1].validation_loss is not None
     assert ended_by(stream) == "seconds"
 

@@ -10,7 +10,7 @@ import pytest
 from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,7 +23,7 @@ from whichdevice.backends import backend_class
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.refusal import built_within
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 
 backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)
 backend.start()

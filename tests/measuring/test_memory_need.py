@@ -5,7 +5,7 @@ import pytest
 from whichdevice.backends import backend_class
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.refusal import RefusedError, refuse_what_cannot_fit
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads.costs import Costs
 
 COSTS = Costs(0, 0, activations=1e6, parameters=10**6, trainable_parameters=10**6)

@@ -13,10 +13,8 @@ from whichdevice.measuring import measure as measuring
 from whichdevice.measuring.measure import measure
 from whichdevice.measuring.repetition import chosen, repetition, with_note
 from whichdevice.measuring.request import planned_record
-from whichdevice.records.conditions import Energy, MeteredPart, Noise
-from whichdevice.records.schema import Artefact, Record
+from whichdevice.records.schema import Artefact, Breakdown, Energy, MeteredPart, Noise, Record
 from whichdevice.records.store import read_record
-from whichdevice.records.timings import Breakdown
 from whichdevice.study_runs import study_runs
 
 STUDY = synthetic.small_study()

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 
 from whichdevice.config.model import Study
-from whichdevice.host.energy import EnergyMeter
-from whichdevice.host.energy_counters import Counters
+from whichdevice.machine.energy import Counters, EnergyMeter
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.timing import time_steps

@@ -10,8 +10,7 @@ import synthetic
 
 from whichdevice.measuring import workload_facts as facts_of
 from whichdevice.measuring.request import build_request
-from whichdevice.records.facts import WHOLE_COUNT, WorkloadFacts
-from whichdevice.records.request import Request
+from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.study_runs import study_runs
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload

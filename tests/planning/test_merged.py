@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.devices.machine import this_machine
 from whichdevice.errors import StudyError
+from whichdevice.machine.facts import this_machine
 from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record

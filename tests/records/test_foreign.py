@@ -4,9 +4,9 @@ import pytest
 import synthetic
 
 from whichdevice.errors import StudyError
-from whichdevice.records import foreign
-from whichdevice.records.foreign import foreign_record, foreign_run, on_device
+from whichdevice.records import store
 from whichdevice.records.schema import Artefact
+from whichdevice.records.store import foreign_record, foreign_run, on_device
 from whichdevice.study_runs import study_runs
 
 STUDY = synthetic.small_study()
@@ -89,6 +89,6 @@ def test_garbage_is_one_line(text):
 
 
 def test_a_huge_one_is_not_parsed(monkeypatch):
-    monkeypatch.setattr(foreign, "MOST_BYTES", 10)
+    monkeypatch.setattr(store, "MOST_BYTES", 10)
     with pytest.raises(StudyError, match="is no record"):
         foreign_record(content(), RUN, NAME)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from whichdevice.records.facts import Machine
-from whichdevice.records.machine import same_machine, told
+from whichdevice.records.schema import Machine
+from whichdevice.records.store import describe_machine, same_machine
 
 ONE = Machine(cpu="CPU", memory=16 * 2**30, operating_system="Linux 6.1", identity="aabbccddeeff")
 
@@ -26,5 +26,5 @@ def test_same_machine(changes, same):
 
 
 def test_a_message_shows_what_differs():
-    assert told(ONE) == "CPU, 16 GiB, machine aabbcc"
-    assert told(Machine()) == "unknown"
+    assert describe_machine(ONE) == "CPU, 16 GiB, machine aabbcc"
+    assert describe_machine(Machine()) == "unknown"

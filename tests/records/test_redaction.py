@@ -4,9 +4,7 @@ import pytest
 import synthetic
 
 from whichdevice.records.compiled import CompiledRecord, ProgramRequest
-from whichdevice.records.facts import Software
-from whichdevice.records.redaction import without_paths
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Record, Software, without_paths
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from synthetic_energy import metered
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures.results import StudyResults
-from whichdevice.records.conditions import Energy
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Energy, Record
 from whichdevice.report.costs import cost_section
 from whichdevice.tables.write import write_tables
 

@@ -7,7 +7,7 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Steady
 from whichdevice.tables.columns import table
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, cost_choice_table
 from whichdevice.tables.decision import SAME, UNDECIDED

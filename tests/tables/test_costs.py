@@ -11,9 +11,7 @@ from synthetic_energy import HOST_WATTS, metered
 from whichdevice.cells import Run
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.model import Device, Study
-from whichdevice.records.conditions import Energy
-from whichdevice.records.schema import Record
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Energy, Record, Steady
 from whichdevice.tables.columns import read_table, table
 from whichdevice.tables.costs import cost_table
 from whichdevice.tables.runs import configured_runs

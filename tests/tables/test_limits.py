@@ -13,8 +13,7 @@ from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.figures.roofline import _one_each
-from whichdevice.records.schema import Record
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.breakdown import breakdown_table
 from whichdevice.tables.columns import read_table
 from whichdevice.tables.limits import limits_table

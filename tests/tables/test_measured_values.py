@@ -3,7 +3,7 @@
 import pandas as pd
 import synthetic
 
-from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.study_runs import study_runs
 from whichdevice.tables.columns import table
 from whichdevice.tables.measured_values import measured_values

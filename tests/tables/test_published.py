@@ -8,7 +8,7 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Steady
 from whichdevice.tables.columns import read_table, table
 from whichdevice.tables.published import published_table, read_published
 from whichdevice.tables.runs import configured_runs

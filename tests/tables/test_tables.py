@@ -10,8 +10,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Record
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.collect import collect
 from whichdevice.tables.columns import Column, read_table, table, write_table
 from whichdevice.tables.row_words import diverged_words, repeats_words

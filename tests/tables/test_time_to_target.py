@@ -10,9 +10,7 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.conditions import Noise
-from whichdevice.records.schema import Attempt, Record
-from whichdevice.records.timings import Cold, Epoch
+from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
 from whichdevice.tables.columns import table
 from whichdevice.tables.epochs import epoch_rows
 from whichdevice.tables.runs import configured_runs

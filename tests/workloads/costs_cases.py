@@ -8,7 +8,7 @@ import os
 import keras
 import pytest
 
-from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 from whichdevice.workloads.costs import model_costs, output_shape

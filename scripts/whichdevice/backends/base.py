@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.host.memory import peak_memory
-from whichdevice.records.facts import Types
-from whichdevice.records.request import Request
+from whichdevice.machine.limits import peak_memory
+from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more

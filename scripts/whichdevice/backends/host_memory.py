@@ -7,7 +7,7 @@ loop: `fit` is what people run, with the memory that they get.
 import os
 import sys
 
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 
 VARIABLE = "GLIBC_TUNABLES"
 HUGE_PAGES = "glibc.malloc.hugetlb=1"  # glibc 2.35 and later ask the kernel for them (madvise); others ignore it

@@ -5,10 +5,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from whichdevice.backends.base import ENVIRONMENT
-from whichdevice.devices import gpu, tpu
 from whichdevice.errors import StudyError
-from whichdevice.host.nvml import cuda_variables
-from whichdevice.records.request import Request
+from whichdevice.machine import gpu, tpu
+from whichdevice.machine.gpu import cuda_variables
+from whichdevice.records.schema import Request
 
 # Replicas that share few cores meet late on a busy host; XLA would abort the process after 40 s.
 MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"

@@ -5,7 +5,7 @@ from collections import Counter
 from math import prod
 
 from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.records.facts import Types
+from whichdevice.records.schema import Types
 
 FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
 PRODUCT = re.compile(r" (?:dot|convolution|custom-call)\(([^)]*)\)(.*)")

@@ -1,7 +1,7 @@
 """What a precision asks for, and whether the device multiplies such numbers in hardware."""
 
-from whichdevice.host.cpu import instruction_sets
-from whichdevice.host.nvml import NvmlError, handle, open_nvml, visible_gpus
+from whichdevice.machine.cpu import instruction_sets
+from whichdevice.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
 
 CPU_SETS = {"bfloat16": {"avx512_bf16", "amx_bf16", "bf16"}, "float16": {"avx512_fp16", "amx_fp16"}}
 # NVIDIA, CUDA programming guide, "Arithmetic instructions" and "Tensor cores".

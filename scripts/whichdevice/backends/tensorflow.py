@@ -20,10 +20,9 @@ from whichdevice.backends.tensorflow_devices import deal, take_devices
 from whichdevice.backends.tensorflow_loss_scale import scaling_loss
 from whichdevice.backends.tensorflow_operation import TensorFlowOperation
 from whichdevice.backends.tensorflow_training import TensorFlowTraining, traced_forward
-from whichdevice.host.nvml import cuda_variables
+from whichdevice.machine.gpu import cuda_variables
 from whichdevice.quick_import import quick_imports
-from whichdevice.records.facts import Types
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 PREFETCHED = 2  # batches

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import ENVIRONMENT
-from whichdevice.devices import gpu
 from whichdevice.errors import StudyError
-from whichdevice.records.request import Request
+from whichdevice.machine import gpu
+from whichdevice.records.schema import Request
 
 
 def take_devices(tf: Any, request: Request) -> tuple[Any, list[str]]:

@@ -15,10 +15,9 @@ from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingL
 from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
-from whichdevice.host.nvml import cuda_variables
+from whichdevice.machine.gpu import cuda_variables
 from whichdevice.quick_import import quick_imports
-from whichdevice.records.facts import Types
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ import torch
 from torch import distributed
 
 from whichdevice.backends.base import says_no_memory
-from whichdevice.devices import gpu
 from whichdevice.errors import StudyError
-from whichdevice.records.request import Request
+from whichdevice.machine import gpu
+from whichdevice.records.schema import Request
 
 
 def require_devices(request: Request) -> None:

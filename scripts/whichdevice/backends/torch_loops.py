@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from whichdevice.backends.base import TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.torch_training import TorchTraining, place
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 Tell = Callable[[str], None]

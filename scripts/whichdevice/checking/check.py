@@ -14,11 +14,10 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import find_target
-from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.host.memory import available_memory
+from whichdevice.machine.limits import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.compiled import ProgramRequest
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
 

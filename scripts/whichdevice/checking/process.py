@@ -25,7 +25,7 @@ from whichdevice.measuring.first_step import with_finite_loss
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.workload_facts import workload_facts
 from whichdevice.parent import end_with_supervisor
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
-    from whichdevice.host.affinity import thread_environment, usable_cores
+    from whichdevice.machine.limits import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     targets = _targets(args.devices)
@@ -184,9 +184,8 @@ def _measured(study: Study, model: str) -> Row:
 
 def _kept(path: Path) -> Any:
     """The record of an earlier call on this machine, or None."""
-    from whichdevice.devices.machine import this_machine
-    from whichdevice.records.machine import same_machine
-    from whichdevice.records.store import read_record
+    from whichdevice.machine.facts import this_machine
+    from whichdevice.records.store import read_record, same_machine
 
     try:
         record = read_record(path)

@@ -33,7 +33,7 @@ def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
     from whichdevice.config.load import check_only, load_study, resolved
     from whichdevice.config.yaml_file import check_yaml
-    from whichdevice.devices import absent_devices
+    from whichdevice.machine.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_study
     from whichdevice.planning.merged import with_merged
     from whichdevice.study_runs import study_runs

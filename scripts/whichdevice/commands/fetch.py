@@ -33,8 +33,8 @@ def fetch(address: str, allow: list[str]) -> list[str]:
     where no study was published there, or results/<study> holds other records.
     """
     from whichdevice.config.load import resolved, write_study
-    from whichdevice.records.foreign import RECORD
     from whichdevice.records.results_folder import CONFIG, MERGED, OWN, merged_sources
+    from whichdevice.records.store import RECORD
     from whichdevice.remote.merge import merge_folder, source_id
     from whichdevice.remote.place import open_place
     from whichdevice.remote.transfer import download

@@ -74,7 +74,7 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
-    from whichdevice.host.memory import available_memory
+    from whichdevice.machine.limits import available_memory
     from whichdevice.planning.compile_plan import compiled_records
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
 from whichdevice.config.faults import did_you_mean
-from whichdevice.devices import kinds
 from whichdevice.errors import StudyError
+from whichdevice.machine.devices import KINDS
 from whichdevice.package_path import WORKFLOW
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
@@ -53,7 +53,7 @@ def targets() -> list[str]:
     """Kinds of device, and the rules of the workflow that need no wildcards."""
     files = [WORKFLOW / "Snakefile", *sorted((WORKFLOW / "rules").glob("*.smk"))]
     names = [name for file in files for name in RULE.findall(file.read_text(encoding="utf-8"))]
-    return [*kinds(), *(name for name in names if name not in NEED_WILDCARDS)]
+    return [*KINDS, *(name for name in names if name not in NEED_WILDCARDS)]
 
 
 def snakemake_command(args: argparse.Namespace) -> list[str]:

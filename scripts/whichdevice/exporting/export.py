@@ -4,43 +4,125 @@ The folder is written aside and takes the old one's place whole. A failed export
 failed.json beside an earlier export that succeeded.
 """
 
-import hashlib
 import shutil
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whichdevice.cells import Run
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.exporting.choice import Learned, best_learned
-from whichdevice.exporting.folder import new_folder
-from whichdevice.exporting.trained import Job
-from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.host.software import OF_BACKEND
+from whichdevice.exporting.process import Job
+from whichdevice.files import checksum
 from whichdevice.locks import beside_no_measurement
+from whichdevice.machine.facts import OF_BACKEND, installed_versions
+from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.exported import FAILED, RECORD, ExportedFile, ExportRecord, read_export
+from whichdevice.records.schema import Record
+from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs
 from whichdevice.workloads import is_file_module
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder beside `folder`, which takes its place at the end; where the work fails the old one stays.
+
+    What a killed process left aside goes first, or comes back where it is the only one.
+    """
+    new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    for leftover in (new, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    new.mkdir()
+    try:
+        yield new
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+class Learned(NamedTuple):
+    """A run that learned, and its record's folder."""
+
+    record: Record
+    folder: Path
+
+    def artefact(self, name: str) -> Path | None:
+        """Path of an artefact that is there and whole; None where the run kept none."""
+        artefact = self.record.artefacts.get(name)
+        if artefact is None:
+            return None
+        path = self.folder / artefact.file
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise StudyError(f"{self.folder / 'record.json'}: artefact {name} lies outside of its folder")
+        try:
+            whole = checksum(path) == artefact.sha256
+        except OSError as error:
+            raise StudyError(f"cannot read {path}: {error.strerror or error}; measure the run again") from error
+        if not whole:
+            raise StudyError(f"{path} differs from its checksum in record.json; measure the run again")
+        return path
+
+
+def best_learned(workload: str, record_paths: Iterable[Path]) -> Learned:
+    """The run with the most training data, then the most epochs, then the best final quality; the first of equals.
+
+    Raises StudyError where none learned and kept its weights.
+    """
+    found: list[Learned] = []
+    for path in sorted(record_paths):
+        try:
+            record = read_record(path)
+        except StudyError:
+            continue  # it stands as unreadable in table runs
+        if record.status == "ok" and record.epochs and "weights" in record.artefacts:
+            found.append(Learned(record, path.parent))
+    if not found:
+        raise StudyError(f"no run of {workload} has learned and kept its weights; see train.epochs and table runs")
+    return max(found, key=_worth)
+
+
+def _worth(learned: Learned) -> tuple[float, int, float]:
+    record = learned.record
+    return record.asked.fraction, len(record.epochs), _quality(record)
+
+
+def _quality(record: Record) -> float:
+    """The validation metric, else the negative loss; minus infinity where neither is known."""
+    facts, results = record.workload, record.results
+    if facts is not None and facts.metric is not None:
+        value = results.get(f"validation_{facts.metric}", results.get(f"training_{facts.metric}"))
+        sign = 1.0 if facts.higher_is_better else -1.0
+    else:
+        value, sign = results.get("validation_loss", results.get("loss")), -1.0
+    return sign * float(value) if isinstance(value, int | float) and value == value else float("-inf")
+
 
 FOLDER = "models"
 TIMEOUT = 1800.0  # seconds for each of the two processes
 ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 NEEDED = ("tensorflow", "keras")
+PROCESS = "whichdevice.exporting.process"
 
 
 def export_code_hash(module: str) -> str:
     """Hash of the code that an export of this workload runs."""
-    entries = ["whichdevice.exporting.export", "whichdevice.exporting.write", "whichdevice.exporting.check"]
+    entries = ["whichdevice.exporting.export", PROCESS]
     if is_file_module(module):
         return code_hash(*entries, files=[Path(module)])
     return code_hash(*entries, f"whichdevice.workloads.{module}")
@@ -73,7 +155,7 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
         workload=workload,
         module=module,
         status="failed",
-        versions=export_versions(),
+        versions=installed_versions(("keras", *OF_BACKEND["tensorflow"])),
         code_hash=export_code_hash(module),
     )
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -91,19 +173,6 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
             _put_back(home.parent, folder)
         (folder / name).write_text(record.model_dump_json(indent=1), encoding="utf-8")
     return record
-
-
-def export_versions() -> dict[str, str]:
-    """Of the packages that an export needs, as far as they are installed here."""
-    return {name: _version(name) for name in NEEDED if find_spec(name) is not None}
-
-
-def _version(package: str) -> str:
-    """Of the distribution that brings the package: TensorFlow has several, one of them for TPUs."""
-    for name in OF_BACKEND.get(package, (package,)):
-        with suppress(PackageNotFoundError):
-            return version(name)
-    return "unknown"
 
 
 def _succeeded(home: Path) -> bool:
@@ -176,8 +245,8 @@ def _run(part: str, job: Job, log: Path, parts: dict[str, Any]) -> Finish:
             parts.setdefault(message["place"], {}).update(message["value"])
 
     variables = {**thread_environment(usable_cores()), **ENVIRONMENT}
-    module = f"whichdevice.exporting.{part}"
-    finish = supervise_module(module, job.model_dump_json(), variables, log, TIMEOUT, on_message)
+    job = job.model_copy(update={"part": part})
+    finish = supervise_module(PROCESS, job.model_dump_json(), variables, log, TIMEOUT, on_message)
     if finish.status == "timed_out":
         return Finish("timed_out", f"still exporting after {TIMEOUT:g} s; killed", finish.peak_memory)
     return finish
@@ -188,9 +257,7 @@ def _files(folder: Path) -> dict[str, ExportedFile]:
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[path.relative_to(folder).as_posix()] = ExportedFile(sha256=digest, size=path.stat().st_size)
+            found[path.relative_to(folder).as_posix()] = ExportedFile(sha256=checksum(path), size=path.stat().st_size)
     return found
 
 
@@ -205,6 +272,6 @@ def _difference(record: ExportRecord) -> str | None:
         return None
     for name, difference in (("the .keras file", check.keras), ("the SavedModel", check.saved_model)):
         if difference is None or not difference <= check.tolerance:
-            told = "numbers that are not finite" if difference is None else f"up to {difference:.3g} beside the run"
-            return f"{name} predicts {told}; tolerance {check.tolerance:.3g}"
+            found = "numbers that are not finite" if difference is None else f"up to {difference:.3g} beside the run"
+            return f"{name} predicts {found}; tolerance {check.tolerance:.3g}"
     return None

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter
 
 from whichdevice.errors import StudyError
-from whichdevice.records.part import Integer
+from whichdevice.records.schema import Integer
 from whichdevice.records.store import artefact_path, read_record
 
 MOST_BYTES = 2**28  # of a file, packed and unpacked; the largest of ours has some megabytes

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.measuring.failure_reason import with_what_was_asked
-from whichdevice.records.request import Request
-from whichdevice.records.schema import Artefact, Record
+from whichdevice.records.schema import Artefact, Record, Request
 
 
 class RecordDraft:

@@ -10,20 +10,16 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
-from whichdevice.devices.machine import describe_machine
-from whichdevice.host.affinity import thread_environment, usable_cores
-from whichdevice.host.energy import EnergyMeter
-from whichdevice.host.memory import available_memory
-from whichdevice.host.noise import NoiseWatch
-from whichdevice.host.software import describe_software
+from whichdevice.machine.energy import EnergyMeter
+from whichdevice.machine.facts import describe_machine, describe_software
+from whichdevice.machine.limits import available_memory, thread_environment, usable_cores
+from whichdevice.machine.noise import NoiseWatch
 from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.request import dataset_folder, run_code_hash
 from whichdevice.measuring.supervisor import Finish, supervise_job
-from whichdevice.records.facts import DataFacts
-from whichdevice.records.request import Request
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import DataFacts, Record, Request
 
 
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:

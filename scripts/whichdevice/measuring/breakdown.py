@@ -15,8 +15,7 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.failure_reason import reason_line
 from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_seconds, window_steps
 from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown
+from whichdevice.records.schema import Breakdown, Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 

@@ -20,9 +20,7 @@ from whichdevice.measuring.memory_need import activation_bytes, inference_memory
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import load_and_build, timed_call
-from whichdevice.records.facts import PREDICTION, WorkloadFacts
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Latency
+from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
 

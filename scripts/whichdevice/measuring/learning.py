@@ -13,8 +13,7 @@ import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Epoch, Learning
+from whichdevice.records.schema import Epoch, Learning, Request
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from whichdevice.records.facts import DataFacts
+from whichdevice.records.schema import DataFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 
 

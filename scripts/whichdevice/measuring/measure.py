@@ -16,8 +16,7 @@ from whichdevice.measuring.attempt import run_attempt
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.repetition import chosen, repetition, with_note
 from whichdevice.measuring.request import build_request, run_key
-from whichdevice.records.request import Request
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import measuring_order, study_runs
 

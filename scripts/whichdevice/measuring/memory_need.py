@@ -5,7 +5,7 @@ for the data until they are placed, and a batch that is too large ends as `out_o
 """
 
 from whichdevice.backends.number_formats import product_format, storage_format
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras

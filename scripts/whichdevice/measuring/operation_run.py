@@ -9,8 +9,7 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.memory_need import operation_memory
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
-from whichdevice.records.facts import WorkloadFacts
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request, WorkloadFacts
 from whichdevice.workloads.base import OperationWorkload
 
 

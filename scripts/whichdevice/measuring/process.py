@@ -18,7 +18,7 @@ from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.operation_run import run_operation
 from whichdevice.measuring.training_run import run_training
 from whichdevice.parent import end_with_supervisor
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 

@@ -5,9 +5,7 @@ is repeated without learning, which can take hours: its timing and its breakdown
 what it learned from the first.
 """
 
-from whichdevice.records.conditions import Energy
-from whichdevice.records.request import Request
-from whichdevice.records.schema import Attempt, Record
+from whichdevice.records.schema import Attempt, Energy, Record, Request
 
 TIMED_PARTS = ("warm_up", "steady")
 

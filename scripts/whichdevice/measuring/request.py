@@ -10,8 +10,8 @@ from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Source, Study
 from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
-from whichdevice.records.request import Request
 from whichdevice.records.results_folder import OWN, RECORD
+from whichdevice.records.schema import Request
 from whichdevice.workloads import is_file_module, workload_class
 from whichdevice.workloads.base import TrainingWorkload
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whichdevice.host.memory import MAXRSS_UNIT, available_memory, memory_kills
+from whichdevice.machine.limits import MAXRSS_UNIT, available_memory, memory_kills
 from whichdevice.package_path import package_first
 
 OnMessage = Callable[[dict[str, Any]], None]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 
 from whichdevice.backends.base import WINDOW_SECONDS
-from whichdevice.devices import gpu
+from whichdevice.machine import gpu
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.steady_state import (
     Budget,
@@ -15,8 +15,7 @@ from whichdevice.measuring.steady_state import (
     find_steady_state,
     timed,
 )
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Steady
+from whichdevice.records.schema import Request, Steady
 
 
 def time_steps(

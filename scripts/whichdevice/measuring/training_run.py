@@ -20,8 +20,7 @@ from whichdevice.measuring.recorded_predictions import RecordedPredictions
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.workload_facts import workload_facts
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Epoch
+from whichdevice.records.schema import Epoch, Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from whichdevice.backends.base import Backend
 from whichdevice.measuring.memory_need import activation_bytes, estimated_memory, weight_bytes
-from whichdevice.records.facts import WorkloadFacts
-from whichdevice.records.request import Request
+from whichdevice.records.schema import Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs, output_shape
 

@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from whichdevice import devices
 from whichdevice.backends.number_formats import product_format
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
-from whichdevice.host.calibration import host_flops
+from whichdevice.machine import devices
+from whichdevice.machine.calibration import host_flops
 from whichdevice.tables.sheet_peaks import sheet_peak
 from whichdevice.tables.sheet_rows import sheet_row
 

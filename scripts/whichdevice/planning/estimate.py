@@ -26,8 +26,7 @@ from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.planning.device_speed import step_flops
 from whichdevice.quick_import import quick_imports, without_native_messages
-from whichdevice.records.request import Request
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.time_limit import time_limit
 from whichdevice.workloads import workload_class

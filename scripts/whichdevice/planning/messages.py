@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.host.memory import available_memory
+from whichdevice.machine.limits import available_memory
 from whichdevice.records.store import read_record
 from whichdevice.workflow_command import repeat_failed
 

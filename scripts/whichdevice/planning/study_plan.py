@@ -13,8 +13,8 @@ from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.sources import standin_notes
-from whichdevice.devices import absent_devices, require_kind
 from whichdevice.errors import StudyError
+from whichdevice.machine.devices import absent_devices, require_kind
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
 from whichdevice.planning import slurm
 from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes

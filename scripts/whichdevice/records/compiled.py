@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from whichdevice.files import write_atomically
-from whichdevice.records.part import Evidence, Integer, Part, no_newer_than
-from whichdevice.records.redaction import Told
+from whichdevice.records.schema import Evidence, Integer, Part, Redacted, no_newer_than
 from whichdevice.records.store import read_as
 
 COMPILED_SCHEMA_VERSION = 2
@@ -84,7 +83,7 @@ class CompiledRecord(Part):
     schema_version: Annotated[Integer, no_newer_than(COMPILED_SCHEMA_VERSION)] = COMPILED_SCHEMA_VERSION
     asked: ProgramRequest
     status: CompileStatus
-    reason: Told | None = None  # one line, for every status but ok
+    reason: Redacted | None = None  # one line, for every status but ok
     versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
     code_hash: str
     facts: CompileFacts | None = None

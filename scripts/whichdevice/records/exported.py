@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whichdevice.records.part import Integer, Part, no_newer_than
-from whichdevice.records.redaction import Told
+from whichdevice.records.schema import Integer, Part, Redacted, no_newer_than
 from whichdevice.records.store import read_as
 
 SCHEMA_VERSION = 1
@@ -54,7 +53,7 @@ class ExportRecord(Part):
     workload: str
     module: str
     status: Literal["ok", "different", "failed"]
-    reason: Told | None = None
+    reason: Redacted | None = None
     run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
     backend: str | None = None  # that trained
     precision: str | None = None

@@ -17,10 +17,8 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, DeviceKind
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import write_atomically
-from whichdevice.records.facts import Machine
-from whichdevice.records.foreign import RECORD, foreign_run
-from whichdevice.records.machine import same_machine, told
-from whichdevice.records.part import Integer, Part
+from whichdevice.records.schema import Integer, Machine, Part
+from whichdevice.records.store import RECORD, describe_machine, foreign_run, same_machine
 
 OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
 KEYS = "keys.json"  # of the last call: which record of each run counts
@@ -134,9 +132,8 @@ def find_clash(
         found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
         for other_machine in [*found, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
-                return clash(
-                    name, f"was measured on another machine ({told(machine)}) than here ({told(other_machine)})"
-                )
+                there, here = describe_machine(machine), describe_machine(other_machine)
+                return clash(name, f"was measured on another machine ({there}) than here ({here})")
     return None
 
 

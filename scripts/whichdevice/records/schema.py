@@ -1,19 +1,290 @@
-"""The record of one run: everything asked, found and timed, enough to recompute each number in the report.
+"""Define the record of one run: everything asked, found and timed, enough to recompute each number in the report.
 
 Times are seconds, memory is bytes, rates are per second. A record holds no user names, host names or
 absolute paths. Fields that a failed run never reached are None or empty.
 """
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from whichdevice.records.conditions import Energy, Memory, Noise
-from whichdevice.records.facts import DataFacts, Machine, Software, WorkloadFacts
-from whichdevice.records.part import Evidence, Integer, Part, Status, no_newer_than
-from whichdevice.records.redaction import Told
-from whichdevice.records.request import Request
-from whichdevice.records.timings import Breakdown, Cold, Epoch, Latency, Learning, Steady
+Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
+Evidence = Literal["measured", "forecast", "compiled", "published"]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
+
+
+def no_newer_than(own: int) -> AfterValidator:
+    """For a schema version: a later one is told as such, whatever else its record holds."""
+
+    def known(version: int) -> int:
+        if version > own:
+            raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
+        return version
+
+    return AfterValidator(known)
+
+
+class Part(BaseModel):
+    """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
+
+
+def without_paths(text: str) -> str:
+    """`/home/NAME/env/libtpu.so` becomes `.../libtpu.so`; addresses and ratios such as `a/b` stay."""
+    return PATH.sub(r".../\1", text)
+
+
+Redacted = Annotated[str, AfterValidator(without_paths)]
+
+
+class Request(Part):
+    """What was asked of a run: the cell, the repeat and every setting that can change its numbers."""
+
+    device: str
+    kind: str
+    replicas: Integer
+    workload: str
+    module: str
+    mode: Literal["train", "predict"] | None = "train"  # what is done with the model; None: a single operation has none
+    backend: str
+    precision: str
+    batch_size: Integer
+    fraction: float
+    loop: str
+    sequence_length: Integer | None
+    repeat: Integer
+    seed: Integer
+    epochs: Integer
+    steps_per_epoch: Integer | None
+    validation: bool
+    learn: bool
+    learn_seconds: float | None = None  # time budget of learning; None: as long as its epochs take
+    seconds: float
+    min_steps: Integer
+    timeout: float
+    profile: bool
+    breakdown: bool = False
+    dataset: str | None
+    source: str | None
+    options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
+    slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
+
+
+class Memory(Part):
+    """Peak memory of the measured process and of the device, in bytes; PyTorch's several processes are added up."""
+
+    peak_host: Integer | None = None
+    peak_device: Integer | None = None
+
+
+class MeteredPart(Part):
+    """Energy of one part of a run, and the time between the meter's readings around it."""
+
+    joules: float
+    seconds: float
+
+
+class Energy(Part):
+    """Joules of a whole run, process start to end, and by which meter; without a meter, the reason."""
+
+    joules: float | None = None
+    meter: str | None = None
+    reason: str | None = None
+    update: float | None = None  # seconds between two new values of the meter
+    parts: dict[str, MeteredPart] = Field(default_factory=dict)  # `steady`, and `epoch 1` ... with validation
+    beside: dict[str, "Energy"] = Field(default_factory=dict)  # `host`: its processors; `memory`: the host's
+
+
+class Clocks(Part):
+    """Clocks in Hz and throttling, sampled each second of a run; empty where the machine does not say."""
+
+    samples: Integer = 0
+    cpu_low: float | None = None
+    cpu_high: float | None = None
+    cpu_throttles: Integer = 0  # for heat, as the kernel counts them
+    gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
+    gpu_high: float | None = None
+    gpu_busy_before: float | None = None  # share of time, on the busiest of the run's GPUs, before its process took it
+    gpu_throttling: list[str] | None = None  # of any of its GPUs beyond the ordinary power limit; None: not watched
+
+
+class Noise(Part):
+    """A fixed kernel before and after the run, and what else the machine did meanwhile."""
+
+    calibration_kernel: str = "a product shared by all cores"  # what was timed, in records that do not say it
+    calibration_before: float | None = None  # seconds of fixed work on all cores, fastest
+    calibration_after: float | None = None
+    calibration_change: float | None = None  # after / before, on all cores
+    bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core
+    bursts_after: list[list[float]] = Field(default_factory=list)
+    load_before: float | None = None  # one-minute load average
+    others: float | None = None  # share of the usable cores kept busy by other processes
+    steal: float | None = None  # share of processor time stolen by the hypervisor during the run
+    load_after: float | None = None
+    others_timed: float | None = None  # over the timed windows alone
+    steal_timed: float | None = None
+    throttled: float | None = None  # share of our processors' time in which a container's limit held the run up
+    throttled_timed: float | None = None
+    clocks: Clocks | None = None
+    severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
+    not_repeated: str | None = None  # why a disturbed run was not repeated
+    disturbed: bool = False
+    reasons: list[str] = Field(default_factory=list)
+
+
+PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
+WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
+
+
+class WorkloadFacts(Part):
+    """What the workload turned out to be on this data."""
+
+    unit: str = "example"  # what throughput counts: image, sequence, window, product
+    input_shape: list[Integer] = Field(default_factory=list)
+    target_shape: list[Integer] = Field(default_factory=list)
+    parameters: Integer = 0
+    trainable_parameters: Integer = 0
+    training_examples: Integer = 0
+    validation_examples: Integer = 0
+    steps_per_epoch: Integer = 0
+    flops_per_step: float | None = None  # analytic, forward and backward, all replicas; None is unknown
+    flops_counted: str | None = None  # how, and what was not counted
+    bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
+    estimated_memory: float = 0.0  # host bytes that the run was expected to need
+    metric: str | None = None  # name of the quality metric, e.g. accuracy
+    higher_is_better: bool = True
+    model_summary: str | None = None
+
+
+class Machine(Part):
+    """What the run ran on."""
+
+    device_name: str | None = None
+    device_count: Integer = 1
+    cpu: str | None = None
+    cores: Integer | None = None  # logical processors that the process may use
+    physical_cores: Integer | None = None  # cores behind those, as the system tells them
+    threads: Integer | None = None  # threads given to the framework
+    memory: Integer | None = None
+    architecture: str | None = None
+    last_level_cache: Integer | None = None  # bytes of all that it may fill, as the system tells them
+    instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
+    operating_system: str | None = None
+    driver: str | None = None
+    device_memory: Integer | None = None  # bytes of one device
+    device_memory_free: Integer | None = None  # bytes of the first device before the run; less: others hold it
+    power_limit: float | None = None  # watts that one GPU may draw
+    clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
+    clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
+    identity: str | None = None  # hash that tells machines of a kind apart; it names none
+
+
+class Types(Part):
+    """Number formats really used; `emulated` says how where the device has no such product in hardware."""
+
+    storage: str  # of weights as the optimiser keeps them; of operands for a single operation
+    product: str
+    sum: str  # of the terms of a product
+    emulated: str | None = None
+
+
+class Software(Part):
+    """Which code and which settings produced the numbers."""
+
+    python: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    git_commit: str | None = None
+    code_hash: str | None = None
+    flags: dict[str, Redacted] = Field(default_factory=dict)  # resolved: jit_compile, oneDNN, threads ...
+    types: Types | None = None
+
+
+class DataFacts(Part):
+    """Which data the run read."""
+
+    dataset: str
+    source: str
+    checksum: str
+
+
+class Cold(Part):
+    """Everything before steady state, each timed apart. `first_step` holds trace, compilation and one step."""
+
+    start: float | None = None  # process start to framework imported
+    initialise: float | None = None  # device taken: CUDA context, TPU system
+    load: float | None = None  # dataset opened and placed
+    build: float | None = None  # model built
+    first_step: float | None = None
+    warm_up: list[tuple[Integer, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
+    warm_up_epochs: float | None = None  # first step and warm-up, in epochs; below 1: an epoch outlasts the time budget
+    warm_up_end: str | None = None  # what ended it: which test, and what that said
+
+
+class Steady(Part):
+    """Steady state: every window as (steps, seconds) and the totals a process counts with."""
+
+    windows: list[tuple[Integer, float]] = Field(default_factory=list)
+    steps: Integer = 0
+    seconds: float = 0.0
+    step_time: float | None = None  # seconds / steps
+    throughput: float | None = None  # units per second
+    flops_per_second: float | None = None
+    epoch_time: float | None = None  # computed: steps_per_epoch * step_time
+    trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to tell
+    trend_p: float | None = None  # of the Mann-Kendall test
+    drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
+
+
+class Breakdown(Part):
+    """What one step's time went to, in seconds a step; the four parts add up to `step_time`."""
+
+    method: str | None = None
+    step_time: float | None = None  # of the loop as timed, again, beside its variants
+    input: float | None = None  # choosing and converting the batch
+    host: float | None = None  # the loop around the step, as `method` says
+    compute: float | None = None
+    other: float | None = None  # starting a call, waiting for it and reading its result
+    rounds: list[dict[str, tuple[Integer, float]]] = Field(default_factory=list)  # variant: (steps, seconds)
+    notes: list[str] = Field(default_factory=list)
+    reason: Redacted | None = None  # why there is none
+
+
+class Learning(Part):
+    """How learning ended: after all epochs, by a callback of the recipe, or when train.seconds were over."""
+
+    ended_by: Literal["epochs", "callback", "seconds"] | None = None  # None: nothing was learned to an end
+
+
+class Epoch(Part):
+    """One learning epoch."""
+
+    epoch: Integer  # from 1
+    steps: Integer | None = None  # of an epoch that train.seconds ended early; None: all of them
+    seconds: float  # training only
+    validation_seconds: float | None = None
+    loss: float | None = None
+    metric: float | None = None
+    validation_loss: float | None = None
+    validation_metric: float | None = None
+    learning_rate: float | None = None
+
+
+class Latency(Part):
+    """How long single calls took in steady state, from inputs in host memory to predictions in host memory."""
+
+    calls: Integer
+    seconds: float  # of all of them
+    mean: float
+    p50: float
+    p90: float
+    p99: float | None = None  # None: fewer than 100 calls, of which none need be above it
+    longest: float
+
 
 SCHEMA_VERSION = 1
 
@@ -24,7 +295,7 @@ class Attempt(Part):
     number: Integer  # 1 or 2
     learned: bool  # the record's epochs, results, artefacts, memory and energy of epochs are of this attempt
     status: Status
-    reason: Told | None = None
+    reason: Redacted | None = None
     noise: Noise
     cold: Cold
     steady: Steady
@@ -48,7 +319,7 @@ class Record(Part):
     run: str  # <device>/<workload>/<cell>/r<repeat>
     evidence: Evidence = "measured"
     status: Status
-    reason: Told | None = None  # one line, for every status but ok
+    reason: Redacted | None = None  # one line, for every status but ok
     asked: Request
     workload: WorkloadFacts | None = None
     machine: Machine = Field(default_factory=Machine)

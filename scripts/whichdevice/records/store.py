@@ -1,15 +1,110 @@
-"""Records on disk: written aside and renamed, so that no reader ever meets half of one."""
+"""Read and write records: each file is replaced as a whole; a record from another machine is checked before use."""
 
+import re
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from whichdevice.cells import Run, parse_run
+from whichdevice.config.model import DeviceKind
+from whichdevice.config.section import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
-from whichdevice.records.foreign import foreign_run, why_refused
-from whichdevice.records.part import Part
-from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Record
+from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Machine, Part, Record
+
+RECORD = "record.json"
+MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
+MOST_ARTEFACT_BYTES = 2**30
+NAMED = re.compile(NAME)
+RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
+FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
+
+
+def foreign_run(name: str) -> Run | None:
+    """The run that a record's path names, or None where it is not exactly what a run of ours is called.
+
+    The path ends in <device>/<workload>/<cell>/r<repeat>/record.json, with or without the record's key before the file.
+    """
+    *folders, file = name.split("/")
+    if folders and RECORD_KEY.fullmatch(folders[-1]):
+        folders.pop()
+    path = "/".join(folders[-4:])
+    if file != RECORD or len(folders) < 4:
+        return None
+    try:
+        run = parse_run(path)
+    except StudyError:
+        return None
+    named = all(NAMED.fullmatch(part) and len(part) <= LONGEST_NAME for part in (run.cell.device, run.cell.workload))
+    known = run.cell.loop in ("epoch", "fit") and run.path == path
+    return run if named and known else None
+
+
+def foreign_record(content: bytes, run: Run, where: str) -> Record:
+    """The record of `run`; raises StudyError naming `where` if it is unreadable, of another run or names odd files."""
+    if len(content) > MOST_BYTES:
+        raise StudyError(f"{where}: {len(content) / 1e6:.0f} MB is no record")
+    try:
+        record = Record.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100] or "the file"
+        raise StudyError(f"{where}: unreadable: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+    if (why := why_refused(record, run)) is not None:
+        raise StudyError(f"{where}: {why}")
+    return record
+
+
+def why_refused(record: Record, run: Run | None) -> str | None:
+    """What in a record cannot be trusted; None where all can. `run` is that of its path, if that names one."""
+    if record.asked.kind not in get_args(DeviceKind):
+        return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
+    for name, artefact in record.artefacts.items():
+        if not _is_plain(artefact.file):
+            return f"artefact {name[:40]!r} is no file beside the record"
+    if run is None:
+        return None
+    named = vars(run.cell)
+    said = {axis: getattr(record.asked, axis) for axis in named}
+    if record.run != run.path or said != named or record.asked.repeat != run.repeat:
+        return "says that it is of another run than its path"
+    return None
+
+
+def on_device(record: Record, device: str) -> Record:
+    """The record under another name of its device."""
+    run = "/".join([device, *record.run.split("/")[1:]])
+    return record.model_copy(update={"run": run, "asked": record.asked.model_copy(update={"device": device})})
+
+
+def _is_plain(file: str) -> bool:
+    parts = file.split("/")
+    return len(file) < 300 and RECORD not in parts and all(FILE.fullmatch(part) for part in parts)
+
+
+def same_machine(one: Machine, other: Machine) -> bool:
+    """Whether two records may be of one machine: by identity where both have it, else by processor, memory and system.
+
+    So two of a kind without an identity, such as containers of one image, look like one.
+    """
+    if one.cpu != other.cpu or _gibibytes(one) != _gibibytes(other):
+        return False
+    if one.identity and other.identity:
+        return one.identity == other.identity
+    return one.operating_system == other.operating_system
+
+
+def describe_machine(machine: Machine) -> str:
+    """The machine in a message, e.g. `AMD EPYC 9B14, 24 GiB, machine 3f9a1c`."""
+    memory = f", {_gibibytes(machine)} GiB" if machine.memory else ""
+    identity = f", machine {machine.identity[:6]}" if machine.identity else ""
+    return f"{machine.cpu or machine.device_name or 'unknown'}{memory}{identity}"
+
+
+def _gibibytes(machine: Machine) -> int | None:
+    return None if machine.memory is None else round(machine.memory / 2**30)
+
 
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 
@@ -34,7 +129,7 @@ def read_record(path: Path) -> Record:
     try:
         record = read_as(Record, path, f"schema {SCHEMA_VERSION}")
     except StudyError:
-        if (why := _refusal(path)) is not None:
+        if (why := _read_refusal(path)) is not None:
             raise StudyError(f"record {path} was refused: {why}") from None
         raise
     if (why := why_refused(record, foreign_run(path.absolute().as_posix()))) is not None:
@@ -42,7 +137,7 @@ def read_record(path: Path) -> Record:
     return record
 
 
-def _refusal(path: Path) -> str | None:
+def _read_refusal(path: Path) -> str | None:
     try:
         return refusal(path.read_bytes())
     except OSError:

@@ -16,20 +16,11 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import read_study, write_study
 from whichdevice.config.model import Device, DeviceKind, Study
 from whichdevice.config.yaml_file import parse_yaml
-from whichdevice.devices import detect
-from whichdevice.devices.machine import this_machine
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
+from whichdevice.machine.devices import detect
+from whichdevice.machine.facts import this_machine
 from whichdevice.records import results_folder
-from whichdevice.records.foreign import (
-    KEY,
-    MOST_ARTEFACT_BYTES,
-    MOST_BYTES,
-    RECORD,
-    foreign_record,
-    foreign_run,
-    on_device,
-)
 from whichdevice.records.results_folder import (
     CONFIG,
     KEYS,
@@ -46,7 +37,18 @@ from whichdevice.records.results_folder import (
     record_path,
 )
 from whichdevice.records.schema import Record
-from whichdevice.records.store import Refused, read_record, write_record
+from whichdevice.records.store import (
+    MOST_ARTEFACT_BYTES,
+    MOST_BYTES,
+    RECORD,
+    RECORD_KEY,
+    Refused,
+    foreign_record,
+    foreign_run,
+    on_device,
+    read_record,
+    write_record,
+)
 from whichdevice.remote.place import Place, explained, open_place
 from whichdevice.remote.transfer import Listing, download, side_by_side
 
@@ -193,7 +195,7 @@ class _Merge:
         contents = {name: self.place.read(name) for name in names}
         name = max(names, key=lambda name: results_folder.ended(contents[name]))
         parent = PurePosixPath(name).parent.name
-        entry = MergedRecord(key=parent if KEY.fullmatch(parent) else None, version=version)
+        entry = MergedRecord(key=parent if RECORD_KEY.fullmatch(parent) else None, version=version)
         path = record_path(self.stage / OWN, run, entry.key)
         try:
             record = foreign_record(contents[name], there, there.path)
@@ -280,7 +282,7 @@ class _Merge:
                 os.replace(path, target)
                 changed = True
         for stale in {*(self.folder / OWN).rglob(RECORD)} - {*source.paths(self.folder).values()}:
-            shutil.rmtree(stale.parent) if KEY.fullmatch(stale.parent.name) else stale.unlink()
+            shutil.rmtree(stale.parent) if RECORD_KEY.fullmatch(stale.parent.name) else stale.unlink()
         return changed
 
 

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.records.foreign import RECORD, foreign_record, foreign_run
-from whichdevice.records.machine import same_machine, told
 from whichdevice.records.results_folder import CONFIG, KEYS, MERGED, OWN, SOURCE, merged_sources
 from whichdevice.records.schema import Record
-from whichdevice.records.store import artefact_path, read_record, refusal
+from whichdevice.records.store import (
+    RECORD,
+    artefact_path,
+    describe_machine,
+    foreign_record,
+    foreign_run,
+    read_record,
+    refusal,
+    same_machine,
+)
 from whichdevice.remote.place import Place, explained
 from whichdevice.remote.transfer import Listing, Moved, is_same, upload
 
@@ -108,8 +115,9 @@ def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | No
         return None  # refused when it was merged there: ours is better
     if not same_machine(own.machine, other.machine):
         device = own.asked.device
+        there, here = describe_machine(other.machine), describe_machine(own.machine)
         raise StudyError(
-            f"{where} was measured on another machine ({told(other.machine)}; here: {told(own.machine)}): publish "
+            f"{where} was measured on another machine ({there}; here: {here}): publish "
             f"under another study name (study=<name>), then: python -m whichdevice merge {place.address} "
             f"--rename {device}={device}_2"
         )

@@ -11,7 +11,7 @@ from typing import Any
 from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
-from whichdevice.host.affinity import usable_cores
+from whichdevice.machine.limits import usable_cores
 from whichdevice.records.store import read_record
 from whichdevice.tables import epochs, runs
 from whichdevice.tables.run_row import run_row

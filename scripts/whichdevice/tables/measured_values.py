@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import SELF_CHECKS
-from whichdevice.records.facts import PREDICTION, WHOLE_COUNT
+from whichdevice.records.schema import PREDICTION, WHOLE_COUNT
 from whichdevice.tables.sittings import located
 
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings

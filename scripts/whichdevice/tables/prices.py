@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.devices.tpu import CHIPS, V2
+from whichdevice.machine.tpu import CHIPS, V2
 from whichdevice.tables.sheet_rows import Sheet, sheet_row, wrong_row
 
 SECONDS = 3600.0

@@ -3,8 +3,7 @@
 import sys
 from typing import Any
 
-from whichdevice.records.conditions import Energy
-from whichdevice.records.schema import Record
+from whichdevice.records.schema import Energy, Record
 from whichdevice.tables.breakdown import breakdown_row
 from whichdevice.tables.columns import CELL_COLUMNS
 from whichdevice.tables.noise_split import within_process

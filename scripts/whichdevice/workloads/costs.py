@@ -30,7 +30,7 @@ from whichdevice.code_hash import code_hash
 from whichdevice.files import write_atomically
 from whichdevice.package_path import package_first
 from whichdevice.quick_import import quick_imports
-from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Options, TrainingWorkload
 
 OpenShape = Sequence[int | None]

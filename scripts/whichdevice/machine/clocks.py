@@ -1,4 +1,4 @@
-"""Clocks and throttling watched during a run: once a second, by a thread that reads a few small files.
+"""Watch clocks and throttling during a run: once a second, by a thread that reads a few small files.
 
 What a GPU does one second after the start, before the measured process has taken it, is other people's work.
 """
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from whichdevice.host.nvml import NvmlError, handle, open_nvml, visible_gpus
-from whichdevice.records.conditions import Clocks
+from whichdevice.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
+from whichdevice.records.schema import Clocks
 
 INTERVAL = 1.0  # seconds
 PROCESSORS = Path("/sys/devices/system/cpu")

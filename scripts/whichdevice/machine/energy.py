@@ -1,17 +1,125 @@
-"""Energy of a run and of its parts, from counters that this host really has; without one, the reason.
+"""Measure the energy of a run and of its parts from counters that this host really has; without one, give the reason.
 
-A counter measures its whole device: on a shared one, other people's work too, and what it draws when idle.
+A counter measures its whole device: on a shared one, other people's work too, and what the device draws when idle.
 """
 
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from whichdevice.host.energy_counters import Counters, MeterError, no_tpu_counters, nvml_counters
-from whichdevice.host.rapl import memory_counters, package_counters
-from whichdevice.records.conditions import Energy, MeteredPart
+from whichdevice.machine.gpu import NvmlError, answer_within, handle, open_nvml, visible_gpus
+from whichdevice.records.schema import Energy, MeteredPart
+
+NVML_UPDATE = 0.1  # s; drivers renew the counter every 20 to 100 ms
+PATIENCE = 3.0  # s; below the time that a process's last messages are waited for
+
+
+class MeterError(Exception):
+    """A counter could not be read; the text says why."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Running counters in joules; `ranges` says where each starts again from 0 (infinity: never)."""
+
+    name: str
+    read: Callable[[], list[float]]
+    ranges: list[float]
+    update: float  # s between two new values of a counter
+
+
+def nvml_counters(replicas: int = 1) -> Counters:
+    """The own counters of the first visible GPUs (Volta and later), memory included. Raises MeterError."""
+    try:
+        nvml = open_nvml()
+    except NvmlError as error:
+        raise MeterError(f"NVML: {error}") from error
+
+    def told(ask: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return answer_within(PATIENCE, ask)
+        except (nvml.NVMLError, NvmlError) as error:
+            raise MeterError(f"NVML: {error}") from error
+
+    handles = told(lambda: [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]])
+    if not handles:
+        raise MeterError("no GPU is visible")
+
+    def read() -> list[float]:
+        return told(lambda: [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles])  # from mJ
+
+    read()
+    return Counters(f"NVML of {many(len(handles), 'GPU')}", read, [math.inf] * len(handles), NVML_UPDATE)
+
+
+def no_tpu_counters() -> Counters:
+    """Raises MeterError."""
+    raise MeterError("a TPU has no energy counter that a program can read")
+
+
+def many(count: int, thing: str) -> str:
+    """`1 GPU`, `2 GPUs`."""
+    return f"{count} {thing}{'s' * (count > 1)}"
+
+
+POWERCAP = Path("/sys/class/powercap")
+UPDATE = 0.001  # s
+
+
+def package_counters(powercap: Path = POWERCAP) -> Counters:
+    """All processor packages of the host; their memory is apart. Raises MeterError."""
+    return _counters(powercap, "package", "")
+
+
+def memory_counters(powercap: Path = POWERCAP) -> Counters:
+    """The memory of all packages, where the processor counts it: servers by Intel. Raises MeterError."""
+    return _counters(powercap, "dram", "the memory of ")
+
+
+def _counters(powercap: Path, label: str, part: str) -> Counters:
+    zones = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if _name(zone).startswith(label)]
+    if not zones:
+        raise MeterError(_why_none(powercap, part))
+
+    def read() -> list[float]:
+        return [_joules(zone / "energy_uj") for zone in zones]
+
+    read()
+    ranges = [_joules(zone / "max_energy_range_uj") for zone in zones]
+    return Counters(f"RAPL of {part}{many(len(zones), 'processor package')}", read, ranges, UPDATE)
+
+
+def _why_none(powercap: Path, part: str) -> str:
+    """A container that hides powercap leaves links to folders that are not there."""
+    links = list(powercap.glob("intel-rapl:*"))
+    if links and not any((zone / "name").exists() for zone in links):
+        return "RAPL is hidden from this container; mount /sys/devices/virtual/powercap into it to read it"
+    usual = "" if links else " (usual in virtual machines)"
+    return f"no RAPL counter of {part}a processor package{usual}"
+
+
+def _name(zone: Path) -> str:
+    try:
+        return (zone / "name").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _joules(path: Path) -> float:
+    """A file of microjoules, in joules."""
+    try:
+        return int(path.read_text(encoding="utf-8")) / 1e6
+    except PermissionError as error:  # since CVE-2020-8694 (Linux 5.10 and earlier ones mended)
+        raise MeterError(f"RAPL's {path.name} is readable by root only; see docs/measurement.md, Energy") from error
+    except OSError as error:
+        raise MeterError(f"RAPL's {path.name}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise MeterError(f"RAPL's {path.name} holds no number") from error
+
 
 DEVICE = "device"  # the counter that a run counts with; others stand beside it
 Finders = Mapping[str, Callable[[], Counters]]

@@ -1,10 +1,10 @@
-"""How fast this machine multiplies right now: fixed float32 products in short bursts that lie apart.
+"""Time fixed float32 products in short bursts, to see how fast this machine is right now.
 
-The same fixed work on each core, all at once, and on one alone. Each core works for itself: a product that the cores
-share ran 40 % slower for seconds on a virtual machine whose cores, each for itself, were as fast as ever, and the runs
-after it were not slower by anything like it. The fastest product of a burst does not see short interruptions; the
-fastest burst does not see a slow mode that passes within seconds, as neighbours on a shared host bring about. What
-stays is a changed clock, heat and lasting company.
+The same fixed work runs on each core, all at once, and on one alone. Each core works for itself: a product that the
+cores shared ran 40 % slower for seconds on a virtual machine whose single cores were as fast as ever, and the runs
+after it were not slower by anything near that. The fastest product of a burst does not see short interruptions; the
+fastest burst does not see a slow mode that passes within seconds, as neighbours on a shared host cause. What stays is a
+changed clock, heat and lasting company.
 """
 
 import os
@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from whichdevice.host.affinity import usable_cores
-from whichdevice.host.cpu import threads_by_turn
+from whichdevice.machine.cpu import threads_by_turn
+from whichdevice.machine.limits import usable_cores
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only

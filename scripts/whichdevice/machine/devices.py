@@ -1,35 +1,62 @@
-"""Device kinds, each one file found by its name, and which devices of a study this host has.
+"""Decide which devices of a study this host has. Each kind is one module, found by its name.
 
 Nothing here imports a framework: the answer shapes targets before any work starts.
 """
 
 import importlib
+import os
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from whichdevice.devices.base import DeviceFacts, DeviceKind
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.config.model import Device, Study
 
-__all__ = ["DeviceFacts", "DeviceKind", "absent_devices", "detect", "kind", "kinds", "require_kind"]
-
-INFRASTRUCTURE = {"__init__", "base", "machine"}
+KINDS = ("cpu", "gpu", "tpu")
 
 
-def kinds() -> list[str]:
-    """Every kind: the files of this folder."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
+def visible_list(*names: str) -> tuple[str, list[str]] | None:
+    """The first of these variables that is set, as (name, entries); None when all are unset."""
+    for name in names:
+        if name in os.environ:
+            return name, [entry.strip() for entry in os.environ[name].split(",") if entry.strip()]
+    return None
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """The devices of one kind on this host; memory is bytes of one of them, power watts, clock Hz."""
+
+    name: str | None = None
+    count: int = 0
+    memory: int | None = None
+    driver: str | None = None
+    free_memory: int | None = None  # bytes that no process holds now
+    power_limit: float | None = None
+    clock_max: float | None = None
+
+
+class DeviceKind(Protocol):
+    """The module of one kind, named after it. None of its functions imports a framework or raises."""
+
+    def present(self) -> int:
+        """How many replicas this host can carry: chips of a GPU, cores of a TPU."""
+
+    def absent_reason(self, replicas: int = 1) -> str | None:
+        """None if this host carries `replicas` of the kind, otherwise why not, in one line."""
+
+    def describe(self) -> DeviceFacts:
+        """Facts for the record; fields that cannot be read are None."""
 
 
 def kind(name: str) -> DeviceKind:
-    """The module of one kind; raises StudyError on an unknown one."""
-    if name not in kinds():
-        raise StudyError(f"no device kind {name!r}; there are {', '.join(kinds())}")
-    return cast(DeviceKind, importlib.import_module(f"{__name__}.{name}"))
+    """Return the module of one kind; raises StudyError on an unknown one."""
+    if name not in KINDS:
+        raise StudyError(f"no device kind {name!r}; there are {', '.join(KINDS)}")
+    return cast(DeviceKind, importlib.import_module(f"whichdevice.machine.{name}"))
 
 
 def detect(devices: "dict[str, Device]") -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""Which processor this is: its model name and the instruction sets that decide how fast it multiplies."""
+"""Name this processor and the instruction sets that decide how fast it multiplies."""
 
 import platform
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from whichdevice.host.affinity import usable_processors
+from whichdevice.machine.devices import DeviceFacts
+from whichdevice.machine.limits import total_memory, usable_processors
 
 CPUINFO = Path("/proc/cpuinfo")
 PROCESSORS = Path("/sys/devices/system/cpu")
@@ -114,3 +115,18 @@ def _output(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=2, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def present() -> int:
+    """One."""
+    return 1
+
+
+def absent_reason(replicas: int = 1) -> str | None:
+    """Never absent, whatever the replica count, as CPU replicas are virtual."""
+    return None
+
+
+def describe() -> DeviceFacts:
+    """Model name and the memory that this process may use."""
+    return DeviceFacts(name=cpu_model(), count=1, memory=total_memory())

@@ -1,7 +1,7 @@
-"""Cloud TPUs on a TPU VM, found on the PCI bus as JAX does.
+"""Find Cloud TPUs on a TPU VM by the PCI bus, as JAX does.
 
-Not from TPU_ACCELERATOR_TYPE: compiling for a TPU sets that on hosts without one. Google's vendor id alone
-does not do either: its network and disk cards carry it too.
+TPU_ACCELERATOR_TYPE does not show them: compiling for a TPU sets it on hosts without one. Google's vendor id alone
+does not show them either: Google's network and disk cards carry it too.
 Ids and facts per chip: jax/_src/hardware_utils.py and tpu_info/device.py of cloud-accelerator-diagnostics.
 """
 
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from whichdevice.devices.base import DeviceFacts
-from whichdevice.host.environment import visible_list
+from whichdevice.machine.devices import DeviceFacts, visible_list
 
 GOOGLE = "0x1ae0"
 ROOT = Path("/")
