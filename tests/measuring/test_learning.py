@@ -27,8 +27,8 @@ def request_for(epochs: int, validation: bool = True, seconds: float | None = No
     return Request(
         device="cpu", kind="cpu", replicas=1, workload="weather_gru", module="weather_gru", backend="tensorflow",
         precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=LENGTH, repeat=1, seed=1,
-        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, learn_seconds=seconds, seconds=1.0, min_steps=1, timeout=60.0,
-        profile=False, dataset="weather_denmark", source="standin",
+        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, learn_seconds=seconds, seconds=1.0,
+        min_steps=1, timeout=60.0, profile=False, dataset="weather_denmark", source="standin",
     )  # fmt: skip
 
 
