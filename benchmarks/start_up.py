@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 PLAIN = "import keras, tensorflow"
 QUICK = f"""
 import sys; sys.path.insert(0, {str(SCRIPTS)!r})
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import quick_imports
 with quick_imports():
     import keras, tensorflow
 """

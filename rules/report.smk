@@ -2,7 +2,7 @@
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
-from whichdevice.package_path import HERE
+from whichdevice.files import HERE
 from whichdevice.planning.against import against_records, record_times
 from whichdevice.tables.registry import table_about, table_names
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from whichdevice.errors import StudyError
 from whichdevice.machine.limits import thread_environment, usable_cores
-from whichdevice.parent import stop_with_parent
+from whichdevice.processes import stop_with_parent
 
 
 class Quiet(io.StringIO):

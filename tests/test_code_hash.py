@@ -1,12 +1,15 @@
-"""Which edits change a step's hash, tried on a small package."""
+"""The hash changes with code, not with words about it."""
 
+import gc
 import textwrap
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from whichdevice.code_hash import code_hash, code_parts
+from whichdevice.code_hash import code_hash, code_parts, parsed
 from whichdevice.errors import StudyError
 
 SMALL = {
@@ -144,3 +147,32 @@ def test_a_run_depends_on_its_own_code_and_not_on_config_tables_or_figures():
     assert {"whichdevice.measuring.learning", "whichdevice.workloads.image_classifier"} <= set(parts)
     strangers = ("config", "tables", "figures", "report", "planning", "forecast", "commands", "workloads.weather_gru")
     assert not [name for name in parts if name.startswith(tuple(f"whichdevice.{name}" for name in strangers))]
+
+
+SOURCE = b"def model(options):\n    return [[name, (name, {name: name})] for name in options if name]\n" * 20
+
+
+@pytest.fixture
+def threads_change_within_a_tree():
+    """Garbage collection, which runs within the building of a tree, lets another thread go on."""
+    threshold = gc.get_threshold()
+
+    def another(phase, facts):
+        time.sleep(0)
+
+    gc.callbacks.append(another)
+    gc.set_threshold(50)
+    yield
+    gc.callbacks.remove(another)
+    gc.set_threshold(*threshold)
+
+
+def test_threads_read_source_at_once(threads_change_within_a_tree):
+    with ThreadPoolExecutor(5) as pool:
+        trees = list(pool.map(parsed, [SOURCE] * 100))
+    assert {len(tree.body) for tree in trees} == {20}
+
+
+def test_what_is_no_python_raises_as_ever():
+    with pytest.raises(SyntaxError):
+        parsed("def model(:")

@@ -1,6 +1,6 @@
-"""A hash of the code that a step really runs: edits to it measure again, edits to words about it do not.
+"""Hash the code that a step really runs: edits to it measure again, edits to words about it do not.
 
-It covers the named modules and all that they import within this package, found in the syntax tree. Comments,
+The hash covers the named modules and all that they import within this package, found in the syntax tree. Comments,
 formatting, docstrings, imports for type checkers and `__version__` do not count. Modules that are imported by
 a computed name (a workload, a backend) are named by the caller.
 """
@@ -10,9 +10,28 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from whichdevice.errors import StudyError
-from whichdevice.python_source import parsed
+
+_lock = Lock()
+
+
+def parsed(source: str | bytes) -> ast.Module:
+    """The syntax tree of a file's content.
+
+    Python 3.11 counts the depth of trees for all threads together and fails with SystemError where two threads read at
+    once (CPython issue 106905). Raises SyntaxError, ValueError and RecursionError as ast.parse does.
+    """
+    with _lock:
+        return ast.parse(source)
+
+
+def string_constants(source: str | bytes) -> set[str]:
+    """Every string that stands in a file's content."""
+    nodes = ast.walk(parsed(source))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
 
 PACKAGE = Path(__file__).parent
 LENGTH = 16

@@ -1,4 +1,4 @@
-"""One line of a terminal that changes while work goes on, and plain lines where there is no terminal."""
+"""Ask a person for consent, and show one line that changes while work goes on; plain lines without a terminal."""
 
 import shutil
 import sys
@@ -8,7 +8,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
-from whichdevice.errors import one_line
+from whichdevice.errors import StudyError, one_line
+
+
+def agree(question: str, yes: bool) -> None:
+    """Ask y/N unless `yes`; raises StudyError on any answer but y, and where nobody can be asked."""
+    if not yes and not sys.stdin.isatty():
+        raise StudyError(f"{question} Nobody can be asked here: add --yes")
+    try:
+        answer = "y" if yes else input(f"{question} [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise StudyError("Nothing was done.")
+
 
 EVERY_SECONDS = 0.5
 

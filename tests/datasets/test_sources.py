@@ -1,79 +1,104 @@
-"""Where a dataset comes from: what the config names, else archives on this disk, else the stand-in."""
+"""A dataset whose host does not answer is refused within seconds."""
 
-import gzip
 import socket
-from pathlib import Path
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer
+from typing import Any
 
 import pytest
 
-from whichdevice.config.model import Data
-from whichdevice.datasets.registry import dataset_names, get_dataset
-from whichdevice.datasets.sources import check_folder, decide_source, decide_sources, standin_notes
+from whichdevice.datasets import sources as module
+from whichdevice.datasets.base import get_dataset
+from whichdevice.datasets.sources import reachable, require_network
 from whichdevice.errors import StudyError
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(*_: object, **__: object) -> None:
-        raise AssertionError("the network was asked")
-
-    for name in ("socket", "getaddrinfo", "create_connection"):
-        monkeypatch.setattr(socket, name, opened)
+def no_proxy(monkeypatch: Any) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
-def put_archives(root: Path, name: str, packed: bool = True) -> None:
-    (root / name).mkdir(parents=True)
-    for archive in get_dataset(name).archives:
-        file = archive.name if packed else archive.name.removesuffix(".gz")
-        (root / name / file).write_bytes(gzip.compress(b""))
+class Answers(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.send_response(int(self.path.strip("/")))
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
-def test_a_named_source_wins(tmp_path: Path) -> None:
-    assert decide_source("mnist", Data(source="tfds")) == "tfds"
-    assert decide_source("mnist", Data(source="tfds", sources={"mnist": "files"})) == "files"
-    assert decide_source("mnist", Data(sources={"mnist": "standin"})) == "standin"
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with TCPServer(("127.0.0.1", 0), Answers) as http:
+        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_address[1]}"
+        http.shutdown()
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_auto_takes_files_first(tmp_path: Path, packed: bool) -> None:
-    put_archives(tmp_path, "mnist", packed)
-    assert decide_source("mnist", Data(dir=str(tmp_path))) == "files"
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (405, True), (403, False), (404, False), (503, False)])
+def test_the_answer_decides(server: str, status: int, expected: bool) -> None:
+    assert reachable(f"{server}/{status}") is expected
 
 
-def test_auto_does_not_take_an_incomplete_folder(tmp_path: Path) -> None:
-    put_archives(tmp_path, "mnist")
-    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
-    assert decide_source("mnist", Data(dir=str(tmp_path))) == "standin"
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "nonsense", "http://[broken/x"])
+def test_no_answer_is_no(url: str) -> None:
+    assert reachable(url) is False
 
 
-def test_a_folder_of_archives_that_is_none_is_an_error(tmp_path: Path) -> None:
-    data = Data(dir=str(tmp_path / "archves"))
-    with pytest.raises(StudyError, match=r"data\.dir: .*archves is no folder; name the one that holds <dataset>/"):
-        check_folder(data)
-    check_folder(Data(dir=str(tmp_path)))
-    check_folder(Data(dir=data.dir, source="standin"))
+def test_a_silent_host_costs_no_more_than_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        assert reachable(f"http://127.0.0.1:{silent.getsockname()[1]}/x", timeout=0.3) is False
+        assert time.monotonic() - start < 30  # without a timeout it would take for ever
 
 
-def test_a_stand_in_that_nobody_asked_for_is_one_line(tmp_path: Path) -> None:
-    put_archives(tmp_path, "mnist")
-    put_archives(tmp_path, "fashion_mnist")
-    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
-    data = Data(dir=str(tmp_path))
-    taken = {"mnist": "standin", "fashion_mnist": "files"}
-    real = "data.source: tfds downloads the real data"
-    missing = f"data.dir: no t10k-labels-idx1-ubyte.gz in {tmp_path}/mnist: mnist is stand-in data; {real}"
-    assert standin_notes(data, taken) == [missing]
-    assert standin_notes(Data(), taken) == [f"mnist: stand-in data of the same shapes; {real}"]
-    assert standin_notes(Data(dir=data.dir, sources={"mnist": "standin"}), taken) == []  # as asked
-    assert standin_notes(Data(dir=data.dir, source="standin"), taken) == []
+def test_a_slow_name_look_up_costs_no_more_than_the_timeout(monkeypatch: Any) -> None:
+    told = threading.Event()
+
+    def look_up(*_: Any, **__: Any) -> list[Any]:
+        assert told.wait(60), "the answer waited for the look-up"
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    start = time.monotonic()
+    assert reachable("http://example.invalid/x", timeout=0.3) is False
+    assert time.monotonic() - start < 30
+    told.set()
 
 
-def test_auto_without_archives_is_the_standin_and_asks_no_network() -> None:
-    assert decide_sources(dataset_names(), Data()) == dict.fromkeys(dataset_names(), "standin")
+def test_the_environments_proxy_is_used(server: str, monkeypatch: Any) -> None:
+    class Proxy(Answers):
+        def do_HEAD(self) -> None:
+            self.send_response(200 if self.path.startswith("http://example.invalid") else 500)
+            self.end_headers()
+
+    with TCPServer(("127.0.0.1", 0), Proxy) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{http.server_address[1]}")
+        assert reachable("http://example.invalid/data")
+        http.shutdown()
 
 
-def test_a_misspelt_dataset_is_named() -> None:
-    with pytest.raises(StudyError, match=r"data\.sources: no dataset 'minst'; nearest: mnist"):
-        decide_sources(["mnist"], Data(sources={"minst": "files"}))
-    with pytest.raises(StudyError, match="unknown dataset 'fashion_mnst': did you mean fashion_mnist"):
-        decide_sources(["fashion_mnst"], Data())
+def test_the_message_says_what_to_do(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "reachable", lambda *_: False)
+    expected = r"mnist: no network: cannot reach storage\.googleapis\.com; use .*standin.* archives into d/mnist"
+    with pytest.raises(StudyError, match=expected):
+        require_network(get_dataset("mnist"), "d/mnist")
+
+
+def test_each_host_is_asked_once(monkeypatch: Any) -> None:
+    asked: list[str] = []
+
+    def answer(url: str, timeout: float) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(module, "reachable", answer)
+    require_network(get_dataset("mnist"), "d")
+    assert len(asked) == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from whichdevice.datasets import store
-from whichdevice.datasets.info import DatasetFacts
+from whichdevice.datasets.base import DatasetFacts
 from whichdevice.datasets.store import check_room, load_dataset, write_dataset
 from whichdevice.errors import StudyError
 

@@ -1,18 +1,88 @@
-"""An export is a record of what was checked, whatever became of it."""
+"""An export is a record of what was checked, whatever its status."""
 
+import hashlib
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import synthetic
-from exporting.test_choice import written
 
 from whichdevice.config.model import Train, Workload
+from whichdevice.errors import StudyError
 from whichdevice.exporting import export
-from whichdevice.exporting.export import export_model, export_path
+from whichdevice.exporting.export import best_learned, export_model, export_path, new_folder
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.exported import read_export
+from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record, write_record
+
+CONTENT = b"weights"
+
+
+def written(folder, accuracy: dict[int, float], file: str = "a/model.weights.h5", **workload):
+    """Records of one learning run for each batch size, with that final accuracy; their paths."""
+    study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=list(accuracy), **workload)}, train=Train(epochs=2, repeats=2)
+    )
+
+    def change(run, record: Record) -> Record:
+        record.results["validation_accuracy"] = accuracy[run.cell.batch_size]
+        digest = hashlib.sha256(CONTENT).hexdigest()
+        record.artefacts = {"weights": Artefact(file=file, sha256=digest)}
+        path = folder / "runs" / run.path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(CONTENT)
+        return record
+
+    return synthetic.write_study(study, folder, change=change, artefacts=False, devices=["cpu"])[1]
+
+
+def test_the_best_validation_metric_is_taken(tmp_path):
+    learned = best_learned("mnist_cnn", written(tmp_path, {256: 0.91, 512: 0.97, 1024: 0.93}))
+    assert learned.record.asked.batch_size == 512
+    assert learned.artefact("weights").read_bytes() == CONTENT
+    assert learned.artefact("predictions") is None
+
+
+def test_more_data_goes_before_a_better_metric(tmp_path):
+    paths = written(tmp_path, {256: 0.9}, fraction=[0.1, 1.0])
+    for path in paths:
+        record = Record.model_validate_json(path.read_text())
+        record.results["validation_accuracy"] = 0.99 if record.asked.fraction < 1 else 0.5
+        write_record(record, path)
+    assert best_learned("mnist_cnn", paths).record.asked.fraction == 1.0
+
+
+def test_no_run_that_learned_is_a_clear_error(tmp_path):
+    with pytest.raises(StudyError, match="no run of mnist_cnn has learned"):
+        best_learned("mnist_cnn", [])
+    garbled = tmp_path / "record.json"
+    garbled.write_text("{")
+    with pytest.raises(StudyError, match="no run of mnist_cnn has learned"):
+        best_learned("mnist_cnn", [garbled])
+
+
+def test_changed_and_missing_weights_are_named(tmp_path):
+    learned = best_learned("mnist_cnn", written(tmp_path, {256: 0.9}))
+    weights = learned.folder / "a/model.weights.h5"
+    weights.write_bytes(b"others")
+    with pytest.raises(StudyError, match="differs from its checksum"):
+        learned.artefact("weights")
+    weights.unlink()
+    with pytest.raises(StudyError, match="measure the run again"):
+        learned.artefact("weights")
+
+
+def test_weights_outside_of_the_runs_folder_are_refused(tmp_path):
+    with pytest.raises(StudyError, match="no run of mnist_cnn has learned"):
+        best_learned("mnist_cnn", written(tmp_path, {256: 0.9}, file="../stolen"))
+    learned = best_learned("mnist_cnn", written(tmp_path, {256: 0.9}))
+    weights = learned.folder / "a/model.weights.h5"
+    weights.rename(tmp_path / "stolen")
+    weights.symlink_to(tmp_path / "stolen")
+    with pytest.raises(StudyError, match="outside of its folder"):
+        learned.artefact("weights")
+
 
 SIGNATURE = {
     "input": {"name": "images", "dtype": "uint8", "shape": [None, 28, 28]},
@@ -122,3 +192,41 @@ def test_a_full_disk_leaves_no_record_and_no_folder(exported, working_folder):
     with pytest.raises(OSError, match="no room left on the disk"):
         exported("failed", "OSError: [Errno 28] No space left on device: 'model.keras'")
     assert not list((working_folder / "results/small").glob("models/*/*/*"))
+
+
+def fill(folder, text: str) -> None:
+    (folder / "file").write_text(text)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    target = tmp_path / "models" / "mnist_cnn"
+    with new_folder(target) as new:
+        fill(new, "first")
+    return target
+
+
+def test_the_new_folder_takes_the_place(folder):
+    with new_folder(folder) as new:
+        assert not list(new.iterdir())
+        fill(new, "second")
+        assert (folder / "file").read_text() == "first"  # still there meanwhile
+    assert (folder / "file").read_text() == "second"
+    assert [path.name for path in folder.parent.iterdir()] == ["mnist_cnn"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_one(folder, error):
+    with pytest.raises(error), new_folder(folder) as new:
+        fill(new, "half")
+        raise error
+    assert (folder / "file").read_text() == "first"
+    assert [path.name for path in folder.parent.iterdir()] == ["mnist_cnn"]
+
+
+def test_a_kill_between_both_renames_is_mended(folder):
+    folder.rename(folder.with_name(".mnist_cnn.old"))
+    with pytest.raises(ValueError), new_folder(folder):
+        assert (folder / "file").read_text() == "first"
+        raise ValueError
+    assert (folder / "file").read_text() == "first"

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from whichdevice.datasets.standin.digits import draw_digits
+from whichdevice.datasets.mnist import draw_digits
 from whichdevice.errors import StudyError
 from whichdevice.exporting.saved_model import ServedModel, write_saved_model
 from whichdevice.workloads import workload_class

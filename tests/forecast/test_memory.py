@@ -5,10 +5,10 @@ import csv
 import numpy as np
 import pytest
 
+from whichdevice.files import CONFIG
 from whichdevice.forecast.memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
 from whichdevice.forecast.process import RESERVE
 from whichdevice.forecast.targets import find_target
-from whichdevice.package_path import CONFIG
 
 GIBI = 2**30
 with (CONFIG / "forecast_memory.csv").open(encoding="utf-8", newline="") as file:

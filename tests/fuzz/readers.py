@@ -22,10 +22,10 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
-from whichdevice.datasets.archives import unpacked
 from whichdevice.datasets.idx import read_idx
+from whichdevice.datasets.sources import unpacked
 from whichdevice.datasets.store import load_dataset, write_dataset
-from whichdevice.datasets.weather_archive import read_archive
+from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
 from whichdevice.figures.artefacts import read_artefact

@@ -10,9 +10,9 @@ import numpy as np
 import synthetic
 import yaml
 
-from whichdevice.datasets.info import DatasetFacts
+from whichdevice.datasets.base import DatasetFacts
 from whichdevice.datasets.store import write_dataset
-from whichdevice.datasets.weather_archive import CSV
+from whichdevice.datasets.weather_denmark import CSV
 from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.exported import ExportCheck, ExportedFile, ExportRecord, TensorSpecification
 from whichdevice.records.results_folder import MergedDevice, MergedRecord, MergedSource

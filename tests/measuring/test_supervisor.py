@@ -124,7 +124,7 @@ def test_children_of_a_run_do_not_outlive_it(run, tmp_path):
 
 def test_a_measured_process_ends_when_its_supervisor_is_killed(tmp_path):
     body = (
-        "from whichdevice.parent import end_with_supervisor; import os, time;"
+        "from whichdevice.processes import end_with_supervisor; import os, time;"
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); end_with_supervisor(); time.sleep(60)"
     )
     owner = subprocess.Popen(

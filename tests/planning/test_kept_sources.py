@@ -9,7 +9,7 @@ import yaml
 from planning.planned import CONFIG
 
 from whichdevice.config.load import write_study
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
 from whichdevice.planning import kept_sources

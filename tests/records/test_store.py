@@ -1,14 +1,32 @@
-"""A record is read only where it lies in the place of its run, and its files lie beside it."""
+"""Records are written whole, and checked before use."""
 
+import json
 from pathlib import Path
 
 import pytest
 import synthetic
 
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Artefact
-from whichdevice.records.store import Refused, artefact_path, read_record, write_record
+from whichdevice.records import store
+from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled
+from whichdevice.records.exported import read_export
+from whichdevice.records.schema import Artefact, Machine, Record, Software, without_paths
+from whichdevice.records.store import (
+    Refused,
+    artefact_path,
+    describe_machine,
+    foreign_record,
+    foreign_run,
+    on_device,
+    read_record,
+    same_machine,
+    write_record,
+)
 from whichdevice.study_runs import study_runs
+from whichdevice.tables.columns import table
+from whichdevice.tables.run_row import run_row
+from whichdevice.tables.summary import summary_table
+from whichdevice.tables.write import TABLES
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]
@@ -68,3 +86,165 @@ def test_a_record_that_may_not_be_read_is_named_like_any_other(tmp_path, monkeyp
     monkeypatch.setattr(Path, "read_bytes", forbidden)
     with pytest.raises(StudyError, match=r"^cannot read record \S+: Permission denied$"):
         read_record(tmp_path / "record.json")
+
+
+RUN_FOREIGN = study_runs(STUDY)[0]
+NAME = f"runs/{RUN_FOREIGN.path}/record.json"
+
+
+def content(**changes) -> bytes:
+    return synthetic.record_of(STUDY, RUN_FOREIGN).model_copy(update=changes).model_dump_json().encode()
+
+
+def test_an_honest_one_is_read_and_can_be_renamed():
+    assert foreign_run(NAME) == RUN_FOREIGN
+    record = on_device(foreign_record(content(), RUN_FOREIGN, NAME), "laptop")
+    assert record.run == RUN_FOREIGN.path.replace("cpu/", "laptop/", 1) and record.asked.device == "laptop"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "record.json",
+        "runs/../mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "runs/cpu/../tensorflow-float32-b256/r1/record.json",
+        "runs/.cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "runs/c<pu>/mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        f"runs/{'c' * 65}/mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b0256/r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256-loop=../r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256-fraction=x/r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256/r0/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/other.json",
+        "runs/cpu\n/mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256\n/r1/record.json",
+    ],
+)
+def test_a_path_that_is_not_exactly_a_runs_is_none(name):
+    assert foreign_run(name) is None
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "../x",
+        "/etc/passwd",
+        "a/../../x",
+        ".hidden",
+        "record.json",
+        "a b",
+        "a\\b",
+        "",
+        "a/",
+        "x" * 400,
+        "a\n",
+        "a/record.json",
+    ],
+)
+def test_an_artefact_stays_beside_its_record(file):
+    with pytest.raises(StudyError, match="is no file beside the record"):
+        foreign_record(content(artefacts={"a": Artefact(file=file, sha256="0")}), RUN_FOREIGN, NAME)
+
+
+def test_an_artefact_may_lie_in_a_folder_of_its_own():
+    file = "plugins/profile/2026_11_21/host.xplane.pb"
+    assert foreign_record(content(artefacts={"a": Artefact(file=file, sha256="0")}), RUN_FOREIGN, NAME)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"run": "gpu/x/y/r1"}, {"asked": synthetic.record_of(STUDY, study_runs(STUDY)[1]).asked}]
+)
+def test_a_record_is_of_the_run_that_its_path_says(changes):
+    with pytest.raises(StudyError, match="says that it is of another run than its path"):
+        foreign_record(content(**changes), RUN_FOREIGN, NAME)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"null", b'{"schema_version": 2}'])
+def test_garbage_is_one_line(text):
+    with pytest.raises(StudyError, match="unreadable") as caught:
+        foreign_record(text, RUN_FOREIGN, NAME)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_huge_one_is_not_parsed(monkeypatch):
+    monkeypatch.setattr(store, "MOST_BYTES", 10)
+    with pytest.raises(StudyError, match="is no record"):
+        foreign_record(content(), RUN_FOREIGN, NAME)
+
+
+ONE = Machine(cpu="CPU", memory=16 * 2**30, operating_system="Linux 6.1", identity="aabbccddeeff")
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"memory": 16 * 2**30 + 2**20}, True),  # as a kernel that keeps some more for itself
+        ({"operating_system": "Linux 6.12"}, True),  # an update, by the identity
+        ({"identity": "001122334455"}, False),
+        ({"cpu": "Other"}, False),
+        ({"memory": 32 * 2**30}, False),
+        ({"identity": None}, True),
+        ({"identity": None, "operating_system": "Linux 6.12"}, False),
+    ],
+)
+def test_same_machine(changes, same):
+    assert same_machine(ONE, ONE.model_copy(update=changes)) is same
+
+
+def test_a_message_shows_what_differs():
+    assert describe_machine(ONE) == "CPU, 16 GiB, machine aabbcc"
+    assert describe_machine(Machine()) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Failed to open /home/NAME/.venv/lib/libtpu.so: no such file", "Failed to open .../libtpu.so: no such file"),
+        ("--xla_gpu_cuda_data_dir=/home/NAME/cuda --xla_x=1", "--xla_gpu_cuda_data_dir=.../cuda --xla_x=1"),
+        ("FileNotFoundError: '/tmp/a/model.py'", "FileNotFoundError: '.../model.py'"),
+        (
+            "see docs/devices.md, 3/4 of them; https://host/a/b stays",
+            "see docs/devices.md, 3/4 of them; https://host/a/b stays",
+        ),
+    ],
+)
+def test_a_path_keeps_its_last_part(said, kept):
+    assert without_paths(said) == kept
+
+
+def test_records_redact_reasons_and_flags():
+    study = synthetic.small_study()
+    values = synthetic.failed_record(study, synthetic.configured_runs(study)[0]).model_dump(mode="json")
+    assert "/home" not in (Record.model_validate({**values, "reason": "no /home/NAME/x/y"}).reason or "")
+    assert Software(flags={"XLA_FLAGS": "--dir=/home/NAME/x"}).flags["XLA_FLAGS"] == "--dir=.../x"
+    asked = ProgramRequest(device="TPU v2", workload="m", module="m", precision="float32", batch_size=1)
+    record = CompiledRecord(asked=asked, status="unavailable", reason="cannot open /opt/a/libtpu.so", code_hash="0")
+    assert record.reason == "cannot open .../libtpu.so"
+
+
+EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.stem)
+def test_an_earlier_record_reaches_the_tables(path: Path) -> None:
+    record = read_record(path)
+    runs = table([run_row(record, "record.json")], TABLES["runs"])
+    assert runs.loc[0, "status"] == "ok"
+    assert summary_table(runs).loc[0, "step_time"] == pytest.approx(record.steady.seconds / record.steady.steps)
+
+
+@pytest.mark.parametrize("kind", ["record", "compiled", "export"])
+def test_a_record_of_a_later_schema_is_refused_by_name_whatever_else_it_holds(kind: str, tmp_path: Path) -> None:
+    read, later = {
+        "record": (read_record, json.loads(EARLIER[0].read_text(encoding="utf-8"))),
+        "compiled": (read_compiled, {"asked": {}}),
+        "export": (read_export, {"study": 7}),
+    }[kind]
+    later |= {"schema_version": 3, "steady": "in another shape", "new": [1]}
+    path = tmp_path / f"{kind}.json"
+    path.write_text(json.dumps(later), encoding="utf-8")
+    told = r"schema \d: schema_version: is 3, written by a newer version of the project; update this one to read it$"
+    with pytest.raises(StudyError, match=told) as caught:
+        read(path)
+    assert len(str(caught.value).splitlines()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.datasets.info import DatasetFacts
+from whichdevice.datasets.base import DatasetFacts
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.errors import StudyError
 from whichdevice.remote.datasets import fetch_dataset, upload_dataset

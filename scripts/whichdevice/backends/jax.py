@@ -20,7 +20,7 @@ from whichdevice.backends.jax_training import JaxTraining, compiled_forward
 from whichdevice.backends.jax_types import types_of
 from whichdevice.backends.profile_files import without_host_name
 from whichdevice.errors import StudyError
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 

@@ -21,7 +21,7 @@ from whichdevice.backends.tensorflow_loss_scale import scaling_loss
 from whichdevice.backends.tensorflow_operation import TensorFlowOperation
 from whichdevice.backends.tensorflow_training import TensorFlowTraining, traced_forward
 from whichdevice.machine.gpu import cuda_variables
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 

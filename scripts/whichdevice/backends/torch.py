@@ -16,7 +16,7 @@ from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine.gpu import cuda_variables
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 

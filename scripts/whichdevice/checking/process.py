@@ -17,14 +17,14 @@ from pydantic import BaseModel
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import with_finite_loss
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.workload_facts import workload_facts
-from whichdevice.parent import end_with_supervisor
+from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload

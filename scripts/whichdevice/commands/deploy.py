@@ -14,12 +14,12 @@ from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study
 from whichdevice.config.yaml_file import check_yaml
-from whichdevice.consent import agree
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.remote.place import open_place
+from whichdevice.terminal import agree
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
 LABEL = "whichdevice"  # on everything that is made; its value is the model

@@ -11,7 +11,7 @@ from typing import Any
 
 from whichdevice.config.yaml_file import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
-from whichdevice.package_path import CONFIG
+from whichdevice.files import CONFIG
 
 DEFAULT = Path("config/config.yaml")  # of this folder, else the one that ships
 

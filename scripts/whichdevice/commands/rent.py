@@ -22,11 +22,11 @@ from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.yaml_file import check_yaml
-from whichdevice.consent import agree
 from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import read_record
 from whichdevice.remote.merge import merge_folder
+from whichdevice.terminal import agree
 
 # TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
 TPUS = {

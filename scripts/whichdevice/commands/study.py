@@ -17,8 +17,8 @@ from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
 from whichdevice.config.faults import did_you_mean
 from whichdevice.errors import StudyError
+from whichdevice.files import WORKFLOW
 from whichdevice.machine.devices import KINDS
-from whichdevice.package_path import WORKFLOW
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
 START = (

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from whichdevice.config.faults import did_you_mean
 from whichdevice.errors import StudyError
-from whichdevice.package_path import CONFIG
+from whichdevice.files import CONFIG
 
 HARDWARE = CONFIG / "hardware.csv"
 PRICES = HARDWARE.with_name("prices.csv")

@@ -1,11 +1,22 @@
-"""What a dataset says about itself: a `Recipe`, one per file of this folder, found by the file's name."""
+"""Define a dataset: its `Recipe`, one per file of this folder and found by the file's name, and its dataset.json.
 
+dataset.json holds no times and no paths.
+"""
+
+import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
 from math import prod
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from whichdevice.errors import StudyError
 
 Arrays = dict[str, np.ndarray]
 
@@ -63,3 +74,85 @@ class Recipe:
     def nbytes(self) -> int:
         """Bytes of the prepared form on disk, headers aside."""
         return sum(array.nbytes for array in self.arrays.values())
+
+
+class Part(BaseModel):
+    """A part of dataset.json; unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _known_type(name: str) -> str:
+    try:
+        np.dtype(name)
+    except Exception as error:  # it parses names of its own, and what they make it raise is nowhere said
+        raise ValueError(f"{name[:20]!r} is no NumPy type") from error
+    return name
+
+
+class ArrayInfo(Part):
+    """One array; `sha256` is of its bytes in C order, without the .npy header."""
+
+    shape: list[int]
+    dtype: Annotated[str, AfterValidator(_known_type)]
+    sha256: str
+
+
+class ArchiveInfo(Part):
+    """One original file as it was read. `original` is None where no published checksum is known."""
+
+    name: str
+    size: int
+    sha256: str
+    original: bool | None
+
+
+class DatasetFacts(Part):
+    """What is known of a dataset before its arrays are written."""
+
+    name: str
+    source: Literal["tfds", "files", "standin"]
+    code: str  # hash of the code that prepared it
+    seed: int | None = None  # of a stand-in
+    description: str
+    citation: str
+    licence: str
+    notes: list[str] = Field(default_factory=list)
+    original: bool | None = None  # every archive matches its published checksum; None: nothing to compare
+    archives: list[ArchiveInfo] = Field(default_factory=list)
+    class_names: list[str] = Field(default_factory=list)
+    columns: list[str] = Field(default_factory=list)
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+class DatasetInfo(DatasetFacts):
+    """The content of dataset.json."""
+
+    arrays: dict[str, ArrayInfo]
+    checksum: str  # over names, shapes, types and content of all arrays
+
+
+@cache
+def _recipes() -> dict[str, Recipe]:
+    modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.ispkg]
+    found = {}
+    for name in modules:
+        recipe = getattr(importlib.import_module(f"whichdevice.datasets.{name}"), "RECIPE", None)
+        if isinstance(recipe, Recipe):
+            found[name] = recipe
+    return found
+
+
+def dataset_names() -> list[str]:
+    """All datasets, sorted."""
+    return sorted(_recipes())
+
+
+def get_dataset(name: str) -> Recipe:
+    """The dataset of that name; raises StudyError that names the nearest one."""
+    try:
+        return _recipes()[name]
+    except KeyError:
+        near = get_close_matches(name, dataset_names(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"datasets are {', '.join(dataset_names())}"
+        raise StudyError(f"unknown dataset {name!r}: {hint}") from None

@@ -1,4 +1,4 @@
-"""Reader for IDX files of unsigned bytes, the format of MNIST and Fashion-MNIST.
+"""Read IDX files of unsigned bytes, the format of MNIST and Fashion-MNIST: four files become four arrays.
 
 Layout: two zero bytes, type code 0x08, number of dimensions, one big-endian uint32 per dimension, then the values.
 """
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from whichdevice.datasets.archives import unpacked
+from whichdevice.datasets.base import Archive, Array, Arrays
+from whichdevice.datasets.sources import require, unpacked
 from whichdevice.errors import StudyError
 
 UINT8 = b"\x00\x00\x08"
@@ -42,3 +43,22 @@ def read_idx(path: Path, shape: tuple[int, ...], below: int = 256) -> np.ndarray
     if array.max(initial=0) >= below:
         raise StudyError(f"{path} holds the value {array.max()}, expected 0 to {below - 1}: it is another file")
     return array
+
+
+ARRAYS = {
+    "train_images": Array((60000, 28, 28), "uint8"),
+    "train_labels": Array((60000,), "uint8"),
+    "test_images": Array((10000, 28, 28), "uint8"),
+    "test_labels": Array((10000,), "uint8"),
+}
+COUNTED = {"train": "train_labels", "test": "test_labels"}
+TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in that of the original files"
+
+
+def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:
+    """The four arrays from the four files, in the files' order; `archives` are in the order of ARRAYS."""
+    paths = {name: require(folder, archive) for name, archive in zip(ARRAYS, archives, strict=True)}
+    return {
+        name: read_idx(path, ARRAYS[name].shape, below=10 if name.endswith("labels") else 256)
+        for name, path in paths.items()
+    }

@@ -1,20 +1,74 @@
-"""Prepares one dataset from one source: reads or generates its arrays and writes them whole."""
+"""Decide where each dataset comes from, and prepare it: read or generate its arrays and write them whole.
+
+The decision takes what the config names, or what the disk holds; it never asks the network.
+"""
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.code_hash import code_hash
-from whichdevice.config.model import Source
-from whichdevice.datasets.archives import examine, require
-from whichdevice.datasets.base import Arrays, Recipe
-from whichdevice.datasets.info import ArchiveInfo, DatasetFacts, DatasetInfo
-from whichdevice.datasets.reachable import require_network
-from whichdevice.datasets.registry import get_dataset
-from whichdevice.datasets.sources import TFDS_FOLDER
+from whichdevice.config.model import Data, Source
+from whichdevice.datasets.base import ArchiveInfo, Arrays, DatasetFacts, DatasetInfo, Recipe, dataset_names, get_dataset
+from whichdevice.datasets.sources import all_present, examine, first_missing, require, require_network, tfds_is_prepared
 from whichdevice.datasets.store import check_room, load_dataset, read_info, write_dataset
-from whichdevice.datasets.tfds_source import is_prepared
 from whichdevice.errors import StudyError
+
+TFDS_FOLDER = ".tfds"  # below the datasets' root: TFDS's own downloads and prepared files
+
+
+def decide_source(name: str, data: Data) -> Source:
+    """`data.sources` wins over `data.source`; `auto` takes files where `data.dir` holds them all, else standin."""
+    get_dataset(name)
+    wanted = data.sources.get(name, data.source)
+    if wanted != "auto":
+        return wanted
+    return "files" if has_archives(name, data) else "standin"
+
+
+def has_archives(name: str, data: Data) -> bool:
+    """Whether every archive of the dataset is below `data.dir`."""
+    return data.folder is not None and all_present(data.folder / name, get_dataset(name))
+
+
+def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
+    """A line for each dataset that `auto` took from `sources` as a stand-in, and how the real data are had."""
+    if data.source != "auto":
+        return []
+    lines = []
+    for name, source in sources.items():
+        if source != "standin" or name in data.sources:
+            continue
+        missing = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
+        if missing is None:
+            why = f"{name}: stand-in data of the same shapes"
+        else:
+            why = f"data.dir: no {missing.name} in {data.dir}/{name}: {name} is stand-in data"
+        lines.append(f"{why}; data.source: tfds downloads the real data")
+    return lines
+
+
+def check_folder(data: Data) -> None:
+    """Raise StudyError where `auto` is to look into a `data.dir` that is no folder."""
+    if data.source == "auto" and data.folder is not None and not data.folder.is_dir():
+        raise StudyError(f"config: data.dir: {data.dir} is no folder; name the one that holds <dataset>/<archive>")
+
+
+def check_names(data: Data) -> None:
+    """Raise StudyError where `data.sources` names a dataset that does not exist."""
+    for name in data.sources:
+        if name not in dataset_names():
+            near = get_close_matches(name, dataset_names(), n=1) or dataset_names()
+            raise StudyError(f"data.sources: no dataset {name!r}; nearest: {', '.join(near)}")
+
+
+def decide_sources(names: Iterable[str], data: Data) -> dict[str, Source]:
+    """The source of each dataset; raises StudyError on unknown names."""
+    check_names(data)
+    return {name: decide_source(name, data) for name in names}
+
 
 STANDIN_SEED = 1  # of the stand-in data alone: one fixed number, so that studies of any seed share them
 RECIPE_LENGTH = 8
@@ -34,7 +88,7 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
         arrays, archives = _from_files(recipe, data_dir)
     elif source == "tfds":
         tfds_root = folder.parent.parent / TFDS_FOLDER
-        if not is_prepared(tfds_root, recipe.tfds_name):
+        if not tfds_is_prepared(tfds_root, recipe.tfds_name):
             require_network(recipe, f"{data_dir or '<dir>'}/{name}")
         arrays = recipe.from_tfds(tfds_root)
         notes += [recipe.tfds_note] if recipe.tfds_note else []

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from whichdevice.datasets.base import Arrays
-from whichdevice.datasets.info import ArrayInfo, DatasetFacts, DatasetInfo
+from whichdevice.datasets.base import ArrayInfo, Arrays, DatasetFacts, DatasetInfo
 from whichdevice.errors import StudyError
 
 INFO = "dataset.json"

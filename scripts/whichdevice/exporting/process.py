@@ -22,8 +22,7 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting.saved_model import ServedModel, write_saved_model
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.failure_reason import reason_line
-from whichdevice.parent import end_with_supervisor
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import end_with_supervisor, quick_imports
 from whichdevice.records.exported import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class

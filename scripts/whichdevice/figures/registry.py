@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.python_source import parsed
 
 if TYPE_CHECKING:
     from whichdevice.figures.results import StudyResults

@@ -22,11 +22,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
-from whichdevice.quick_import import quick_imports
+from whichdevice.processes import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 

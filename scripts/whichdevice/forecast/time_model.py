@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
+from whichdevice.files import CONFIG
 from whichdevice.forecast.work import Platform, Work
-from whichdevice.package_path import CONFIG
 
 CONSTANTS = CONFIG / "forecast_constants.json"
 Case = Literal["known", "device", "family", "both"]

@@ -21,6 +21,7 @@ from scipy.optimize import least_squares
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
+from whichdevice.files import CONFIG
 from whichdevice.forecast.time_model import (
     CONSTANTS,
     Case,
@@ -31,7 +32,6 @@ from whichdevice.forecast.time_model import (
     seconds_by_class,
 )
 from whichdevice.forecast.work import Platform, Work
-from whichdevice.package_path import CONFIG
 
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"

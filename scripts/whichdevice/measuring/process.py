@@ -17,7 +17,7 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.operation_run import run_operation
 from whichdevice.measuring.training_run import run_training
-from whichdevice.parent import end_with_supervisor
+from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload

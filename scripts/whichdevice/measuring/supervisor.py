@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whichdevice.files import package_first
 from whichdevice.machine.limits import MAXRSS_UNIT, available_memory, memory_kills
-from whichdevice.package_path import package_first
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.

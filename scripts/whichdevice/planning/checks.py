@@ -11,7 +11,7 @@ from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import Cell, Run
 from whichdevice.config.hardware import hardware_rows, price_sheet
 from whichdevice.config.model import Study
-from whichdevice.datasets.sources import check_names
+from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import study_targets
 from whichdevice.planning.axis_checks import check_axes

@@ -18,17 +18,16 @@ import numpy as np
 from whichdevice.backends import backend_class
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study
-from whichdevice.datasets.registry import get_dataset
+from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.planning.device_speed import step_flops
-from whichdevice.quick_import import quick_imports, without_native_messages
+from whichdevice.processes import quick_imports, time_limit, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
-from whichdevice.time_limit import time_limit
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Call, Source
-from whichdevice.datasets.archives import first_missing
-from whichdevice.datasets.registry import get_dataset
-from whichdevice.datasets.sources import check_folder, decide_sources, has_archives
+from whichdevice.datasets.base import get_dataset
+from whichdevice.datasets.prepare import check_folder, decide_sources, has_archives
+from whichdevice.datasets.sources import first_missing
 from whichdevice.errors import StudyError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from whichdevice.cells import Run, parse_run, selected
 from whichdevice.config.load import check_only, load_study, resolved
 from whichdevice.config.model import Call, Study
-from whichdevice.datasets.sources import standin_notes
+from whichdevice.datasets.prepare import standin_notes
 from whichdevice.errors import StudyError
 from whichdevice.machine.devices import absent_devices, require_kind
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record

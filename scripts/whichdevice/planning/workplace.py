@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.package_path import package_first
+from whichdevice.files import package_first
 
 
 def prefer_this_environment() -> None:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from whichdevice.datasets.info import DatasetInfo
+from whichdevice.datasets.base import DatasetInfo
 from whichdevice.datasets.store import INFO, adopt_dataset, load_dataset, read_info
 from whichdevice.errors import StudyError
 from whichdevice.remote.place import Place

@@ -10,7 +10,7 @@ import pandas as pd
 
 from whichdevice.figures.results import StudyResults
 from whichdevice.figures.style import number
-from whichdevice.package_path import CONFIG
+from whichdevice.files import CONFIG
 from whichdevice.report.numbers import percent, seconds, size
 from whichdevice.tables.columns import read_rows
 from whichdevice.tables.row_words import device_name, length_words

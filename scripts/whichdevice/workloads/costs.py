@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import code_hash
-from whichdevice.files import write_atomically
-from whichdevice.package_path import package_first
-from whichdevice.quick_import import quick_imports
+from whichdevice.files import package_first, write_atomically
+from whichdevice.processes import quick_imports
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Options, TrainingWorkload
 

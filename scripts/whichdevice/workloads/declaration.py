@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from whichdevice.python_source import parsed
+from whichdevice.code_hash import parsed
 from whichdevice.workloads.constants import FaultError, constants
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")

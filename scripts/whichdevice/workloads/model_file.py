@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from whichdevice.code_hash import string_constants
 from whichdevice.errors import StudyError
-from whichdevice.python_source import string_constants
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told

@@ -1,4 +1,4 @@
-"""The processor's name and instruction sets, from real excerpts of /proc/cpuinfo."""
+"""The processor is named and its instruction sets are read from the system's files."""
 
 import platform
 from pathlib import Path
@@ -100,3 +100,14 @@ def test_a_thread_of_each_core_comes_before_any_cores_second(host: Path) -> None
 
 def test_where_the_system_tells_of_no_cores_each_processor_is_one(tmp_path: Path) -> None:
     assert cpu.threads_by_turn([3, 5], tmp_path) == [[3, 5]]
+
+
+def test_the_cpu_is_there_with_any_number_of_virtual_replicas() -> None:
+    assert cpu.present() == 1
+    assert cpu.absent_reason(8) is None
+
+
+def test_it_is_described_by_model_and_memory() -> None:
+    facts = cpu.describe()
+    assert facts.name and facts.count == 1
+    assert facts.memory and facts.memory > 2**28

@@ -1,4 +1,4 @@
-"""Every dataset file is found by its name and says everything that it must, without a framework."""
+"""Datasets are found by file name."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.datasets.registry import dataset_names, get_dataset
+from whichdevice.datasets.base import dataset_names, get_dataset
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

@@ -1,4 +1,4 @@
-"""A fixed kernel whose time tells the machine's speed."""
+"""The calibration times fixed work."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Which devices of a study this host has, and what is said of those it lacks."""
+"""A study's devices are compared with those of this host."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""TPUs on a fake PCI bus."""
+"""TPUs are found on the PCI bus."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Clocks and throttling during a run."""
+"""Clocks and throttling are sampled during a run."""
 
 import time
 from collections.abc import Iterator

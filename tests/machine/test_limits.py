@@ -1,7 +1,11 @@
-"""Usable processors under affinity and quotas, from fake control groups."""
+"""Limits of containers and schedulers decide how many processors and how much memory a run may use."""
 
+import errno
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from whichdevice.machine import limits
@@ -98,3 +102,79 @@ def test_every_library_gets_the_same_number_of_threads() -> None:
     environment = limits.thread_environment(3)
     assert set(environment.values()) == {"3"}
     assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "PJRT_NPROC"} <= environment.keys()
+
+
+MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def _host(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = SimpleNamespace(total=8000 * MIB, available=6000 * MIB)
+    monkeypatch.setattr(limits.psutil, "virtual_memory", lambda: facts)
+
+
+def put_memory(path: Path, text: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def test_kills_of_the_host_and_of_the_own_groups_are_counted(tmp_path: Path) -> None:
+    assert limits.memory_kills(tmp_path) == 0
+    put_memory(tmp_path / "proc/vmstat", "nr_free_pages 9\noom_kill 3\nballoon_inflate 0")
+    put_memory(tmp_path / "proc/self/cgroup", "4:memory:/old\n0::/job")
+    put_memory(tmp_path / "sys/fs/cgroup/job/memory.events", "oom 5\noom_kill 2")
+    put_memory(tmp_path / "sys/fs/cgroup/memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
+    assert limits.memory_kills(tmp_path) == 6
+
+
+def test_without_limits_the_host_decides(tmp_path: Path) -> None:
+    assert limits.total_memory(tmp_path) == 8000 * MIB
+    assert limits.available_memory(tmp_path) == 6000 * MIB
+
+
+def test_a_version_2_limit_counts_less_what_is_used_but_for_file_cache(tmp_path: Path) -> None:
+    put_memory(tmp_path / "proc/self/cgroup", "0::/job")
+    group = tmp_path / "sys/fs/cgroup/job"
+    put_memory(group / "memory.max", 2000 * MIB)
+    put_memory(group / "memory.current", 1500 * MIB)
+    put_memory(group / "memory.stat", f"anon 1\ninactive_file {400 * MIB}")
+    assert limits.total_memory(tmp_path) == 2000 * MIB
+    assert limits.available_memory(tmp_path) == 900 * MIB
+
+
+def test_a_version_1_limit(tmp_path: Path) -> None:
+    put_memory(tmp_path / "proc/self/cgroup", "4:memory:/job")
+    group = tmp_path / "sys/fs/cgroup/memory/job"
+    put_memory(group / "memory.limit_in_bytes", 3000 * MIB)
+    put_memory(group / "memory.usage_in_bytes", 1000 * MIB)
+    put_memory(group / "memory.stat", f"total_inactive_file {100 * MIB}")
+    assert limits.total_memory(tmp_path) == 3000 * MIB
+    assert limits.available_memory(tmp_path) == 2100 * MIB
+
+
+@pytest.mark.parametrize("limit", ["max", str(2**63 - 4096)])
+def test_no_limit_is_none(tmp_path: Path, limit: str) -> None:
+    put_memory(tmp_path / "proc/self/cgroup", "0::/job")
+    put_memory(tmp_path / "sys/fs/cgroup/job/memory.max", limit)
+    assert limits.total_memory(tmp_path) == 8000 * MIB
+
+
+def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:
+    holds = psutil.Process().memory_info().rss
+    assert 0.9 * holds < limits.peak_memory() < 100 * holds  # the kernel counts in batches
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_reason_in_the_words_of_the_system_says_so(code: int, tmp_path: Path) -> None:
+    assert limits.is_full(f"OSError: [Errno {code}] {os.strerror(code)}: 'weights.h5'", tmp_path)
+    assert limits.is_full(f"OSError: unable to create file (error message = '{os.strerror(code)}')")
+
+
+def test_another_reason_with_room_left_does_not(tmp_path: Path) -> None:
+    assert not limits.is_full("ValueError: no", tmp_path, tmp_path / "gone")
+    assert not limits.is_full(None, tmp_path)
+
+
+def test_no_room_left_says_so_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits.shutil, "disk_usage", lambda folder: SimpleNamespace(free=4096))
+    assert limits.is_full("the process ended without a result (exit code 1); see its log", tmp_path)

@@ -1,4 +1,4 @@
-"""Stand-ins come from the seed alone, and can be learnt, but not perfectly by the simplest means."""
+"""Stand-ins have the original's shapes and can be learned."""
 
 import hashlib
 from collections.abc import Callable
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from whichdevice.datasets.base import Arrays
-from whichdevice.datasets.standin.digits import draw_digits
-from whichdevice.datasets.standin.garments import draw_garments
-from whichdevice.datasets.standin.text import write_plays
-from whichdevice.datasets.standin.weather import CITIES, make_weather
+from whichdevice.datasets.fashion_mnist import draw_garments
+from whichdevice.datasets.mnist import draw_digits
+from whichdevice.datasets.tiny_shakespeare import write_plays
+from whichdevice.datasets.weather_denmark import CLIMATES, make_weather
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def test_weather_has_seasons_and_days() -> None:
 
 def test_weather_moves_from_west_to_east() -> None:
     signals = make_weather(1, 20000)["signals"]
-    order = list(CITIES)
+    order = list(CLIMATES)
     west, east = signals[:, 4 * order.index("Esbjerg") + 2], signals[:, 4 * order.index("Roskilde") + 2]
     alike = [np.corrcoef(west[: len(west) - lag], east[lag:])[0, 1] for lag in range(16)]
     assert 5 <= int(np.argmax(alike)) <= 11

@@ -1,1 +1,0 @@
-"""TensorFlow Datasets builders of this project; imported only for source `tfds`."""

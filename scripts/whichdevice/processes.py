@@ -1,0 +1,101 @@
+"""End processes with their parent, limit the time of a block, and import frameworks quickly."""
+
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from whichdevice.errors import StudyError
+
+POLL_SECONDS = 0.5
+
+
+def end_with_supervisor() -> None:
+    """Leave at once when standard input closes, as it does when the supervisor that holds its other end dies."""
+
+    def watch() -> None:
+        os.read(0, 1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def stop_with_parent(starter: int) -> None:
+    """Be sent SIGTERM when the parent is gone: Snakemake may be killed without a chance to end its jobs.
+
+    `starter` is the number of Snakemake's own process. It may have ended before this is called: then it is no longer
+    above this one.
+    """
+    import psutil  # here: the measured process imports this file and needs none of it
+
+    parent = os.getppid()
+    orphan = starter not in [process.pid for process in psutil.Process().parents()]
+
+    def watch() -> None:
+        while not orphan and os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def time_limit(seconds: float, what: str) -> Iterator[None]:
+    """Raise StudyError in the block once it took so long; no limit off the main thread or without SIGALRM.
+
+    Python code is interrupted between two instructions; a single call into native code is not.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise StudyError(f"{what}: still running after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
+UNNEEDED = ("pandas", "matplotlib", "IPython", "tensorboard")
+
+
+@contextmanager
+def without_native_messages() -> Iterator[None]:
+    """Send what compiled code writes to standard error nowhere; for imports whose remarks nobody asked for."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def quick_imports(*others: str) -> Iterator[None]:
+    """Make optional packages look absent and keep the collector quiet while a framework is imported.
+
+    `others` are further ones, e.g. a framework that Keras would import beside the one of the run.
+    """
+    hidden = [name for name in (*UNNEEDED, *others) if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None makes an import fail
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        for name in hidden:
+            del sys.modules[name]

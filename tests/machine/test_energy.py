@@ -1,0 +1,319 @@
+"""Energy comes from counters; without one, there is a reason."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from whichdevice.machine import energy
+from whichdevice.machine.energy import (
+    Counters,
+    EnergyMeter,
+    MeterError,
+    memory_counters,
+    nvml_counters,
+    package_counters,
+)
+from whichdevice.machine.gpu import NvmlError
+from whichdevice.measuring import supervisor
+from whichdevice.records.schema import Energy
+
+
+class Counter:
+    """A counter that a test turns by hand."""
+
+    def __init__(self, joules: float, full: float = math.inf) -> None:
+        self.joules, self.full, self.broken = joules, full, False
+
+    def found(self) -> Counters:
+        return Counters("a counter", self._read, [self.full], 0.001)
+
+    def _read(self) -> list[float]:
+        if self.broken:
+            raise MeterError("it is gone")
+        return [self.joules]
+
+
+def meter_of(**counters: Counter) -> energy.EnergyMeter:
+    finders = {name: counter.found for name, counter in counters.items()}
+    return energy.EnergyMeter("cpu", find=lambda kind, replicas: finders)
+
+
+def test_a_counter_that_wraps_goes_on() -> None:
+    counter = Counter(900, full=1000)
+    meter = meter_of(device=counter)
+    meter.start()
+    for counter.joules in (100, 800, 200):
+        meter.sample()
+    assert meter.stop().joules == pytest.approx(200 + 700 + 400)
+
+
+def test_start_begins_at_zero() -> None:
+    counter = Counter(100)
+    meter = meter_of(device=counter)
+    meter.start()
+    counter.joules = 300
+    meter.enter("steady")
+    meter.start()
+    counter.joules = 310
+    found = meter.stop()
+    assert (found.joules, found.parts) == (pytest.approx(10), {})
+
+
+def test_parts_get_their_own_joules_and_the_whole_run_all_of_them() -> None:
+    counter = Counter(0)
+    meter = meter_of(device=counter)
+    meter.start()
+    for part, joules in ((None, 5), ("steady", 100), (None, 7), ("epoch 1", 40), (None, 1), ("steady", 3)):
+        meter.enter(part)
+        counter.joules += joules
+    found = meter.stop()
+    assert found.joules == 156
+    assert {name: part.joules for name, part in found.parts.items()} == {"steady": 103, "epoch 1": 40}
+
+
+def test_windows_add_up_to_the_steady_state_once_that_is_known() -> None:
+    counter = Counter(0)
+    meter = meter_of(device=counter)
+    meter.start()
+    for number, joules in enumerate((9, 5, 6), 1):
+        meter.take({"event": "energy", "part": f"window {number}"})
+        counter.joules += joules
+    meter.take({"event": "energy", "part": None})
+    counter.joules += 100
+    for part, of in (("warm_up", ["window 1"]), ("steady", ["window 2", "window 3"]), ("nothing", ["window 4"])):
+        meter.take({"event": "energy", "part": part, "of": of})
+    found = meter.stop().parts
+    assert {name: part.joules for name, part in found.items()} == {"warm_up": 9, "steady": 11}
+
+
+def test_a_part_knows_the_time_between_its_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: Iterator[float] = iter([10.0, 12.0, 15.5, 20.0])
+    monkeypatch.setattr(energy.time, "monotonic", lambda: next(clock))
+    meter = meter_of(device=Counter(0))
+    meter.start()
+    meter.enter("steady")
+    meter.sample()
+    assert meter.stop().parts["steady"].seconds == pytest.approx(8.0)
+
+
+def test_the_host_of_a_gpu_and_its_memory_stand_beside_it() -> None:
+    device, host = Counter(0), Counter(0)
+    meter = meter_of(device=device, host=host)
+    meter.start()
+    meter.enter("steady")
+    device.joules, host.joules = 90, 20
+    found = meter.stop()
+    assert (found.joules, found.beside["host"].joules, found.beside["host"].parts["steady"].joules) == (90, 20, 20)
+
+
+def test_a_missing_counter_says_nothing_against_the_others() -> None:
+    def missing() -> Counters:
+        raise MeterError("no RAPL counter")
+
+    finders: dict[str, Callable[[], Counters]] = {"device": Counter(3).found, "host": missing}
+    meter = energy.EnergyMeter("gpu", find=lambda kind, replicas: finders)
+    meter.start()
+    found = meter.stop()
+    assert (found.joules, found.meter) == (0, "a counter")
+    assert found.beside == {"host": Energy(reason="no meter: no RAPL counter")}
+
+
+def test_a_counter_that_fails_during_the_run_gives_no_joules() -> None:
+    counter = Counter(100)
+    meter = meter_of(device=counter)
+    meter.start()
+    counter.broken = True
+    assert meter.stop() == Energy(reason="no meter: a counter failed: it is gone")
+
+
+def test_a_counter_that_never_wraps_but_went_back_gives_no_joules() -> None:
+    counter = Counter(10)
+    meter = meter_of(device=counter)
+    meter.start()
+    counter.joules = 3
+    assert meter.stop() == Energy(reason="no meter: a counter was reset during the run")
+
+
+def test_samples_from_two_threads_count_nothing_twice() -> None:
+    """The supervisor samples once a minute in one thread and takes the run's messages in another."""
+    counter = Counter(0)
+    meter = meter_of(device=counter)
+    meter.start()
+
+    def work() -> None:
+        for _ in range(300):
+            counter.joules += 1
+            meter.sample()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert meter.stop().joules == counter.joules
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("cpu", {"memory"}), ("gpu", {"host", "memory"}), ("tpu", {"host", "memory"})]
+)
+def test_each_kind_is_watched_with_its_host(kind: str, names: set[str]) -> None:
+    assert set(energy.counters_of(kind)) == {"device", *names}
+
+
+def test_a_tpu_has_no_counter() -> None:
+    assert energy.EnergyMeter("tpu").stop().reason == "no meter: a TPU has no energy counter that a program can read"
+
+
+class FakeNvml(SimpleNamespace):
+    class NVMLError(Exception):
+        pass
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Two GPUs that have drawn 5000 and 7000 mJ."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    fake = FakeNvml(
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
+        nvmlDeviceGetTotalEnergyConsumption=lambda gpu: 5000 + 2000 * gpu,
+    )
+    monkeypatch.setattr(energy, "open_nvml", lambda: fake)
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("replicas", "joules", "name"), [(1, [5.0], "NVML of 1 GPU"), (2, [5.0, 7.0], "NVML of 2 GPUs")]
+)
+def test_a_run_counts_its_own_gpus(nvml: FakeNvml, replicas: int, joules: list[float], name: str) -> None:
+    counters = nvml_counters(replicas)
+    assert (counters.name, counters.read()) == (name, joules)
+
+
+def test_an_old_gpu_without_a_counter_is_a_reason(nvml: FakeNvml) -> None:
+    def unsupported(gpu: int) -> int:
+        raise nvml.NVMLError("Not Supported")
+
+    nvml.nvmlDeviceGetTotalEnergyConsumption = unsupported
+    with pytest.raises(MeterError, match=r"^NVML: Not Supported$"):
+        nvml_counters()
+
+
+def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(MeterError, match="no GPU is visible"):
+        nvml_counters()
+
+    def missing() -> None:
+        raise NvmlError("not installed")
+
+    monkeypatch.setattr(energy, "open_nvml", missing)
+    with pytest.raises(MeterError, match=r"^NVML: not installed$"):
+        nvml_counters()
+
+
+def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(energy, "PATIENCE", 0.1)
+    end = threading.Event()
+    meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": nvml_counters})
+    meter.start()
+    nvml.nvmlDeviceGetTotalEnergyConsumption = lambda gpu: end.wait(5)
+    meter.take({"event": "energy", "part": "window 1"})
+    meter.sample()
+    reason = "no meter: NVML of 1 GPU failed: NVML: no answer within 0.1 s; see nvidia-smi"
+    assert meter.stop().reason == reason
+    end.set()
+
+
+def test_a_driver_that_hangs_from_the_start_is_a_reason(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(energy, "PATIENCE", 0.1)
+    end = threading.Event()
+    nvml.nvmlDeviceGetHandleByIndex = lambda index: end.wait(5)
+    with pytest.raises(MeterError, match=r"^NVML: no answer within 0\.1 s; see nvidia-smi$"):
+        nvml_counters()
+    end.set()
+
+
+def test_a_hanging_counter_is_given_up_before_the_last_messages_of_a_process() -> None:
+    assert energy.PATIENCE < supervisor.GRACE_SECONDS
+
+
+JOULE = 1_000_000  # microjoules
+
+
+def zone(powercap: Path, name: str, label: str, joules: int, full: int = 262_143) -> Path:
+    folder = powercap / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in (("name", label), ("energy_uj", joules * JOULE), ("max_energy_range_uj", full * JOULE)):
+        (folder / file).write_text(f"{text}\n", encoding="utf-8")
+    return folder
+
+
+def test_a_server_has_packages_and_their_memory_apart(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 100)
+    zone(tmp_path, "intel-rapl:0:0", "dram", 7, full=65_532)
+    zone(tmp_path, "intel-rapl:1", "package-1", 5)
+    zone(tmp_path, "intel-rapl:1:0", "dram", 8, full=65_532)
+    packages, memory = package_counters(tmp_path), memory_counters(tmp_path)
+    assert (packages.name, packages.read()) == ("RAPL of 2 processor packages", [100.0, 5.0])
+    assert (memory.name, memory.read()) == ("RAPL of the memory of 2 processor packages", [7.0, 8.0])
+    assert (packages.ranges, memory.ranges) == ([262_143.0] * 2, [65_532.0] * 2)
+
+
+def test_a_laptop_counts_its_package_once(tmp_path: Path) -> None:
+    """Its platform holds the package, cores and graphics are parts of it, and MMIO shows it a second time."""
+    zone(tmp_path, "intel-rapl:0", "package-0", 100)
+    zone(tmp_path, "intel-rapl:0:0", "core", 60)
+    zone(tmp_path, "intel-rapl:0:1", "uncore", 10)
+    zone(tmp_path, "intel-rapl:1", "psys", 300)
+    zone(tmp_path, "intel-rapl-mmio:0", "package-0", 100)
+    (tmp_path / "intel-rapl").mkdir()  # the control type itself
+    assert package_counters(tmp_path).read() == [100.0]
+    with pytest.raises(MeterError, match=r"^no RAPL counter of the memory of a processor package$"):
+        memory_counters(tmp_path)
+
+
+def test_dies_and_amd_processors_are_packages_too(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0-die-0", 1)
+    zone(tmp_path, "intel-rapl:1", "package-0-die-1", 2, full=65_532)  # AMD's range
+    zone(tmp_path, "intel-rapl:1:0", "core", 1)
+    assert package_counters(tmp_path).read() == [1.0, 2.0]
+
+
+def test_no_powercap_is_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(MeterError, match=r"^no RAPL counter of a processor package \(usual in virtual machines\)$"):
+        package_counters(tmp_path / "missing")
+
+
+def test_a_container_that_hides_powercap_is_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "intel-rapl:0").symlink_to(tmp_path / "devices/virtual/powercap/intel-rapl:0")
+    with pytest.raises(MeterError, match="hidden from this container; mount"):
+        package_counters(tmp_path)
+
+
+def test_a_counter_for_root_only_is_a_reason_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 100)
+    read = Path.read_text
+
+    def guarded(path: Path, **options: str) -> str:  # root may read what nobody else may
+        if path.name == "energy_uj":
+            raise PermissionError(13, "Permission denied")
+        return read(path, **options)
+
+    monkeypatch.setattr(Path, "read_text", guarded)
+    with pytest.raises(MeterError, match=r"^RAPL's energy_uj is readable by root only; see docs/measurement.md"):
+        package_counters(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "holds no number"), ("n/a\n", "holds no number")])
+def test_a_counter_without_a_number_is_a_reason(tmp_path: Path, text: str, reason: str) -> None:
+    (zone(tmp_path, "intel-rapl:0", "package-0", 100) / "energy_uj").write_text(text, encoding="utf-8")
+    with pytest.raises(MeterError, match=reason):
+        package_counters(tmp_path)

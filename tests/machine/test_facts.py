@@ -1,0 +1,122 @@
+"""A record describes the machine and its software, and names nobody."""
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import whichdevice
+from whichdevice.machine import devices, facts
+from whichdevice.machine.facts import machine_identity
+
+
+def test_the_cpu_host_is_described() -> None:
+    found = facts.describe_machine("cpu", threads=2)
+    assert found.device_name == found.cpu and found.device_count == 1
+    assert found.threads == 2 and found.cores and found.memory
+    assert found.architecture == platform.machine() and found.operating_system
+
+
+def test_the_device_comes_from_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = devices.DeviceFacts("NVIDIA H200", 8, 2**37, "NVIDIA 560", 2**36, 700.0, 1.98e9)
+    monkeypatch.setattr(devices.kind("gpu"), "describe", lambda: facts)
+    found = facts.describe_machine("gpu")
+    assert (found.device_name, found.device_count, found.driver) == ("NVIDIA H200", 8, "NVIDIA 560")
+    assert (found.device_memory, found.device_memory_free) == (2**37, 2**36)
+    assert (found.power_limit, found.clock_max) == (700.0, 1.98e9)
+    assert found.cpu != "NVIDIA H200"
+
+
+def test_no_host_name_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = platform.uname()._replace(node="a-host-name-that-tells")
+    monkeypatch.setattr(platform, "uname", lambda: name)
+    assert platform.node() == "a-host-name-that-tells"
+    assert "that-tells" not in facts.describe_machine("cpu", 1).model_dump_json()
+
+
+def test_the_operating_system_is_distribution_and_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"PRETTY_NAME": "Debian 12"})
+    assert facts.operating_system() == "Debian 12, Linux 6.1.0"
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1", ("", "", ""), "arm64"))
+    assert facts.operating_system() == "macOS 15.1"
+
+
+def test_it_is_the_same_each_time_and_not_the_systems_own_id(tmp_path):
+    file = tmp_path / "machine-id"
+    file.write_text("0123456789abcdef0123456789abcdef\n")
+    first = machine_identity((file,))
+    assert first == machine_identity((tmp_path / "none", file))
+    assert first is not None and len(first) == 12 and first not in file.read_text()
+    file.write_text("f123456789abcdef0123456789abcdef\n")
+    assert machine_identity((file,)) != first
+
+
+def test_a_system_without_an_id_has_no_identity(tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "early").write_text("uninitialized\n")
+    assert machine_identity((tmp_path / "none", tmp_path / "empty", tmp_path / "early")) is None
+
+
+def test_only_what_the_backend_uses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"numpy": "2", "keras": "3", "tensorflow": "2.21", "jax": "0.10", "jaxlib": "0.10"}
+
+    def version(name: str) -> str:
+        if name not in installed:
+            raise facts.PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(facts, "version", version)
+    found = facts.describe_software("jax")
+    expected = {"whichdevice": whichdevice.__version__, "numpy": "2", "keras": "3", "jax": "0.10", "jaxlib": "0.10"}
+    assert found.versions == expected
+    assert found.python == sys.version.split()[0]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    return subprocess.run(
+        ("git", "-C", str(folder), *identity, *arguments), check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    """A repository with the package's folder in it, committed."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    package = tmp_path / "scripts/whichdevice"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path / "scripts"
+
+
+def test_a_clean_tree_gives_the_commit(scripts: Path) -> None:
+    (scripts.parent / "results").mkdir()
+    (scripts.parent / "results/record.json").touch()  # not code
+    assert facts.git_commit(scripts) == git(scripts, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("file", ["whichdevice/__init__.py", "new.py"])
+def test_changed_or_new_code_is_marked(scripts: Path, file: str) -> None:
+    (scripts / file).write_text("x = 1\n", encoding="utf-8")
+    assert facts.git_commit(scripts) == git(scripts, "rev-parse", "HEAD") + "+modified"
+
+
+def test_a_copy_inside_another_repository_has_no_commit(scripts: Path) -> None:
+    copy = scripts.parent / "site-packages"
+    shutil.copytree(scripts, copy)
+    assert facts.git_commit(copy) is None
+
+
+def test_without_git_there_is_no_commit(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert facts.git_commit(scripts) is None
