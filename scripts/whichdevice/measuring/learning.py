@@ -35,7 +35,7 @@ class Learner:
     emit: Emitter
 
     def learn(self) -> list[Epoch]:
-        """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent as soon as it is over."""
+        """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
         import keras
 
         loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
