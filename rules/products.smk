@@ -1,6 +1,5 @@
 # What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
-from whichdevice.planning.compile_plan import compiled_records, other_compiled
-from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+from whichdevice.planning.products import compiled_records, export_inputs, exported_models, other_compiled, other_learned
 
 COMPILED = compiled_records(PLAN)
 

@@ -3,7 +3,7 @@
 from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
 from whichdevice.files import HERE
-from whichdevice.planning.against import against_records, record_times
+from whichdevice.planning.sources import against_records, record_times
 from whichdevice.tables.registry import table_about, table_names
 
 SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from whichdevice.config.load import load_study
 from whichdevice.job import job
-from whichdevice.planning.against import against_records
+from whichdevice.planning.sources import against_records
 from whichdevice.report.compare import compare
 
 if "snakemake" in globals():

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 from planning.planned import end
 
-from whichdevice.planning.messages import END
-from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
+from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress
 
 
 def tell(logger: logging.Logger, event: str, **facts: object) -> None:

@@ -10,8 +10,8 @@ from planning.planned import RUNS, end
 
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
-from whichdevice.planning import messages
-from whichdevice.planning.messages import closing_lines
+from whichdevice.planning import study_plan
+from whichdevice.planning.progress import closing_lines
 from whichdevice.records.store import write_record
 
 
@@ -99,7 +99,7 @@ def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeyp
         facts = synthetic.record_of(planned.study, run).workload.model_copy(update={"estimated_memory": need})
         record = synthetic.failed_record(planned.study, run, "refused").model_copy(update={"workload": facts})
         write_record(record, Path(planned_record(planned.study, run)))
-    monkeypatch.setattr(messages, "available_memory", lambda: 5e9)
+    monkeypatch.setattr(study_plan, "available_memory", lambda: 5e9)
     assert plan(retry="failed").wanted() == planned.wanted()[:1]
     assert plan(retry="failed", run_on="all").wanted() == planned.wanted()[:2]  # whose node may have more
 
@@ -142,7 +142,7 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that lacks PyTorch, whatever this one has."""
-    monkeypatch.setattr("whichdevice.planning.checks.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr("whichdevice.planning.environment.find_spec", lambda name: None if name == "torch" else name)
 
 
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):

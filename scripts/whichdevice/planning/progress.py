@@ -6,27 +6,31 @@ handler that does would stop Snakemake.
 
 import csv
 import logging
+import os
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from textwrap import shorten
+from typing import IO, Any
 
 from whichdevice.cells import Run, parse_run
 from whichdevice.errors import StudyError
 from whichdevice.measuring.progress import run_line
-from whichdevice.planning.messages import job_error_line
+from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
 from whichdevice.terminal import LiveLine, duration, rounded
+from whichdevice.workflow_command import repeat_failed
 
-if TYPE_CHECKING:
-    from whichdevice.planning.study_plan import StudyPlan
-
+LONGEST = 300  # characters of what a scheduler says
+# How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
+END = "For further error details see the cluster/cloud log"
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
 PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
-DRAWING = {"tables": 10.0, "figures": 20.0, "page": 10.0}  # seconds
+DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 COLUMNS = 6  # devices in the table at the end
 
 
@@ -46,7 +50,7 @@ class OnlyProblems(logging.Filter):
 class StudyProgress(logging.Handler):
     """A handler of Snakemake's logger for one call of the workflow."""
 
-    def __init__(self, plan: "StudyPlan", stream: IO[str] | None = None) -> None:
+    def __init__(self, plan: StudyPlan, stream: IO[str] | None = None) -> None:
         super().__init__()
         self._plan = plan
         self._line = LiveLine(self.text, stream)
@@ -187,3 +191,56 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return []
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def closing_lines(plan: StudyPlan) -> list[str]:
+    """What a person reads at the end of a study."""
+    left_out = [
+        f"{count} runs left out: {reason}."
+        for platform, reason in plan.missing.items()
+        if (count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs))
+    ]
+    lines = [line for line in [" ".join([*_how_they_ended(plan), *left_out])] if line]
+    page = f"{plan.study.root}/report.html"
+    return lines + [f"Report: {page}"] * Path(page).is_file()
+
+
+def stopped_lines(plan: StudyPlan) -> list[str]:
+    """What a person reads where jobs ended without their output: cancelled, killed, or lost with their node."""
+    wanted = plan.wanted()
+    lost = [run.path for run in wanted if not Path(plan.record(run)).is_file()]
+    lines = [
+        f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
+        "or lost with their node. The same call again goes on with them."
+    ] if lost else []  # fmt: skip
+    return [*lines, f"The study stopped; finished runs are kept. Logs: {plan.study.root}/logs"]
+
+
+def _how_they_ended(plan: StudyPlan) -> list[str]:
+    found = (run_status(record) for record in plan.records(plan.in_reach()))
+    statuses = Counter(status for status in found if status is not None)
+    total, refused = sum(statuses.values()), statuses.pop("refused", 0)
+    failed = sum(statuses.values()) - statuses.pop("ok", 0)
+    if not total:
+        return []
+    if not failed and not refused:
+        return [f"All {total} runs are ok."]
+    named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    lines = [f"{failed} of {total} runs failed ({named})." if failed else "No run failed."]
+    lines += [f"{refused} of {total} runs refused: they did not fit this host."] if refused else []
+    again = [*(["failed runs"] if failed else []), *(["refused runs that now fit"] if refused else [])]
+    return [*lines, f"The report says why. To repeat {' and '.join(again)}: {repeat_failed(plan.study)}"]
+
+
+def job_error_line(event: str, facts: dict[str, Any]) -> str:
+    """The line for what Snakemake reports of a failed job or group of jobs; empty for anything else."""
+    text, end, _ = str(facts.get("rule_msg") or "").partition(END)
+    if event == "JOB_ERROR" and end:
+        what, logs = next(iter(facts["output"]), facts["rule_name"]), facts["log"]
+    elif event == "GROUP_ERROR":
+        what, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
+    else:
+        return ""
+    text = shorten(text.partition("sbatch call:")[0] or "failed", LONGEST, placeholder=" ...")
+    log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
+    return f"{what.removesuffix(' (update)')}: {text}{log}"

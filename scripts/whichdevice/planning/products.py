@@ -1,12 +1,15 @@
-"""What a call of the workflow compiles."""
+"""What a call makes beside its runs: compiled programs for the forecasts, and exported models."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.exporting.export import export_path, learning_runs
 from whichdevice.forecast.compile import KEPT
 from whichdevice.forecast.study import compiled_path, program_requests
+from whichdevice.measuring.request import planned_record
 from whichdevice.records.compiled import ProgramRequest, read_compiled
 
 if TYPE_CHECKING:
@@ -47,3 +50,32 @@ def _selected(plan: "StudyPlan", asked: ProgramRequest) -> bool:
     if only.device is not None and asked.device not in [plan.study.devices[name].hardware for name in only.device]:
         return False
     return all(wanted is None or getattr(asked, axis) in wanted for axis in AXES for wanted in [getattr(only, axis)])
+
+
+def exported_models(plan: "StudyPlan") -> list[str]:
+    """Paths of the export records that this call brings about: of workloads that learn in it, or have learned.
+
+    Narrowed by `only` or `retry` it exports nothing but the workloads of its own runs.
+    """
+    narrowed = plan.call.retry is not None or bool(plan.call.only.model_dump(exclude_none=True))
+    return [
+        str(export_path(plan.study, name))
+        for name, workload in plan.study.workloads.items()
+        if workload.export and (export_inputs(plan, name) or (not narrowed and learned_records(plan.study, name)))
+    ]
+
+
+def export_inputs(plan: "StudyPlan", workload: str) -> list[str]:
+    """Records of the workload's learning runs that this call brings about."""
+    return plan.records(sorted(set(plan.wanted()) & set(learning_runs(plan.study, workload))))
+
+
+def other_learned(plan: "StudyPlan", workload: str) -> dict[str, int]:
+    """Existing records beside those inputs, and when each was written; another one exports anew."""
+    others = set(map(str, learned_records(plan.study, workload))) - set(export_inputs(plan, workload))
+    return {path: Path(path).stat().st_mtime_ns for path in sorted(others)}
+
+
+def learned_records(study: Study, workload: str) -> list[Path]:
+    """Existing records of the workload's learning runs."""
+    return [path for run in learning_runs(study, workload) if (path := Path(planned_record(study, run))).is_file()]
