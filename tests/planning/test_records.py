@@ -104,7 +104,7 @@ NEW_CODE, COMMENT = "\n\nADDED = 1\n", "\n# A comment, which changes no number.\
         ("backends/torch.py", NEW_CODE, set()),
         ("backends/tensorflow.py", COMMENT, set()),
         ("workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
-        ("datasets/standin/digits.py", NEW_CODE, {"mnist_cnn"}),
+        ("datasets/mnist.py", NEW_CODE, {"mnist_cnn"}),
         ("figures/matmul_tflops.py", NEW_CODE, set()),
         ("report/write.py", NEW_CODE, set()),
     ],
@@ -120,7 +120,7 @@ def test_edited_code_measures_what_it_made_and_the_edit_taken_back_nothing(plan,
 
 def test_a_dataset_of_another_recipe_is_another_folder(plan, edited):
     before = plan().dataset_json("mnist")
-    edited("datasets/standin/digits.py", NEW_CODE)
+    edited("datasets/mnist.py", NEW_CODE)
     assert plan().dataset_json("mnist") != before
 
 

@@ -13,9 +13,10 @@ from whichdevice.errors import StudyError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    parser.add_argument("--full", action="store_true", help="the full study instead of the quick one")
     parser.add_argument("--published", action="store_true", help="the published recipes instead of the quick study")
     parser.add_argument("--check", type=Path, metavar="FILE", help="check a config file instead, and print nothing")
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write both studies and the schema to a folder")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write all studies and the schema to a folder")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.write:
         write(args.write)
     else:
-        sys.stdout.write(generated_files()["published.yaml" if args.published else "config.yaml"])
+        name = "published" if args.published else "full" if args.full else "config"
+        sys.stdout.write(generated_files()[f"{name}.yaml"])
     return 0
 
 
