@@ -4,7 +4,6 @@ A handler of Snakemake's logger listens to its events; Snakemake's own lines sta
 handler that does would stop Snakemake.
 """
 
-import csv
 import logging
 import os
 import re
@@ -13,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import shorten
 from typing import IO, Any
 
@@ -21,7 +21,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.progress import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
-from whichdevice.terminal import LiveLine, duration, rounded
+from whichdevice.terminal import LiveLine, duration
 from whichdevice.workflow_command import repeat_failed
 
 LONGEST = 300  # characters of what a scheduler says
@@ -31,7 +31,6 @@ DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
 PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
-COLUMNS = 6  # devices in the table at the end
 
 
 def shows_progress(arguments: Sequence[str]) -> bool:
@@ -156,41 +155,52 @@ def _job_text(job: dict[str, Any]) -> str:
     return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}, {took}"
 
 
-def answer_lines(root: str) -> list[str]:
-    """Workloads against devices from the study's tables: the best throughput of each, measured or forecast."""
-    best: dict[str, dict[str, tuple[float, str]]] = {}
-    columns: dict[str, float] = {}
-    for table, kind in (("summary", "measured"), ("forecasts", "forecast")):
-        for row in _rows(Path(root) / "tables" / f"{table}.csv"):
-            with suppress(KeyError, ValueError):
-                rate, device = float(row["throughput"]), f"{row['device']}, {kind}"
-                cells = best.setdefault(row["workload"], {})
-                if rate > cells.get(device, (0.0, ""))[0]:
-                    cells[device] = rate, row["unit"]
-                    columns.setdefault(device, 0.0)
-    if not best:
+def answer_lines(root: str, width: int | None = None) -> list[str]:
+    """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
+    from whichdevice.figures.results import StudyResults
+    from whichdevice.report.first_screen import grid, headline
+    from whichdevice.report.lead import compared_words
+
+    folder = Path(root)
+    if not (folder / "tables" / "board.csv").is_file():
         return []
-    shown = list(columns)[:COLUMNS]
-    head = ["best throughput", *shown]
-    lines = [[workload, *(_rate(cells.get(device)) for device in shown)] for workload, cells in best.items()]
-    widths = [max(len(line[place]) for line in [head, *lines]) for place in range(len(head))]
-    text = [
-        "  ".join(each.ljust(width) if place == 0 else each.rjust(width) for place, (each, width) in enumerate(pairs))
-        for pairs in (list(zip(line, widths, strict=True)) for line in [head, *lines])
+    study = StudyResults(folder / "config.yaml", folder / "tables")
+    sentences = [_text(phrase) for phrase in headline(study.board, compared_words(study))]
+    return [*sentences, "", *_board_lines(grid(study.board), width or get_terminal_size((120, 24)).columns)]
+
+
+def _text(phrase: Sequence[Any]) -> str:
+    return "".join(part if isinstance(part, str) else part.text for part in phrase)
+
+
+def _board_lines(board: dict[str, Any], width: int) -> list[str]:
+    """Workloads in rows and as many devices as fit the width, each speed with its interval."""
+    columns = [["", *(f"{row['workload']} ({', '.join(row['details'])})" for row in board["rows"])]]
+    columns.append(["", *(f"{row['unit']}/s" for row in board["rows"])])
+    for place, device in enumerate(board["columns"]):
+        name = f"{device['device']}, {device['evidence']}"
+        columns.append([name, *(_cell_text(row["cells"][place]) for row in board["rows"])])
+    widths = [max(map(len, column)) for column in columns]
+    shown = next(
+        (n for n in range(len(columns), 3, -1) if sum(widths[:n]) + 2 * (n - 1) <= width), min(3, len(columns))
+    )
+    lines = [
+        "  ".join(
+            text.ljust(size) if place < 2 else text.rjust(size)
+            for place, (text, size) in enumerate(zip(row, widths, strict=False))
+        ).rstrip()
+        for row in zip(*columns[:shown], strict=True)
     ]
-    more = len(columns) - len(shown)
-    return [*text, *([f"{more} more devices are in the report."] if more else [])]
+    more = len(columns) - shown
+    return lines + [f"{more} more device{'s' * (more > 1)} in the report."] * bool(more)
 
 
-def _rate(found: tuple[float, str] | None) -> str:
-    return "–" if found is None else f"{rounded(found[0])} {found[1]}s/s"
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def _cell_text(cell: dict[str, Any] | None) -> str:
+    if cell is None or cell["speed"] is None:
+        return "–" if cell is None else cell["evidence"]
+    ends = cell["speed_interval"]
+    interval = f" [{ends[0].text}–{ends[1].text}]" if ends else ""
+    return f"{cell['speed'].text}{interval}" + " too wide" * cell["wide"]
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:
