@@ -16,6 +16,9 @@ from pathlib import Path
 sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
 
+from whichdevice.commands.study import no_such_target
+
+
 include: "rules/start.smk"
 
 
@@ -44,3 +47,11 @@ rule all:
         rules.models.input,
         rules.report.output,
         rules.uploads.input,
+
+
+# A word that is no target: the nearest one. No file of the workflow has a name of letters alone.
+rule unknown_target:
+    input:
+        lambda wildcards: or_exit(no_such_target, wildcards.word),
+    output:
+        "{word,[A-Za-z_]+}",

@@ -1,5 +1,11 @@
 # What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
-from whichdevice.planning.products import compiled_records, export_inputs, exported_models, other_compiled, other_learned
+from whichdevice.planning.products import (
+    compiled_records,
+    export_inputs,
+    exported_models,
+    other_compiled,
+    other_learned,
+)
 
 COMPILED = compiled_records(PLAN)
 

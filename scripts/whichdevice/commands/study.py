@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
@@ -27,7 +27,7 @@ from whichdevice.machine.devices import KINDS
 START = (
     "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); from snakemake.cli import main; main()"
 )
-NEED_WILDCARDS = ("measure", "export", "dataset", "upload_dataset", "compile")
+NO_TARGETS = ("measure", "export", "dataset", "upload_dataset", "compile", "unknown_target")  # rules with wildcards
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     known = targets()
     for target in args.target:
         if target not in known and not Path(target).suffix and "/" not in target:
-            raise StudyError(f"no target {target}{did_you_mean(target, known, kind='targets are')}")
+            no_such_target(target)
     values = read_config(args)
     if args.others:
         merge_others(values, args.others)
@@ -74,7 +74,12 @@ def targets() -> list[str]:
     """Kinds of device, and the rules of the workflow that need no wildcards."""
     files = [WORKFLOW / "Snakefile", *sorted((WORKFLOW / "rules").glob("*.smk"))]
     names = [name for file in files for name in RULE.findall(file.read_text(encoding="utf-8"))]
-    return [*KINDS, *(name for name in names if name not in NEED_WILDCARDS)]
+    return [*KINDS, *(name for name in names if name not in NO_TARGETS)]
+
+
+def no_such_target(word: str) -> NoReturn:
+    """Raise StudyError that names the nearest target."""
+    raise StudyError(f"no target {word}{did_you_mean(word, targets(), kind='targets are')}")
 
 
 def snakemake_command(args: argparse.Namespace) -> list[str]:
