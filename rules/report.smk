@@ -1,23 +1,13 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
-from whichdevice.config.hardware import price_sheet
 from whichdevice.figures.registry import figure_facts, figure_names
-from whichdevice.files import HERE
+from whichdevice.planning.products import drawing_code
 from whichdevice.planning.sources import against_records, record_times
 from whichdevice.tables.registry import table_about, table_names
 
-SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
-SHEETS.append(price_sheet(PLAN.study.prices))
-TABLE_MODULES = ["whichdevice.tables.write", *(f"whichdevice.tables.{name}" for name in table_names())]
 FIGURES = {name: figure_facts(name) for name in figure_names()}
 TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
-REPORT_FOLDER = HERE / "report"
-REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
-REPORT_FILES += [
-    Path(workflow.basedir) / "config" / f"forecast_{name}"
-    for name in ("results.csv", "published.csv", "constants.json")
-]
-COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
+CODE = drawing_code(PLAN.study)
 
 
 rule tables:
@@ -39,8 +29,7 @@ rule tables:
         records=sorted(PLAN.records(PLAN.wanted()) + PLAN.other_records()),
         other_times=PLAN.other_times(),
         compiled=sorted(COMPILED + other_compiled(PLAN)),
-        # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
-        code=code_hash(*TABLE_MODULES, files=SHEETS),
+        code=CODE["tables"],
     script:
         "../scripts/tables.py"
 
@@ -62,9 +51,7 @@ rule figures:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash(
-            "whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
-        ),
+        code=CODE["figures"],
     script:
         "../scripts/figures.py"
 
@@ -88,9 +75,7 @@ rule compare:
         config=CONFIG,
         against=PLAN.call.against,
         times=lambda wildcards: record_times(against_records(PLAN.call)),
-        code=code_hash(
-            "whichdevice.report.compare", "whichdevice.figures.comparison", *TABLE_MODULES, files=COMPARE_FILES
-        ),
+        code=CODE["compare"],
     script:
         "../scripts/compare.py"
 
@@ -111,6 +96,6 @@ rule report:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash("whichdevice.report.write", *TABLE_MODULES, files=REPORT_FILES),
+        code=CODE["report"],
     script:
         "../scripts/report.py"

@@ -3,7 +3,6 @@ import os
 import signal
 import shlex
 
-from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS

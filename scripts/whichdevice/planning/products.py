@@ -1,20 +1,26 @@
-"""What a call makes beside its runs: compiled programs for the forecasts, and exported models."""
+"""What a call makes beside its runs: compiled programs, exported models, and what tables and page are drawn by."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whichdevice.code_hash import code_hash
+from whichdevice.config.hardware import price_sheet
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path, learning_runs
+from whichdevice.figures.registry import figure_names
+from whichdevice.files import CONFIG, HERE
 from whichdevice.forecast.compile import KEPT
 from whichdevice.forecast.study import compiled_path, program_requests
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.compiled import ProgramRequest, read_compiled
+from whichdevice.tables.registry import table_names
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
 
+REPORT = HERE / "report"
 AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, that a program has
 
 
@@ -79,3 +85,22 @@ def other_learned(plan: "StudyPlan", workload: str) -> dict[str, int]:
 def learned_records(study: Study, workload: str) -> list[Path]:
     """Existing records of the workload's learning runs."""
     return [path for run in learning_runs(study, workload) if (path := Path(planned_record(study, run))).is_file()]
+
+
+def drawing_code(study: Study) -> dict[str, str]:
+    """Hash of the code and files that tables, figures, report and comparison are made by, as each rule's parameter.
+
+    Sheets count by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
+    """
+    tables = ["whichdevice.tables.write", *(f"whichdevice.tables.{name}" for name in table_names())]
+    figures = ["whichdevice.figures.registry", *(f"whichdevice.figures.{name}" for name in figure_names())]
+    sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", price_sheet(study.prices)]
+    page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
+    page += [CONFIG / f"forecast_{name}" for name in ("results.csv", "published.csv", "constants.json")]
+    compared = ["whichdevice.report.compare", "whichdevice.figures.comparison"]
+    return {
+        "tables": code_hash(*tables, files=sheets),
+        "figures": code_hash(*figures, *tables),
+        "report": code_hash("whichdevice.report.write", *tables, files=page),
+        "compare": code_hash(*compared, *tables, files=[REPORT / "comparison.html", REPORT / "style.css"]),
+    }
