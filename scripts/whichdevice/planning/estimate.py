@@ -24,7 +24,7 @@ from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.machine import devices
 from whichdevice.machine.calibration import host_flops
-from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
+from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
@@ -83,11 +83,12 @@ def estimate_run(study: Study, run: Run) -> Need:
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
-    if request.breakdown:  # two more programs, and two variants of the loop
-        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
+    if request.breakdown and least_seconds(step) <= LONGEST * request.seconds:  # two more programs and loops
+        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, least_seconds(step))
     if request.learn:
-        validation = shape.validation_examples * shape.forward_flops / (speed or math.inf)
-        seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
+        validation = shape.validation_examples * shape.forward_flops / (speed or math.inf) * request.validation
+        epochs = request.epochs * (shape.steps_per_epoch * step + validation)
+        seconds += min(epochs, (request.learn_seconds or math.inf) + validation)
     disk = RUN_BYTES + request.learn * shape.weights
     unknown = shape.unknown or (_unknown_speed(run.cell.device) if shape.flops_per_step and not step else None)
     return Need(min(seconds, request.timeout), shape.memory, disk, unknown)
