@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from whichdevice.records.results_folder import parse_keys  # noqa: E402
-from whichdevice.records.store import on_device, read_record  # noqa: E402
+from whichdevice.records.results_folder import parse_keys
+from whichdevice.records.store import on_device, read_record
 
 REFERENCE = Path(__file__).parents[1] / "results" / "reference"
 
