@@ -9,7 +9,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 # What the base has beyond the workflow's own needs is what `ask` and `study` need on a CPU.
 BASE = "cpu"
 EXTRAS = ("cpu", "gpu", "torch")
-WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.package_path has it
+WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.files has it
 CARRIED = ("Snakefile", "rules", "profiles", "config", "docs/captions", "docs/examples", "results/reference")
 PATTERNS = ("scripts/*.py", "envs/*.yaml")
 

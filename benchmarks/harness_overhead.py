@@ -109,9 +109,9 @@ def supervised(name: str) -> list[float]:
 
     from whichdevice.backends import backend_class
     from whichdevice.cells import Cell, Run
-    from whichdevice.machine.clocks import ClockWatch
+    from whichdevice.machine.cpu import thread_environment, usable_cores
     from whichdevice.machine.energy import EnergyMeter
-    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.machine.noise import ClockWatch
     from whichdevice.measuring.progress import Progress
     from whichdevice.measuring.supervisor import supervise
     from whichdevice.records.schema import Request
@@ -144,7 +144,7 @@ def supervised(name: str) -> list[float]:
 
 def by_t(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Geometric mean and its 95 % t-interval, as the tables have them."""
-    from whichdevice.tables.intervals import geometric
+    from whichdevice.tables.statistics import geometric
 
     values = pd.Series(ratios)
     found = geometric(values, pd.Series(0, values.index)).iloc[0]

@@ -18,9 +18,9 @@ import synthetic  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 from whichdevice.config.model import Device, Measure, Study, Train, Workload  # noqa: E402
-from whichdevice.figures.registry import draw, figure_names  # noqa: E402
-from whichdevice.report.write import write_report  # noqa: E402
-from whichdevice.tables.write import write_tables  # noqa: E402
+from whichdevice.figures import draw, figure_names  # noqa: E402
+from whichdevice.report.contents import write_report  # noqa: E402
+from whichdevice.tables.make import write_tables  # noqa: E402
 
 OPENINGS = 7
 AXES = {"precision": ["float32", "mixed_bfloat16"], "backend": ["tensorflow", "jax"]}

@@ -18,8 +18,7 @@ from scipy.signal import lfilter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from whichdevice.tables.decision import FASTER, SLOWER, decided, paired, welch
-from whichdevice.tables.intervals import geometric
+from whichdevice.tables.statistics import FASTER, SLOWER, decided, geometric, paired, welch
 
 TRIALS, SEED = 2000, 1
 COUNTS = (3, 10)  # repeats of the quick and of the published study

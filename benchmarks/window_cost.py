@@ -32,7 +32,7 @@ def main() -> None:
     from backends.scenario import REQUEST
 
     from whichdevice.backends import backend_class
-    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.machine.cpu import thread_environment, usable_cores
     from whichdevice.records.schema import Request
 
     request, threads = Request(**{**REQUEST, "backend": asked.backend}), usable_cores()

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from whichdevice.config.load import load_study
-from whichdevice.job import job
 from whichdevice.planning.sources import against_records
+from whichdevice.processes import job
 from whichdevice.report.compare import compare
 
 if "snakemake" in globals():

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from whichdevice.config.load import read_study
 from whichdevice.forecast.study import compile_study
-from whichdevice.job import job
-from whichdevice.processes import stop_with_parent
+from whichdevice.processes import job, stop_with_parent
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

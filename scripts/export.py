@@ -1,4 +1,4 @@
-"""Export one trained model by hand or from the rule `export`: python scripts/export.py CONFIG EXPORT_JSON.
+"""Export one trained model, from the command line or the rule `export`: python scripts/export.py CONFIG EXPORT_JSON.
 
 For example: python scripts/export.py results/quick/config.yaml \\
     results/quick/models/mnist_cnn/KEY/export.json
@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=Path, help="resolved config of the study")
     parser.add_argument("record", type=Path, help="export.json to write; its folder names the workload")
-    parser.add_argument("--log", type=Path, help="what the two processes say; default: export.log in the study's logs")
+    parser.add_argument("--log", type=Path, help="log of the two processes; default: export.log in the study's logs")
     parser.add_argument("--starter", type=int, metavar="PID", help="stop when this process, which started it, ends")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from whichdevice.figures.registry import draw_all, figure_names
-from whichdevice.job import job
+from whichdevice.figures import draw_all, figure_names
+from whichdevice.processes import job
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

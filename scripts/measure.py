@@ -1,4 +1,4 @@
-"""Measure one run by hand or from the rule `measure`: python scripts/measure.py CONFIG RECORD [--log FILE].
+"""Measure one run, from the command line or the rule `measure`: python scripts/measure.py CONFIG RECORD [--log FILE].
 
 For example: python scripts/measure.py results/quick/config.yaml \\
     again/cpu/mnist_cnn/tensorflow-float32-b1024/r1/record.json
@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from whichdevice.errors import StudyError
-from whichdevice.machine.limits import thread_environment, usable_cores
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.processes import stop_with_parent
 
 
 class Quiet(io.StringIO):
-    """Takes progress that nobody needs, but for what a person must know: why nothing happens."""
+    """Discard progress messages but the one that explains why nothing happens."""
 
     def write(self, text: str) -> int:
         """Print the line about waiting for another measurement, and no other."""

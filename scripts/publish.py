@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whichdevice.job import job
+from whichdevice.processes import job
 from whichdevice.remote.datasets import upload_dataset
 from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import publish

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from whichdevice.config.hardware import HARDWARE
-from whichdevice.job import job
-from whichdevice.tables.write import write_tables
+from whichdevice.processes import job
+from whichdevice.tables.make import write_tables
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from whichdevice.files import write_atomically
-from whichdevice.job import job
+from whichdevice.processes import job
 from whichdevice.remote.datasets import upload_dataset
 from whichdevice.remote.place import open_place
 

@@ -9,8 +9,8 @@ import synthetic
 
 from whichdevice.config.model import Study
 from whichdevice.figures import figure_names
-from whichdevice.report import write_report
-from whichdevice.tables.write import write_tables
+from whichdevice.report.contents import write_report
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[1]
 PICTURE = (

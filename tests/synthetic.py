@@ -28,10 +28,9 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record
-from whichdevice.tables.columns import table
-from whichdevice.tables.run_row import run_row
-from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.write import TABLES
+from whichdevice.tables.base import table
+from whichdevice.tables.make import TABLES
+from whichdevice.tables.runs import configured_runs, run_row
 
 # The config of a study like `small_study`, on a CPU alone.
 SMALL: dict[str, Any] = {

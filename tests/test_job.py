@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.job import job
+from whichdevice.processes import job
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -49,7 +49,7 @@ def test_a_traceback_in_the_log_names_no_home_folder(tmp_path: Path, monkeypatch
 def test_where_the_log_has_no_room_the_line_comes_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.log").symlink_to("/dev/full")
     code = (
-        f"from whichdevice.job import job\nwith job({str(tmp_path / 'a.log')!r}) as log:\n"
+        f"from whichdevice.processes import job\nwith job({str(tmp_path / 'a.log')!r}) as log:\n"
         "    log.info('begun')\n    open('/dev/full', 'w').write('x' * 10**6)"
     )
     done = subprocess.run(
@@ -71,7 +71,7 @@ def test_an_interrupt_passes_through(tmp_path: Path) -> None:
 
 
 def test_seen_from_outside_it_is_one_line_and_status_1(tmp_path: Path) -> None:
-    code = f"from whichdevice.job import job\nwith job({str(tmp_path / 'a.log')!r}):\n    1 / 0"
+    code = f"from whichdevice.processes import job\nwith job({str(tmp_path / 'a.log')!r}):\n    1 / 0"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(SCRIPTS)}
     )

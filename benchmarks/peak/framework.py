@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from whichdevice.backends import backend_class  # noqa: E402
-from whichdevice.machine.limits import thread_environment, usable_cores  # noqa: E402
+from whichdevice.machine.cpu import thread_environment, usable_cores  # noqa: E402
 from whichdevice.measuring.events import Emitter  # noqa: E402
 from whichdevice.measuring.operation_run import run_operation  # noqa: E402
 from whichdevice.measuring.steady_state import window_seconds, window_steps  # noqa: E402

@@ -108,7 +108,7 @@ class Trainer:
 def environment_of(way: str, batch: int) -> dict[str, str]:
     """The variables of a way: a run's own, for this project's loop with its settings."""
     from whichdevice.backends import backend_class
-    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.machine.cpu import thread_environment, usable_cores
     from whichdevice.records.schema import Request
 
     request, threads = Request(**request_of(way, batch)), usable_cores()

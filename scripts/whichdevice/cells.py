@@ -62,7 +62,7 @@ class Run:
 
 
 def parse_run(path: str) -> Run:
-    """Read a run back from its path or from that of one of its records; raises StudyError on anything else."""
+    """Read a run back from its path or from a path of one of its records; raises StudyError on anything else."""
     parts = path.removesuffix("/record.json").split("/")
     if KEY.fullmatch(parts[-1]):
         parts.pop()

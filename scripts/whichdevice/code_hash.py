@@ -28,7 +28,7 @@ def parsed(source: str | bytes) -> ast.Module:
 
 
 def string_constants(source: str | bytes) -> set[str]:
-    """Every string that stands in a file's content."""
+    """Return every string in a file's content."""
     nodes = ast.walk(parsed(source))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
@@ -40,7 +40,7 @@ LENGTH = 16
 def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> str:
     """16 hexadecimal digits over `modules` (dotted, e.g. `whichdevice.backends.jax`), `files` and their imports.
 
-    A `.py` file counts like a module, without the modules beside it that it may import; any other file counts by its
+    A `.py` file counts like a module, without modules of its folder that it may import; any other file counts by its
     bytes, and each by its name without its folder. Each file is read once per process. Raises ModuleNotFoundError for a
     module that is not in the package, StudyError for a file that cannot be read.
     """
@@ -90,7 +90,7 @@ def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]
     try:
         tree = parsed(content) if path.suffix == ".py" else None
     except (SyntaxError, ValueError):
-        tree = None  # whoever imports it says so better
+        tree = None  # its importer reports it better
     if tree is None:
         return hashlib.sha256(content).hexdigest(), frozenset()
     for node in ast.walk(tree):

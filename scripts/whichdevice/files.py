@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 VARIABLE = "PYTHONPATH"
@@ -12,25 +14,34 @@ CONFIG = WORKFLOW / "config"
 
 
 def package_first() -> dict[str, str]:
-    """PYTHONPATH with the folder of this package in front of what it held.
+    """Return PYTHONPATH with the folder of this package in front of what the variable holds.
 
     Processes of ours import this very package: their environment may have been made in another checkout.
     """
     return {VARIABLE: os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get(VARIABLE)]))}
 
 
-def write_atomically(text: str, path: Path) -> None:
-    """Write a file aside and rename it; its folder is made."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of a file beside `path`, to be written, and rename it to `path`; the folder is made.
+
+    An error in the block leaves the file at `path` as it was.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{os.getpid()}.{path.name}")
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield aside
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def write_atomically(text: str, path: Path) -> None:
+    """Replace a file by this text as a whole, safe against a crash of the machine."""
+    with replacing(path) as aside, aside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def checksum(path: Path) -> str:

@@ -1,13 +1,17 @@
-"""End processes with their parent, limit the time of a block, and import frameworks quickly."""
+"""End processes with their parent and scripts with one line, limit the time of a block, import frameworks quickly."""
 
+import errno
 import gc
+import logging
 import os
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 from whichdevice.errors import StudyError
@@ -31,7 +35,7 @@ def stop_with_parent(starter: int) -> None:
     `starter` is the number of Snakemake's own process. It may have ended before this is called: then it is no longer
     above this one.
     """
-    import psutil  # here: the measured process imports this file and needs none of it
+    import psutil  # here: the measured process imports this file without needing psutil
 
     parent = os.getppid()
     orphan = starter not in [process.pid for process in psutil.Process().parents()]
@@ -99,3 +103,58 @@ def quick_imports(*others: str) -> Iterator[None]:
         gc.enable()
         for name in hidden:
             del sys.modules[name]
+
+
+class LogFile(logging.FileHandler):
+    """A log that a full disk cuts short: stderr has the messages too."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Ignore a line that cannot be written."""
+
+    def close(self) -> None:
+        """Ignore errors on close."""
+        with suppress(OSError):
+            super().close()
+
+
+@contextmanager
+def job(log_path: str | Path) -> Iterator[logging.Logger]:
+    """Run a script's work; messages to the logger go to stderr and to the log.
+
+    A StudyError becomes SystemExit with its one line (exit status 1). Any other exception leaves its traceback in the
+    log and one line that says so.
+    """
+    path = Path(log_path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        to_file = LogFile(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        raise SystemExit(f"cannot write the log {path}: {error.strerror}; make room or repair its folder") from None
+    logger = logging.getLogger(f"whichdevice.processes.{path}")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.handlers = [to_file, logging.StreamHandler()]
+    try:
+        yield logger
+    except StudyError as error:
+        _end(to_file, str(error), str(error))
+    except Exception as error:
+        line = f"{type(error).__name__}: {' '.join(str(error).split())} (a fault of the program: see {path})"
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            line = f"no room left on the disk ({error.filename or 'while writing'}): make some and run again"
+        _end(to_file, traceback.format_exc(), line)
+    finally:
+        to_file.close()
+        logger.handlers = []
+
+
+def _without_home(text: str) -> str:
+    """Paths of a traceback without this machine's folders, which name users."""
+    for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
+        text = text.replace(f"{folder}{os.sep}", f"{short}{os.sep}")
+    return text
+
+
+def _end(to_file: logging.Handler, text: str, line: str) -> None:
+    to_file.emit(logging.makeLogRecord({"msg": _without_home(text)}))
+    raise SystemExit(line) from None

@@ -119,7 +119,7 @@ def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memo
         import numpy as np
         loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
         loop.run(3)
-        from whichdevice.machine.limits import peak_memory
+        from whichdevice.machine.cpu import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
         tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
         """,

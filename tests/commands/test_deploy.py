@@ -14,7 +14,7 @@ from whichdevice.commands import deploy
 from whichdevice.config.yaml_file import check_yaml
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.exported import ExportRecord
+from whichdevice.records.products import ExportRecord
 
 
 class Fake(ModuleType):

@@ -8,7 +8,7 @@ import pytest
 from whichdevice.__main__ import main
 from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.targets import find_target
-from whichdevice.records.compiled import CompiledRecord, CompileFacts, ProgramRequest
+from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 
 MODEL = str(Path(__file__).parents[2] / "docs/examples/my_model.py")
 KEYS = set(

@@ -50,8 +50,8 @@ def test_checksums_are_those_of_tensorflow_datasets() -> None:
 def test_datasets_import_no_framework() -> None:
     code = (
         "import sys\n"
-        "from whichdevice.datasets import prepare, registry, sources, store\n"
-        "registry.dataset_names()\n"
+        "from whichdevice.datasets import base, prepare, sources, store\n"
+        "base.dataset_names()\n"
         "bad = {'tensorflow', 'tensorflow_datasets', 'keras', 'jax', 'torch', 'snakemake'} & set(sys.modules)\n"
         "sys.exit(', '.join(bad) or 0)"
     )

@@ -12,7 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import best_learned, export_model, export_path, new_folder
 from whichdevice.measuring.supervisor import Finish
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import read_export
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.records.store import read_record, write_record
 

@@ -13,9 +13,9 @@ from synthetic_energy import metered
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import accuracy_pareto, style
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
-from whichdevice.tables.write import write_tables
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,10 +11,10 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
 from whichdevice.figures.crossover import _lines, _shown
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
-from whichdevice.tables.device_pairs import device_pairs
-from whichdevice.tables.write import write_tables
+from whichdevice.results import StudyResults
+from whichdevice.tables.crossover import device_pairs
+from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

@@ -15,7 +15,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("failed", "three")]

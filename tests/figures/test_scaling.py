@@ -7,10 +7,10 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import scaling, style
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
-from whichdevice.report.scaling import scaling_rows
-from whichdevice.tables.write import write_tables
+from whichdevice.report.contents import scaling_rows
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

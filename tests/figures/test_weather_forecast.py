@@ -9,9 +9,9 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import style, weather_forecast
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.store import read_record, write_record
-from whichdevice.tables.write import write_tables
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

@@ -7,7 +7,7 @@ import pytest
 from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.compile import compile_programs
 from whichdevice.measuring.supervisor import Finish
-from whichdevice.records.compiled import ProgramRequest
+from whichdevice.records.products import ProgramRequest
 
 VERSIONS = dict.fromkeys(("jax", "jaxlib", "keras", "libtpu", "jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"), "1")
 DEVICES = ("T4", "L4", "A10G")

@@ -15,7 +15,7 @@ from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import all_targets, cuda_folder
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest
+from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 TINY = str(Path(__file__).with_name("tiny_model.py"))
 GPUS = [target.device for target in all_targets() if target.kind == "gpu"]

@@ -22,29 +22,26 @@ from synthetic_artefacts import forecast, predictions
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import load_study, read_study
 from whichdevice.config.yaml_file import check_yaml
-from whichdevice.datasets.idx import read_idx
+from whichdevice.datasets.images import read_idx
 from whichdevice.datasets.sources import unpacked
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
-from whichdevice.figures.artefacts import read_artefact
-from whichdevice.figures.results import StudyResults
 from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
-from whichdevice.records.compiled import read_compiled
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import read_compiled, read_export
 from whichdevice.records.results_folder import merged_records
-from whichdevice.records.schema import Artefact
-from whichdevice.records.store import foreign_record, foreign_run, read_record, write_record
+from whichdevice.records.store import foreign_record, foreign_run, read_record
 from whichdevice.report.contents import contents
+from whichdevice.results import StudyResults, read_artefact
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import read_table, table, write_table
+from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import published_table, read_published
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables.runs import run_row
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 2**20  # bytes that an archive of these tests may unpack to
@@ -95,10 +92,7 @@ def _rows(path: Path) -> int:
 
 
 def _artefact(path: Path) -> None:
-    name, record = path.stem, valid_inputs.a_record()
-    record.artefacts[name] = Artefact(file=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    write_record(record, path.with_name("record.json"))
-    read_artefact(path.with_name("record.json"), name)
+    read_artefact(path.with_name("record.json"), path.stem, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def _dataset_folder(path: Path) -> None:

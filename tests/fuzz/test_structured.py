@@ -19,8 +19,7 @@ from synthetic_artefacts import forecast, predictions
 
 from whichdevice.errors import StudyError
 from whichdevice.figures import confusion_matrix, error_gallery, style, weather_forecast
-from whichdevice.figures.artefacts import FORMS
-from whichdevice.figures.results import Shown
+from whichdevice.results import FORMS, Shown
 
 EXAMPLES = max(20, int(os.environ.get("FUZZ_INPUTS", "500")) // 100)
 FEW = max(4, EXAMPLES // 10)  # of the slow ones

@@ -13,8 +13,16 @@ import yaml
 from whichdevice.datasets.base import DatasetFacts
 from whichdevice.datasets.store import write_dataset
 from whichdevice.datasets.weather_denmark import CSV
-from whichdevice.records.compiled import Collective, CompiledRecord, CompileFacts, ProgramRequest
-from whichdevice.records.exported import ExportCheck, ExportedFile, ExportRecord, TensorSpecification
+from whichdevice.records.products import (
+    Collective,
+    CompiledRecord,
+    CompileFacts,
+    ExportCheck,
+    ExportedFile,
+    ExportRecord,
+    ProgramRequest,
+    TensorSpecification,
+)
 from whichdevice.records.results_folder import MergedDevice, MergedRecord, MergedSource
 from whichdevice.records.schema import Record
 from whichdevice.study_runs import study_runs

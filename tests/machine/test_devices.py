@@ -127,7 +127,7 @@ def test_detection_is_quick_and_imports_no_framework() -> None:
     code = (
         "import sys, time\n"
         "start = time.process_time()\n"
-        "from whichdevice import devices\n"
+        "from whichdevice.machine import devices\n"
         "for kind in devices.KINDS: devices.kind(kind).absent_reason()\n"
         "spent = time.process_time() - start\n"
         "loaded = {'tensorflow', 'jax', 'torch', 'keras', 'numpy', 'pydantic'} & set(sys.modules)\n"

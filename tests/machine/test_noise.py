@@ -1,19 +1,111 @@
-"""Noise is found by the calibration and by the processors' time."""
+"""Noise is found by the calibration, by the processors' time and by clocks."""
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from whichdevice.machine import noise
 from whichdevice.machine import noise as processor_time_module
 from whichdevice.machine.calibration import KERNEL, Calibration
-from whichdevice.machine.noise import NoiseWatch, ProcessorTime, others_share, processor_time, steal_share
+from whichdevice.machine.noise import (
+    ClockWatch,
+    NoiseWatch,
+    ProcessorTime,
+    others_share,
+    processor_throttles,
+    processor_time,
+    steal_share,
+)
 from whichdevice.records.schema import Clocks, Noise
+
+
+def watched(watch: ClockWatch, samples: int = 2) -> Clocks:
+    watch.start()
+    deadline = time.monotonic() + 20
+    while watch._samples < samples:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return watch.stop()
+
+
+reading = noise.GpuReading
+
+
+def test_lowest_and_highest_clocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([3000.0, 2000.0, *[2500.0] * 1000])
+    monkeypatch.setattr(noise.psutil, "cpu_freq", lambda: SimpleNamespace(current=next(found)))
+    seen = watched(ClockWatch("cpu", interval=0.01), samples=4)
+    assert (seen.cpu_low, seen.cpu_high) == (2e9, 3e9)
+    assert (seen.gpu_low, seen.gpu_throttling) == (None, None)
+
+
+def test_a_machine_that_states_no_clock_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise.psutil, "cpu_freq", lambda: None)
+    assert watched(ClockWatch("cpu", interval=0.01)).cpu_low is None
+
+
+def test_a_gpu_tells_its_clock_and_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "throttling_bits", lambda: [(8, "hardware slowdown"), (64, "heat (hardware)")])
+    read = iter([reading(1.9e9, 0, 0.5), reading(1.2e9, 64 | 4, 0.9), *[reading(1.5e9, 0, 1.0)] * 1000])
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(read)), samples=4)
+    assert (seen.gpu_low, seen.gpu_high) == (1.2e9, 1.9e9)
+    assert seen.gpu_throttling == ["heat (hardware)"]
+    assert seen.gpu_busy_before == 0.5  # of the first reading: later ones are the run's own work
+
+
+def test_every_gpu_of_the_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons, busy = {0: 4, 1: 64, 2: 8}, {0: 0, 1: 30, 2: 99}
+    nvml = SimpleNamespace(
+        NVML_CLOCK_SM=1,
+        nvmlDeviceGetClockInfo=lambda gpu, _: 1500 + gpu,
+        nvmlDeviceGetCurrentClocksEventReasons=lambda gpu: reasons[gpu],
+        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=busy[gpu]),
+    )
+    monkeypatch.setattr(noise, "open_nvml", lambda: nvml)
+    monkeypatch.setattr(noise, "visible_gpus", lambda _: [0, 1, 2])
+    monkeypatch.setattr(noise, "handle", lambda _, gpu: gpu)
+    assert noise.gpu_reader(replicas=2)() == reading(1.5e9, 64 | 4, 0.3)
+    del nvml.nvmlDeviceGetCurrentClocksEventReasons, nvml.nvmlDeviceGetUtilizationRates  # a driver without them
+    assert noise.gpu_reader(replicas=2)() == reading(1.5e9, None, None)
+
+
+def test_what_a_driver_does_not_say_is_not_no_throttling() -> None:
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: reading(1.5e9, None, None)))
+    assert (seen.gpu_low, seen.gpu_throttling, seen.gpu_busy_before) == (1.5e9, None, None)
+
+
+def test_how_busy_a_gpu_was_before_is_told_by_the_first_second_alone() -> None:
+    def late() -> Iterator[noise.GpuReading]:
+        yield reading(None, None, None)
+        while True:
+            yield reading(1.5e9, 0, 1.0)  # the run itself
+
+    readings = late()
+    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(readings)), samples=3)
+    assert (seen.gpu_busy_before, seen.gpu_low) == (None, 1.5e9)
+
+
+def test_a_gpu_whose_library_fails_is_not_watched() -> None:
+    def broken() -> noise.ReadGpu:
+        raise OSError("no library")
+
+    assert watched(ClockWatch("gpu", interval=0.01, open_gpu=broken)).gpu_low is None
+
+
+def test_throttles_of_all_processors_add_up(tmp_path: Path) -> None:
+    for number, count in enumerate(["3", "4", "?"]):
+        folder = tmp_path / f"cpu{number}" / "thermal_throttle"
+        folder.mkdir(parents=True)
+        (folder / "core_throttle_count").write_text(count)
+    assert processor_throttles(tmp_path) == 7
+    assert processor_throttles(tmp_path / "nothing") == 0
 
 
 def at(
@@ -42,7 +134,7 @@ def bursts(all_cores: float, one_core: float = 1.0) -> Calibration:
     return Calibration([all_cores] * 4, [one_core] * 4)
 
 
-def watched(
+def watched_noise(
     before: Calibration,
     after: Calibration,
     *snapshots: ProcessorTime,
@@ -63,7 +155,7 @@ QUIET = at(10.0, busy=40.0, own=39.7, steal=0.1)
 
 
 def test_a_quiet_run_is_not_disturbed_and_keeps_its_numbers() -> None:
-    noise = watched(bursts(1.0), bursts(1.05), QUIET)
+    noise = watched_noise(bursts(1.0), bursts(1.05), QUIET)
     assert (noise.disturbed, noise.reasons) == (False, [])
     assert (noise.calibration_before, noise.calibration_after, noise.steal) == (1.0, 1.05, 0.1 / 40)
     assert noise.calibration_kernel == KERNEL
@@ -82,14 +174,14 @@ def test_a_quiet_run_is_not_disturbed_and_keeps_its_numbers() -> None:
     ],
 )
 def test_a_changed_speed_is_a_reason_either_way(before: Calibration, after: Calibration, reason: str) -> None:
-    noise = watched(before, after, QUIET)
+    noise = watched_noise(before, after, QUIET)
     assert noise.disturbed and len(noise.reasons) == 1
     assert reason in noise.reasons[0] and "(bound 10%; on one core" in noise.reasons[0]
     assert noise.severity == pytest.approx(2.5)
 
 
 def test_one_core_alone_that_changed_is_no_reason() -> None:
-    assert not watched(bursts(1.0, 1.0), bursts(1.0, 1.25), QUIET).disturbed
+    assert not watched_noise(bursts(1.0, 1.0), bursts(1.0, 1.25), QUIET).disturbed
 
 
 def test_after_the_run_it_looks_until_the_speed_is_back() -> None:
@@ -107,39 +199,39 @@ def test_after_the_run_it_looks_until_the_speed_is_back() -> None:
 
 
 def test_stolen_time_is_a_reason() -> None:
-    noise = watched(bursts(1.0), bursts(1.0), at(10.0, steal=2.0))
+    noise = watched_noise(bursts(1.0), bursts(1.0), at(10.0, steal=2.0))
     assert noise.reasons == ["the hypervisor took 5.0% of processor time of the run (bound 2%)"]
 
 
 def test_time_that_a_quota_held_up_is_a_reason() -> None:
-    assert watched(bursts(1.0), bursts(1.0), at(10.0, throttled=0.4)).reasons == []
-    noise = watched(bursts(1.0), bursts(1.0), at(10.0, throttled=2.0))
+    assert watched_noise(bursts(1.0), bursts(1.0), at(10.0, throttled=0.4)).reasons == []
+    noise = watched_noise(bursts(1.0), bursts(1.0), at(10.0, throttled=2.0))
     assert noise.reasons == ["a limit of processor time held its processes up for 5.0% of the run (bound 2%)"]
     assert noise.throttled == pytest.approx(0.05)
 
 
 def test_where_no_limit_is_counted_none_is_recorded() -> None:
-    noise = watched(bursts(1.0), bursts(1.0), at(10.0, throttled=None))
+    noise = watched_noise(bursts(1.0), bursts(1.0), at(10.0, throttled=None))
     assert (noise.throttled, noise.disturbed) == (None, False)
 
 
 def test_company_is_a_reason_and_ones_own_work_is_not() -> None:
-    assert watched(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=40.0)).reasons == []
-    reasons = watched(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=20.0)).reasons
-    assert reasons == ["other processes took 50% of the processors of the run (bound 0.062)"]
+    assert watched_noise(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=40.0)).reasons == []
+    reasons = watched_noise(bursts(1.0), bursts(1.0), at(10.0, busy=40.0, own=20.0)).reasons
+    assert reasons == ["other processes took 50% of the processors of the run (bound 6.2%)"]
 
 
 def test_company_during_the_timed_windows_alone_is_a_reason() -> None:
     begin, end = at(8.0, busy=30.0, own=30.0), at(9.0, busy=34.0, own=33.0)
-    noise = watched(bursts(1.0), bursts(1.0), begin, end, at(10.0, busy=38.0, own=37.0))
-    assert noise.reasons == ["other processes took 25% of the processors of the timed windows (bound 0.062)"]
+    noise = watched_noise(bursts(1.0), bursts(1.0), begin, end, at(10.0, busy=38.0, own=37.0))
+    assert noise.reasons == ["other processes took 25% of the processors of the timed windows (bound 6.2%)"]
     assert (noise.others, noise.others_timed) == (pytest.approx(0.025), pytest.approx(0.25))
 
 
 @pytest.mark.parametrize(("kind", "disturbed"), [("cpu", True), ("gpu", False)])
 def test_half_a_core_of_sixteen_holds_up_work_in_step_and_not_a_gpu(kind: str, disturbed: bool) -> None:
     end = at(10.0, busy=160.0, own=155.0, cores=16)
-    assert watched(bursts(1.0), bursts(1.0), end, cores=16, kind=kind).disturbed is disturbed
+    assert watched_noise(bursts(1.0), bursts(1.0), end, cores=16, kind=kind).disturbed is disturbed
 
 
 @pytest.mark.parametrize(
@@ -151,11 +243,11 @@ def test_half_a_core_of_sixteen_holds_up_work_in_step_and_not_a_gpu(kind: str, d
     ],
 )
 def test_what_the_device_did_is_a_reason(seen: dict, reason: str) -> None:
-    assert watched(bursts(1.0), bursts(1.0), QUIET, clocks=NoClocks(**seen)).reasons == [reason]
+    assert watched_noise(bursts(1.0), bursts(1.0), QUIET, clocks=NoClocks(**seen)).reasons == [reason]
 
 
 def test_a_system_that_states_no_steal_has_none() -> None:
-    assert watched(bursts(1.0), bursts(1.0), at(10.0, steal=None)).steal is None
+    assert watched_noise(bursts(1.0), bursts(1.0), at(10.0, steal=None)).steal is None
 
 
 def test_stop_before_start_is_a_mistake() -> None:

@@ -8,8 +8,7 @@ import synthetic
 
 from whichdevice.errors import StudyError
 from whichdevice.records import store
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, read_export
 from whichdevice.records.schema import Artefact, Machine, Record, Software, without_paths
 from whichdevice.records.store import (
     Refused,
@@ -23,10 +22,10 @@ from whichdevice.records.store import (
     write_record,
 )
 from whichdevice.study_runs import study_runs
-from whichdevice.tables.columns import table
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables.base import table
+from whichdevice.tables.make import TABLES
+from whichdevice.tables.runs import run_row
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]
@@ -67,9 +66,9 @@ def test_an_artefact_that_is_a_link_to_elsewhere_is_not_there(tmp_path):
     (tmp_path / "secret").write_text("secret")
     (folder / "linked").symlink_to("../secret")
     (folder / "own").write_text("own")
-    assert artefact_path(folder / "record.json", Artefact(file="own", sha256="0")) == folder / "own"
-    assert artefact_path(folder / "record.json", Artefact(file="linked", sha256="0")) is None
-    assert artefact_path(folder / "record.json", Artefact(file="gone", sha256="0")) is None
+    assert artefact_path(folder / "record.json", "own") == folder / "own"
+    assert artefact_path(folder / "record.json", "linked") is None
+    assert artefact_path(folder / "record.json", "gone") is None
 
 
 def test_what_stands_for_a_refused_one_says_why(tmp_path):

@@ -11,7 +11,7 @@ from whichdevice.files import write_atomically
 from whichdevice.records.results_folder import MergedRecord, MergedSource
 from whichdevice.records.store import read_record, write_record
 from whichdevice.remote.publish import publish
-from whichdevice.report.compared_with import PAGE
+from whichdevice.report.compare import PAGE
 
 
 @pytest.fixture

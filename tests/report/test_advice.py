@@ -10,8 +10,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.report.advice import advice, uncompared
-from whichdevice.report.rules_of_thumb import rules_of_thumb
+from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.tables.crossover import crossover_table
 from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.summary import summary_table
@@ -56,7 +55,7 @@ def sentence(ratios: dict[int, float], noise: float = 1.0, **workload: Any) -> s
 def test_a_crossover_in_words() -> None:
     text = sentence({64: 0.25, 256: 0.5, 1024: 2.0})
     assert re.match(r"gpu is faster from about batch 512 \[\d+ – \d+\]; below, cpu \(tensorflow, float32; ", text)
-    assert "measured b64…b1024, 3 sizes, the change between b256 and b1024; n = 3; one machine, one sitting)." in text
+    assert "measured b64…b1024, 3 sizes, the change between b256 and b1024; n = 3; one machine, one session)." in text
 
 
 def test_a_falling_ratio_names_the_cpu_above() -> None:

@@ -11,8 +11,8 @@ from synthetic_forecasts import compiled_for
 
 from whichdevice.config.model import Device
 from whichdevice.report.first_screen import candidates, compact, grid, headline
+from whichdevice.tables.base import table
 from whichdevice.tables.board import COLUMNS
-from whichdevice.tables.columns import table
 
 
 def row(device: str, step: float, spread: float = 1.05, **settings: Any) -> dict[str, Any]:

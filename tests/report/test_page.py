@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from whichdevice.report import page
-from whichdevice.report.table_library import TableLibrary, _without_exports, table_library
+from whichdevice.report.page import TableLibrary, _without_exports, table_library
 
 NASTY = "<script>a|b</script> *x* [y](http://z) `c` _d_ \\e"
 

@@ -14,9 +14,9 @@ from whichdevice.config.model import Device, Workload
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Artefact, Record
-from whichdevice.report import write_report
-from whichdevice.report.headline import _answer
-from whichdevice.tables.write import TABLES, write_tables
+from whichdevice.report.contents import write_report
+from whichdevice.report.statements import _answer
+from whichdevice.tables.make import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,13 +9,12 @@ from report_page import ROOT
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import draw
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
 from whichdevice.report.cells import cell_table
-from whichdevice.report.lead import verdict_section
-from whichdevice.report.verdict import board
-from whichdevice.tables.differences import differences
-from whichdevice.tables.write import write_tables
+from whichdevice.report.verdict import board, verdict_section
+from whichdevice.results import StudyResults
+from whichdevice.tables.comparison import differences
+from whichdevice.tables.make import write_tables
 
 
 def results(folder: Path, late: Callable[[Run], bool], repeats: int = 3) -> StudyResults:

@@ -10,15 +10,21 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.schema import Record
-from whichdevice.report.choice import ALONE, DECIDED, DISAGREEING
-from whichdevice.report.headline import answers
-from whichdevice.report.lead import lead, verdict_section
-from whichdevice.report.marks import marks
-from whichdevice.report.verdict import board, split_board
-from whichdevice.tables.decision import SAME, UNDECIDED
-from whichdevice.tables.write import write_tables
+from whichdevice.report.statements import answers
+from whichdevice.report.verdict import (
+    ALONE,
+    DECIDED,
+    DISAGREEING,
+    answer_sentences,
+    board,
+    marks,
+    split_board,
+    verdict_section,
+)
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 
 def results(
@@ -58,7 +64,7 @@ def test_the_faster_device_is_named_with_its_settings_and_by_how_much(tmp_path: 
     assert (fastest.devices, fastest.state, fastest.settings) == (["gpu"], DECIDED, "tensorflow, batch 1024")
     assert [(other.device, other.ratio.value.text) for other in fastest.others] == [("cpu", "4.96")]
     assert row.changes == [["gpu at every size, ", (256.0, "256"), " to ", (1024.0, "1024")]]
-    assert lead(study, [row]) == ["gpu is the fastest in the one workload compared."]
+    assert answer_sentences(study, [row]) == ["gpu is the fastest in the one workload compared."]
 
 
 def test_a_crossover_is_told_with_its_interval(tmp_path: Path) -> None:
@@ -71,14 +77,14 @@ def test_devices_within_five_per_cent_are_both_named(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 101}[run.cell.device])
     (row,) = board(study)
     assert row.choices["fastest"].state == SAME and set(row.choices["fastest"].devices) == {"cpu", "gpu"}
-    assert lead(study, [row]) == ["Fastest: the same within 5 % in the one workload compared."]
+    assert answer_sentences(study, [row]) == ["Fastest: the same within 5 % in the one workload compared."]
 
 
 def test_one_repeat_decides_nothing(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 1, "gpu": 9}[run.cell.device], measure=Measure(repeats=1))
     (row,) = board(study)
     assert row.choices["fastest"].state == UNDECIDED
-    assert lead(study, [row]) == ["Fastest: undecided in the one workload compared."]
+    assert answer_sentences(study, [row]) == ["Fastest: undecided in the one workload compared."]
     assert any("one gives no interval" in mark.text for mark in marks(study))
 
 
@@ -87,7 +93,7 @@ def test_a_device_alone_is_called_no_winner(tmp_path: Path) -> None:
     (row,) = board(study)
     assert row.choices["fastest"].state == ALONE and row.epoch is not None
     assert row.changes[0][0] == "fastest at "
-    assert lead(study, [row]) == ["Only cpu was measured, so which device is best cannot be said."]
+    assert answer_sentences(study, [row]) == ["Only cpu was measured, so which device is best cannot be said."]
     first = marks(study)[0]
     assert (first.title, first.text, first.command) == (
         "gpu not measured",
@@ -101,7 +107,8 @@ def test_each_sequence_length_counts_by_itself(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
     rows = board(study)
     assert [row.note for row in rows] == ["float32 · length 50", "float32 · length 100"]
-    assert lead(study, rows) == ["gpu is the fastest in all 2 workloads, each sequence length by itself."]
+    found = answer_sentences(study, rows)
+    assert found == ["gpu is the fastest in all 2 workloads, each sequence length counted separately."]
     assert not [mark for mark in marks(study) if "several models" in mark.title]
 
 
@@ -110,8 +117,10 @@ def test_models_of_one_length_count_as_models(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], workloads=workloads)
     (row,) = board(study)
     twice, longer = row._replace(details=["1,000 weights"]), row._replace(length=["length 100"])
-    assert lead(study, [row, twice])[0].endswith("in all 2 workloads, each model by itself.")
-    assert lead(study, [row, twice, longer])[0].endswith("all 3 workloads, each sequence length and model by itself.")
+    assert answer_sentences(study, [row, twice])[0].endswith("in all 2 workloads, each model counted separately.")
+    assert answer_sentences(study, [row, twice, longer])[0].endswith(
+        "all 3 workloads, each sequence length and model counted separately."
+    )
 
 
 def test_a_cell_whose_repeats_were_measured_before_and_after_an_update_is_marked(tmp_path: Path) -> None:
@@ -136,7 +145,9 @@ def test_two_models_of_one_name_are_two_pieces_of_work(tmp_path: Path) -> None:
         (["gpu"], ALONE),
     ]
     assert rows[0].note.startswith("float32 · 1,000 weights, ") and rows[0].missing == []
-    assert lead(study, rows) == ["Measured: cpu and gpu, never on the same work, so which is best cannot be said."]
+    assert answer_sentences(study, rows) == [
+        "Measured: cpu and gpu, never on the same work, so which is best cannot be said."
+    ]
     (mark,) = [mark for mark in marks(study) if mark.title == "mnist_cnn is several models"]
     assert "1,000 weights" in mark.text and "2,000 weights" in mark.text
 
@@ -148,11 +159,11 @@ def test_the_first_screen_has_one_number_format_for_each_workload(tmp_path: Path
     assert [row.note for row in first] == ["float32"] and [row.note for row in others] == ["mixed_bfloat16"]
 
 
-def test_a_price_makes_a_cheapest_and_a_missing_meter_is_no_frugal_one(tmp_path: Path) -> None:
+def test_a_price_makes_a_cheapest_and_a_missing_meter_is_no_lowest_energy(tmp_path: Path) -> None:
     devices = {"cpu": Device(kind="cpu", usd_per_hour=1), "gpu": Device(kind="gpu", usd_per_hour=100)}
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500}[run.cell.device], devices=devices)
     (row,) = board(study)
-    assert row.choices["cheapest"].devices == ["cpu"] and "frugal" not in row.choices
+    assert row.choices["cheapest"].devices == ["cpu"] and "lowest_energy" not in row.choices
 
 
 def test_a_device_without_a_price_is_said_to_have_none(tmp_path: Path) -> None:
@@ -163,7 +174,7 @@ def test_a_device_without_a_price_is_said_to_have_none(tmp_path: Path) -> None:
     study = results(tmp_path, lambda run: {"cpu": 100, "gpu": 500, "own": 600}[run.cell.device], devices=devices)
     (row,) = board(study)
     assert ("own", None, "has no price") in row.choices["cheapest"].others
-    told = lead(study, [row])
+    told = answer_sentences(study, [row])
     assert told[1] == "Cheapest, of the devices with a price: cpu in the one workload compared."
 
 
@@ -236,7 +247,7 @@ def test_where_means_and_common_repeats_disagree_nothing_is_decided(tmp_path: Pa
     fastest = board(study)[0].choices["fastest"]
     assert (fastest.devices, fastest.state, fastest.words) == (["gpu", "cpu"], UNDECIDED, DISAGREEING)
     assert fastest.others[0].words == "less; 3 of 10 ok"
-    assert lead(study, board(study)) == ["Fastest: undecided in the one workload compared."]
+    assert answer_sentences(study, board(study)) == ["Fastest: undecided in the one workload compared."]
 
 
 def test_meters_and_prices_that_count_different_things_are_said_to(tmp_path: Path) -> None:
@@ -244,18 +255,18 @@ def test_meters_and_prices_that_count_different_things_are_said_to(tmp_path: Pat
     speeds = {"cpu": 100, "gpu": 500, "own": 400}
     study = results(tmp_path / "unlike", lambda run: speeds[run.cell.device], devices=devices, meter=True)
     (row,) = board(study)
-    assert row.choices["frugal"].settings.endswith("; board alone, host not counted")
-    assert row.choices["frugal"].others[0].words.endswith("processor packages alone, memory not counted")
+    assert row.choices["lowest_energy"].settings.endswith("; board alone, host not counted")
+    assert row.choices["lowest_energy"].others[0].words.endswith("processor packages alone, memory not counted")
     assert row.choices["cheapest"].settings.endswith("; price of the GPU only")
-    assert lead(study, [row])[1:] == [
+    assert answer_sentences(study, [row])[1:] == [
         "Cheapest, by prices that count different things: gpu in the one workload compared.",
-        "Most frugal, by meters that count different things: gpu in the one workload compared.",
+        "Lowest energy, by meters that count different things: gpu in the one workload compared.",
     ]
     devices = {name: Device(kind="gpu", usd_per_hour=1) for name in ("gpu", "own")}
     study = results(tmp_path / "alike", lambda run: speeds[run.cell.device], devices=devices, meter=True)
     (row,) = board(study)
     assert not any(choice.unlike for choice in row.choices.values())
-    assert row.choices["frugal"].settings == "tensorflow, batch 256"
+    assert row.choices["lowest_energy"].settings == "tensorflow, batch 256"
 
 
 def test_work_that_one_device_alone_measured_is_counted_beside_what_was_compared(tmp_path: Path) -> None:
@@ -265,7 +276,7 @@ def test_work_that_one_device_alone_measured_is_counted_beside_what_was_compared
         ok=lambda run: run.cell.device == "cpu" or run.cell.workload != "fashion_cnn",
     )  # fmt: skip
     told = "gpu is the fastest in all 2 workloads compared, 1 more measured on one device only."
-    assert lead(study, board(study)) == [told]
+    assert answer_sentences(study, board(study)) == [told]
 
 
 def test_a_cell_whose_repeats_read_other_data_is_marked(tmp_path: Path) -> None:

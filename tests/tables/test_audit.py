@@ -10,11 +10,11 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.tables import forecasts
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN, audit_table
-from whichdevice.tables.columns import read_table, table
+from whichdevice.tables.base import read_table, table
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import DISPUTED, published_table, read_published
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

@@ -11,9 +11,9 @@ from synthetic_forecasts import LARGE, SMALL, compiled, compiled_for
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
+from whichdevice.tables.base import read_table
 from whichdevice.tables.board import COLUMNS
-from whichdevice.tables.columns import read_table
-from whichdevice.tables.write import write_tables
+from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

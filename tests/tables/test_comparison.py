@@ -1,4 +1,4 @@
-"""One study against other records: each cell's verdict, what differs, and what only one side has."""
+"""Two studies are compared cell by cell."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,11 +9,11 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Workload
+from whichdevice.config.model import Device, Measure, SelfCheck, Study, Workload
+from whichdevice.config.self_check import with_self_check
 from whichdevice.records.results_folder import record_paths
 from whichdevice.records.store import write_record
-from whichdevice.tables.comparison import comparison_table, read_runs, without_copies
-from whichdevice.tables.differences import differences
+from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 
 
 def study_of(sizes: list[int], repeats: int = 5) -> Study:
@@ -76,13 +76,13 @@ def test_models_of_other_weights_are_other_work_where_both_sides_say_how_many() 
     assert found["ratio"].isna().tolist() == [True, False]
 
 
-def test_the_sitting_is_told_apart_by_the_time_between() -> None:
+def test_the_session_is_told_apart_by_the_time_between() -> None:
     study = study_of([64])
     here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert set(comparison_table(here, there)["setting"]) == {"one machine, one sitting"}
+    assert set(comparison_table(here, there)["setting"]) == {"one machine, one session"}
     later = there.assign(started="2026-03-04 00:00:00", ended="2026-03-04 00:01:00")
-    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sittings"}
-    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sittings"}
+    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sessions"}
+    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sessions"}
 
 
 def test_failed_runs_and_modelled_numbers_take_no_part() -> None:
@@ -138,3 +138,36 @@ def test_a_process_counts_once_however_often_its_record_lies_there() -> None:
     pd.testing.assert_frame_equal(kept, there)
     assert told == ["7 of 12 records: copies of others there or of this study's own"]
     assert without_copies(there, here)[1] == []
+
+
+STUDY = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=4))
+CHECKED = with_self_check(STUDY.model_copy(update={"self_check": SelfCheck(workload="mnist_official", batch_size=128)}))
+
+
+def runs_of_control(study, speed: float = 1.0, kernel: float = 0.01):
+    """Table `runs` at this speed; `kernel`: seconds of the fixed work before the first run, 1 % more with each."""
+    runs = synthetic.runs_table(study, lambda run: 1000 * speed * (1 + run.repeat / 100))
+    return runs.assign(calibration=kernel * 1.01 ** np.arange(len(runs)))
+
+
+def test_a_slower_session_shows_in_the_fixed_product_and_in_the_self_check():
+    found = controls(runs_of_control(CHECKED, 0.8, 0.0125), runs_of_control(CHECKED, 1.0, 0.01)).set_index("name")
+    assert found.index.tolist() == [
+        "the fixed work (a product shared by all cores, by NumPy) on the host of cpu",
+        "the self-check cpu mnist_official tensorflow float32 128 1.0",
+    ]
+    assert found["ratio"].tolist() == pytest.approx([0.8, 0.8])
+    assert (found["ratio_low"] < 0.8).all() and (found["ratio_high"] > 0.8).all()
+    assert found["n"].tolist() == found["n_there"].tolist()
+
+
+def test_times_of_different_fixed_work_are_no_control():
+    assert len(controls(runs_of_control(STUDY), runs_of_control(STUDY))) == 1
+    assert controls(
+        runs_of_control(STUDY), runs_of_control(STUDY).assign(calibration_kernel="a product on each core")
+    ).empty
+
+
+def test_what_one_side_lacks_is_no_control():
+    assert len(controls(runs_of_control(CHECKED), runs_of_control(STUDY))) == 1
+    assert controls(runs_of_control(STUDY), runs_of_control(STUDY).assign(calibration=None)).empty

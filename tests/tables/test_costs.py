@@ -1,4 +1,4 @@
-"""Money and energy of a million examples, and the reason where a price or a meter is missing."""
+"""Costs of cells, and the choices with the lowest cost, energy or time."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +10,18 @@ from synthetic_energy import HOST_WATTS, metered
 
 from whichdevice.cells import Run
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
-from whichdevice.config.model import Device, Study
+from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.schema import Energy, Record, Steady
-from whichdevice.tables.columns import read_table, table
+from whichdevice.tables.base import read_table, table
+from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, cost_choice_table
 from whichdevice.tables.costs import cost_table
+from whichdevice.tables.crossover import OWN_BEST, crossover_table
+from whichdevice.tables.fastest import fastest_table
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.write import TABLES, write_tables
+from whichdevice.tables.saturation import saturation_table
+from whichdevice.tables.speedups import speedup_table
+from whichdevice.tables.statistics import SAME, UNDECIDED
 
 SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
 
@@ -157,3 +163,147 @@ def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: P
     row = read_table(tmp_path / "tables/costs.csv", TABLES["costs"]).iloc[0]
     assert row["usd_per_hour"] == 2
     assert row["price"] == "sheet: T4, 1 × 2 USD (Ours rack, cellar, 2026-11-24; own list)"
+
+
+NOISE = [0.99, 1.0, 1.01, 1.0]
+
+
+def study_of_cost_choices(cpu: float | None = 1.0, gpu: float | None = 10.0) -> Study:
+    return synthetic.small_study(
+        devices={"cpu": Device(kind="cpu", usd_per_hour=cpu), "gpu": Device(kind="gpu", usd_per_hour=gpu)},
+        measure=Measure(repeats=4),
+    )
+
+
+def choices(study: Study, speeds: dict[tuple[str, int], float], watts: dict[str, float] | None = None) -> pd.DataFrame:
+    """Table `cost_choices` where each device and batch size has this throughput, its repeats within a per cent."""
+    rows = []
+    for run in configured_runs(study):
+        record = synthetic.record_of(study, run)
+        wobble = NOISE[run.repeat - 1] if run.cell.device == "cpu" else NOISE[-run.repeat]
+        speed = speeds[run.cell.device, run.cell.batch_size] * wobble
+        record.steady = Steady(steps=10, seconds=2.0, throughput=speed)
+        rows.append(synthetic.runs_row(metered(record, watts[run.cell.device]) if watts else record))
+    return cost_choice_table(table(rows, TABLES["runs"]), study, hardware_rows())
+
+
+SPEEDS = {("cpu", 256): 900.0, ("cpu", 1024): 1000.0, ("gpu", 256): 9000.0, ("gpu", 1024): 30_000.0}
+
+
+def test_of_each_device_its_cheapest_settings_are_compared_with_the_cheapest_device() -> None:
+    found = choices(study_of_cost_choices(), SPEEDS).set_index("device")
+    assert (found["quantity"] == USD).all()
+    assert found["batch_size"].to_dict() == {"cpu": 1024, "gpu": 1024}
+    assert set(found["lowest"]) == {"gpu"}
+    assert found.loc["cpu", "ratio"] == pytest.approx(3.0, rel=0.01)
+    assert found.loc["cpu", "verdict"] == MORE
+    assert pd.isna(found.loc["gpu", "ratio"]) and pd.isna(found.loc["gpu", "verdict"])
+
+
+def test_the_fastest_device_need_not_be_the_cheapest_nor_the_lowest_energy() -> None:
+    found = choices(study_of_cost_choices(gpu=100.0), SPEEDS, watts={"cpu": 10.0, "gpu": 1000.0})
+    assert found.groupby("quantity")["lowest"].first().to_dict() == {USD: "cpu", JOULES: "cpu"}
+    assert LESS not in set(found["verdict"])
+
+
+def test_equal_costs_are_the_same_and_one_repeat_decides_nothing() -> None:
+    found = choices(study_of_cost_choices(gpu=30.0), SPEEDS).set_index("device")
+    dearer = found.loc[found["ratio"].notna()].iloc[0]
+    assert dearer["verdict"] == SAME
+    single = study_of_cost_choices().model_copy(update={"measure": Measure(repeats=1)})
+    assert choices(single, SPEEDS).set_index("device").loc["cpu", "verdict"] == UNDECIDED
+
+
+def test_a_device_without_a_price_takes_no_part() -> None:
+    found = choices(study_of_cost_choices(cpu=None), SPEEDS)
+    assert found["device"].tolist() == ["gpu"]
+    assert choices(study_of_cost_choices(cpu=None, gpu=None), SPEEDS).empty
+
+
+def test_products_of_different_sizes_are_different_work() -> None:
+    study = synthetic.small_study(
+        devices={"gpu": Device(kind="gpu", usd_per_hour=1)},
+        workloads={"matmul": Workload(batch_size=[512, 1024])},
+        measure=Measure(repeats=2),
+    )
+    found = choices(study, {("gpu", 512): 1e5, ("gpu", 1024): 1e4})
+    assert found["batch_size"].tolist() == [512, 1024]
+
+
+JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
+
+
+def found(speeds: dict[tuple[str, int], float], repeats: int = 4) -> pd.DataFrame:
+    """Table `fastest` where each device and batch size has this throughput; the gpu's repeats differ by a per cent."""
+    study: Study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024])}, measure=Measure(repeats=repeats)
+    )
+    runs = synthetic.runs_table(
+        study,
+        lambda run: (
+            speeds[run.cell.device, run.cell.batch_size] * (JITTER[run.repeat] if run.cell.device == "gpu" else 1)
+        ),
+    )
+    return fastest_table(runs).set_index("device")
+
+
+def test_of_each_device_its_fastest_settings_are_compared_with_the_fastest_device() -> None:
+    table = found({("cpu", 256): 90.0, ("cpu", 1024): 80.0, ("gpu", 256): 100.0, ("gpu", 1024): 900.0})
+    assert table["batch_size"].to_dict() == {"cpu": 256, "gpu": 1024}
+    assert set(table["lowest"]) == {"gpu"}
+    assert table.loc["cpu", "ratio"] == pytest.approx(10, rel=0.01) and table.loc["cpu", "verdict"] == MORE
+    assert table.loc["gpu", "value"] == pytest.approx(1e6 / 900, rel=0.01)
+
+
+def test_equal_devices_are_the_same_and_one_repeat_decides_nothing() -> None:
+    speeds = dict.fromkeys([("cpu", 256), ("cpu", 1024), ("gpu", 256), ("gpu", 1024)], 100.0)
+    assert SAME in set(found(speeds)["verdict"].dropna())
+    assert set(found(speeds, repeats=1)["verdict"].dropna()) == {UNDECIDED}
+
+
+def test_devices_are_compared_on_the_largest_share_of_the_data_that_most_of_them_measured() -> None:
+    study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256], fraction=[0.1, 0.25, 0.5])}, measure=Measure(repeats=3)
+    )
+
+    def speed(run: Run) -> float | None:
+        failed = run.cell.device == "cpu" and run.cell.fraction == 0.5
+        return None if failed else {"cpu": 100.0, "gpu": 900.0}[run.cell.device]
+
+    table = fastest_table(synthetic.runs_table(study, speed)).set_index("device")
+    assert table["fraction"].to_dict() == {"cpu": 0.25, "gpu": 0.25}
+    assert table.loc["cpu", "ratio"] == pytest.approx(9)
+
+
+def test_two_models_of_one_name_are_never_compared() -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])}, measure=Measure(repeats=4))
+    runs = synthetic.runs_table(study, lambda run: {"cpu": 100.0, "gpu": 900.0}[run.cell.device])
+    for alike, other in (
+        (True, runs),
+        (False, runs.assign(parameters=runs["parameters"].where(runs["kind"] == "cpu", 7))),
+    ):
+        assert fastest_table(other)["ratio"].notna().any() == alike
+        assert (len(speedup_table(other, study)) > 0) == alike
+        pairs = crossover_table(other, study)
+        assert (len(pairs) > 0) == alike and set(pairs["model"]) <= set(fastest_table(other)["model"])
+
+
+def test_settings_whose_other_repeats_failed_are_chosen_by_no_table() -> None:
+    """One quick repeat of three is no best: it may be lucky, and one pair decides nothing."""
+    study = synthetic.small_study(
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024], backend=["jax", "torch"])}, measure=Measure(repeats=3)
+    )
+
+    def speed(run: Run) -> float | None:
+        quick = run.cell.device == "gpu" and (run.cell.batch_size == 1024 or run.cell.backend == "torch")
+        ran_out = quick and run.repeat > 1
+        return None if ran_out else {"cpu": 1.0, "gpu": 42.0 if quick else 40.0}[run.cell.device] * JITTER[run.repeat]
+
+    runs = synthetic.runs_table(study, speed)
+    table = fastest_table(runs).set_index("device")
+    assert (table.loc["gpu", "backend"], table.loc["gpu", "batch_size"], table.loc["gpu", "n_value"]) == ("jax", 256, 3)
+    assert (table.loc["cpu", "verdict"], table.loc["cpu", "n"]) == (MORE, 3)
+    pairs = crossover_table(runs, study)
+    assert pairs.loc[pairs["comparison"] == OWN_BEST, "second_means"].tolist() == ["jax epoch"]
+    gpu = runs[(runs["device"] == "gpu") & (runs["backend"] == "jax")]
+    assert saturation_table(gpu).empty  # one size is left to judge

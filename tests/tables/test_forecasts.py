@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.records.compiled import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
-from whichdevice.tables.columns import table
+from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
+from whichdevice.tables.base import table
 from whichdevice.tables.forecasts import COLUMNS, forecast_table
 from whichdevice.tables.summary import COLUMNS as SUMMARY
 

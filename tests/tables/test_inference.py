@@ -8,10 +8,10 @@ import synthetic
 
 from whichdevice.config.model import Device, Workload
 from whichdevice.figures import inference, style
-from whichdevice.figures.results import StudyResults
 from whichdevice.records.store import read_record
-from whichdevice.report.inference import inference_rows
-from whichdevice.tables.write import write_tables
+from whichdevice.report.contents import inference_rows
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
 

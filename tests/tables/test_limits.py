@@ -14,14 +14,13 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.figures.roofline import _one_each
 from whichdevice.records.schema import Record, Steady
+from whichdevice.tables.base import read_table
 from whichdevice.tables.breakdown import breakdown_table
-from whichdevice.tables.columns import read_table
 from whichdevice.tables.limits import limits_table
+from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.roofline import roofline_table
-from whichdevice.tables.sheet_peaks import sheet_peak
-from whichdevice.tables.sheet_rows import sheet_row, wrong_row
+from whichdevice.tables.sheet import sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 TFLOPS = {("matmul", 512): 0.1, ("matmul", 1024): 0.2, ("mnist_cnn", 256): 0.05}

@@ -9,12 +9,12 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, SelfCheck, Study
 from whichdevice.config.self_check import SECOND, SELF_CHECKS, SLOWED, with_self_check
-from whichdevice.figures.results import StudyResults
-from whichdevice.report.headline import statements
-from whichdevice.tables.measured_values import measured_values, without_self_checks
+from whichdevice.report.statements import statements
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
+from whichdevice.tables.measured import measured_values, without_self_checks
 from whichdevice.tables.noise_floor import PLANTED, SAME_TWICE, noise_floor_table
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import write_tables
 
 
 def checked_study(repeats: int = 10, slowdown: float = 0.05) -> Study:

@@ -1,4 +1,4 @@
-"""Published figures stand beside what was measured of the same thing, and no ratio is given of unlike things."""
+"""Published figures are read and set beside measured cells."""
 
 from pathlib import Path
 
@@ -6,19 +6,72 @@ import pandas as pd
 import pytest
 import synthetic
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Steady
-from whichdevice.tables.columns import read_table, table
-from whichdevice.tables.published import published_table, read_published
+from whichdevice.tables.base import read_table, table
+from whichdevice.tables.make import TABLES, write_tables
+from whichdevice.tables.published import Work, epoch_seconds, examples, peak, published_table, read_published, tflops
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
-from whichdevice.tables.write import TABLES, write_tables
+
+WORK = Work(flops=2e9, examples=60_000)
+
+
+def claim(**changes: str) -> dict[str, str]:
+    """A published figure."""
+    return {
+        "source": "Someone", "device": "TPU v2-8", "workload": "mnist_cnn", "batch_size": "256", "metric": "step_time",
+        "value": "100", "unit": "ms", "epochs": "10", "steps_per_epoch": "", "sequence_length": "", "hardware": "Chip",
+        "chips": "4",
+    } | changes  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "covered"),
+    [
+        ({}, 256),
+        ({"unit": "us/sample"}, 1),
+        ({"metric": "epoch_time", "unit": "s"}, 234 * 256),
+        ({"metric": "epoch_time", "unit": "s", "steps_per_epoch": "100"}, 25_600),
+        ({"metric": "epoch_time", "unit": "s", "batch_size": ""}, 60_000),
+        ({"metric": "wall_time", "unit": "s", "steps_per_epoch": "10"}, 25_600),
+        ({"metric": "wall_time", "unit": "s", "epochs": ""}, None),
+        ({"batch_size": ""}, None),
+    ],
+)
+def test_a_time_covers_so_many_examples(changes: dict[str, str], covered: float | None) -> None:
+    assert examples(claim(**changes), WORK.examples) == covered
+
+
+def test_a_rate_is_operations_over_time() -> None:
+    assert tflops(claim(), WORK) == pytest.approx(256 * 2e9 / 0.1 / 1e12)
+    assert tflops(claim(unit="us/sample"), WORK) == pytest.approx(2e9 / 100e-6 / 1e12)
+    assert tflops(claim(sequence_length="100"), WORK) == pytest.approx(100 * 256 * 2e9 / 0.1 / 1e12)
+    assert tflops(claim(unit="TFLOP/s", value="15.7"), None) == 15.7
+    assert tflops(claim(), None) is None
+    assert tflops(claim(value=""), WORK) is None
+
+
+def test_a_peak_is_that_of_all_chips_in_the_quickest_format() -> None:
+    sheet = {"Chip": HardwareRow(device="Chip", kind="tpu", fp32_tflops=4, half_dense_tflops=46)}
+    found = peak(claim(), sheet)
+    assert found is not None and (found.name, found.tflops) == ("4 × Chip", 184)
+    assert peak(claim(hardware=""), sheet) is None
+    assert peak(claim(hardware="unheard of"), sheet) is None
+
+
+def test_every_time_but_a_first_epoch_implies_an_epoch() -> None:
+    assert epoch_seconds(claim(), 60_000) == pytest.approx(23.4)
+    assert epoch_seconds(claim(metric="wall_time", unit="s"), 60_000) == pytest.approx(10)
+    assert epoch_seconds(claim(metric="first_epoch_time", unit="s"), 60_000) is None
+
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
 
-def claim(**changes: str) -> dict[str, str]:
+def claim_published(**changes: str) -> dict[str, str]:
     """A published figure."""
     entry = {
         "source": "Someone", "date": "2020", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
@@ -42,7 +95,7 @@ def summary_of(**workload: object) -> pd.DataFrame:
 
 
 def test_published_units_are_converted() -> None:
-    found = published_table([claim(), claim(unit="ms", value="12.8")], summary_of())
+    found = published_table([claim_published(), claim_published(unit="ms", value="12.8")], summary_of())
     assert found["measured"].tolist() == pytest.approx([100.0, 25.6])
     assert found["ratio"].tolist() == pytest.approx([2.0, 2.0])
     assert found["device"].tolist() == ["cpu", "cpu"]
@@ -51,10 +104,18 @@ def test_published_units_are_converted() -> None:
 @pytest.mark.parametrize(
     ("entry", "workload", "why"),
     [
-        (claim(metric="validation_accuracy", unit="fraction", value=".99", epochs="10"), {}, "learned for 3 epochs"),
-        (claim(metric="epoch_time", unit="s", value="5"), {"fraction": [0.1]}, "10 %|0.1 of the training data"),
-        (claim(metric="epoch_time", unit="s", value="5", steps_per_epoch="100"), {}, "234 steps per epoch"),
-        (claim(status="disputed"), {}, "doubtful"),
+        (
+            claim_published(metric="validation_accuracy", unit="fraction", value=".99", epochs="10"),
+            {},
+            "learned for 3 epochs",
+        ),
+        (
+            claim_published(metric="epoch_time", unit="s", value="5"),
+            {"fraction": [0.1]},
+            "10 %|0.1 of the training data",
+        ),
+        (claim_published(metric="epoch_time", unit="s", value="5", steps_per_epoch="100"), {}, "234 steps per epoch"),
+        (claim_published(status="disputed"), {}, "doubtful"),
     ],
 )
 def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, object], why: str) -> None:
@@ -65,7 +126,7 @@ def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, ob
 
 
 def test_the_initialisation_of_a_tpu_is_compared_with_that_of_a_tpu_alone() -> None:
-    entry = claim(metric="tpu_init_time", unit="s", value="21")
+    entry = claim_published(metric="tpu_init_time", unit="s", value="21")
     row = published_table([entry], summary_of()).iloc[0]
     assert (row["measured"], pd.isna(row["ratio"])) == (pytest.approx(0.01), True)
     assert "measured: of a cpu" in row["note"]
@@ -74,7 +135,7 @@ def test_the_initialisation_of_a_tpu_is_compared_with_that_of_a_tpu_alone() -> N
 
 
 def test_another_batch_size_is_not_the_same_thing() -> None:
-    row = published_table([claim(batch_size="512")], summary_of()).iloc[0]
+    row = published_table([claim_published(batch_size="512")], summary_of()).iloc[0]
     assert (row["note"], pd.isna(row["measured"])) == ("not measured here", True)
 
 
@@ -110,7 +171,7 @@ def learned_for(*epochs: int) -> pd.DataFrame:
 
 
 def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> None:
-    entry = claim(metric="wall_time", unit="s", value="100", epochs="18")
+    entry = claim_published(metric="wall_time", unit="s", value="100", epochs="18")
     early = learned_for(12, 14, 18)
     assert (early["fewest_epochs"].item(), early["learned_epochs"].item()) == (12, 18)
     row = published_table([entry], early).iloc[0]
@@ -119,7 +180,7 @@ def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> 
 
 
 def test_another_number_format_or_loop_than_the_published_is_said_beside_the_ratio() -> None:
-    entry = claim(unit="ms", value="12.8")
+    entry = claim_published(unit="ms", value="12.8")
     row = published_table([entry], summary_of(precision=["mixed_bfloat16"])).iloc[0]
     assert "measured in mixed_bfloat16; the published number is taken for float32" in row["note"]
     assert "measured with loop epoch; the published number is taken for plain fit" in row["note"]
@@ -129,7 +190,7 @@ def test_another_number_format_or_loop_than_the_published_is_said_beside_the_rat
 
 
 def test_a_published_epoch_with_validation_stands_beside_one_with_validation() -> None:
-    entry = claim(metric="epoch_time", unit="s", value="5")
+    entry = claim_published(metric="epoch_time", unit="s", value="5")
     found = published_table([entry, entry | {"validation": "yes"}], summary := learned_for(3))
     cell = summary.iloc[0]
     assert found["measured"].tolist() == pytest.approx(
@@ -148,20 +209,22 @@ def test_a_published_epoch_with_validation_stands_beside_one_with_validation() -
     ],
 )
 def test_where_one_time_alone_holds_validation_it_is_said(validation: str, metric: str, unit: str, told: str) -> None:
-    entry = claim(metric=metric, unit=unit, value="5", validation=validation)
+    entry = claim_published(metric=metric, unit=unit, value="5", validation=validation)
     assert published_table([entry], learned_for(3)).iloc[0]["note"].endswith(told)
 
 
 def test_a_computed_epoch_holds_no_validation_and_says_so() -> None:
     summary = learned_for(3).assign(learned_epoch_time=float("nan"), validation_time=float("nan"))
-    row = published_table([claim(metric="epoch_time", unit="s", value="5", validation="yes")], summary).iloc[0]
+    row = published_table([claim_published(metric="epoch_time", unit="s", value="5", validation="yes")], summary).iloc[
+        0
+    ]
     assert row["measured"] == pytest.approx(summary["epoch_time"].item())
     assert "without validation, which the published time holds" in row["note"]
 
 
 def test_a_whole_training_holds_the_first_step_with_its_compilation() -> None:
     summary = learned_for(3)
-    row = published_table([claim(metric="total_time", unit="s", value="5", epochs="3")], summary).iloc[0]
+    row = published_table([claim_published(metric="total_time", unit="s", value="5", epochs="3")], summary).iloc[0]
     assert row["measured"] == pytest.approx(summary["learning_time"].item() + summary["first_step"].item())
 
 
@@ -171,7 +234,7 @@ def test_without_a_published_batch_size_the_best_is_one_with_enough_good_repeats
         measure=Measure(repeats=4),
     )  # fmt: skip
     runs = synthetic.runs_table(study, lambda run: 100.0)
-    entry = claim(workload="matmul", batch_size="", metric="throughput", unit="TFLOP/s", value="1")
+    entry = claim_published(workload="matmul", batch_size="", metric="throughput", unit="TFLOP/s", value="1")
     for failed, best in ((3, 512), (2, 1024)):
         bad = (runs["batch_size"] == 1024) & (runs["repeat"] <= failed)
         summary = summary_table(runs.assign(status=runs["status"].mask(bad, "failed")))
@@ -179,7 +242,7 @@ def test_without_a_published_batch_size_the_best_is_one_with_enough_good_repeats
 
 
 def test_a_claim_that_says_anything_else_of_validation_is_refused(tmp_path: Path) -> None:
-    pd.DataFrame([claim(validation="maybe")]).to_csv(tmp_path / "published.csv", index=False)
+    pd.DataFrame([claim_published(validation="maybe")]).to_csv(tmp_path / "published.csv", index=False)
     with pytest.raises(StudyError, match="row 1: validation is 'maybe'; write yes, no or nothing"):
         read_published(tmp_path / "published.csv")
 
@@ -187,5 +250,5 @@ def test_a_claim_that_says_anything_else_of_validation_is_refused(tmp_path: Path
 def test_a_product_has_no_loop_to_differ() -> None:
     study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[512])})
     rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
-    entry = claim(workload="matmul", batch_size="512", metric="throughput", unit="TFLOP/s", value="1")
+    entry = claim_published(workload="matmul", batch_size="512", metric="throughput", unit="TFLOP/s", value="1")
     assert pd.isna(published_table([entry], summary_table(table(rows, TABLES["runs"]))).iloc[0]["note"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import read_export
 from whichdevice.records.store import read_record
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from workloads.test_broken import EXPECTED, FOLDER, NO_PYTHON
 
-from whichdevice.records.exported import read_export
+from whichdevice.records.products import read_export
 
 pytestmark = pytest.mark.slow
 

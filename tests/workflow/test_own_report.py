@@ -5,9 +5,9 @@ import synthetic
 import yaml
 
 from whichdevice.config.load import load_study
-from whichdevice.figures.registry import figure_facts
-from whichdevice.tables.registry import table_about
-from whichdevice.tables.write import TABLES
+from whichdevice.figures import figure_facts
+from whichdevice.tables import table_about
+from whichdevice.tables.make import TABLES
 
 pytestmark = pytest.mark.slow
 

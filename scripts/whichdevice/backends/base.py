@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.machine.limits import peak_memory
+from whichdevice.machine.cpu import peak_memory
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from whichdevice.machine.limits import available_memory
+from whichdevice.machine.cpu import available_memory
 
 LOOP_STEPS = 32  # a call costs the host about as much as a small step costs a GPU
 

@@ -18,7 +18,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_loops import build_loop
 from whichdevice.backends.torch_operation import TorchOperation
-from whichdevice.machine.limits import peak_memory
+from whichdevice.machine.cpu import peak_memory
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload

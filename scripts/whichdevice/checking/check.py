@@ -14,9 +14,9 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import find_target
-from whichdevice.machine.limits import available_memory, thread_environment, usable_cores
+from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.compiled import ProgramRequest
+from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whichdevice.checking.check import SMALL_BATCH, Tried
-from whichdevice.machine.limits import available_memory
+from whichdevice.machine.cpu import available_memory
 
 FALLS = 0.001  # of the first loss, at least
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
-    from whichdevice.machine.limits import thread_environment, usable_cores
+    from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     targets = _targets(args.devices)
@@ -227,7 +227,7 @@ def measured_row(records: Sequence[Any]) -> Row:
     logs = [math.log(time) for time in times]
     middle = sum(logs) / len(logs)
     if len(logs) > 1:
-        from whichdevice.tables.intervals import t_quantile
+        from whichdevice.tables.statistics import t_quantile
 
         spread = math.sqrt(sum((each - middle) ** 2 for each in logs) / (len(logs) - 1))
         half = t_quantile(len(logs)) * spread / math.sqrt(len(logs))
@@ -244,7 +244,7 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
     """A row for each target. What was compiled before, by any command, is read."""
     from whichdevice.forecast.answer import answer
     from whichdevice.forecast.compile import compile_programs
-    from whichdevice.records.compiled import ProgramRequest
+    from whichdevice.records.products import ProgramRequest
 
     name, workload = next(iter(study.workloads.items()))
     assert workload.batch_size is not None

@@ -17,7 +17,7 @@ from whichdevice.config.yaml_file import check_yaml
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.exported import RECORD, SAVED_MODEL, ExportRecord
+from whichdevice.records.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.remote.place import open_place
 from whichdevice.terminal import agree
 
@@ -100,7 +100,7 @@ def _artefact(args: argparse.Namespace) -> str:
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
     if not args.artefact:
         place = open_place(folder)
-        record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(RECORD)))
+        record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(EXPORT_RECORD)))
         if record.status != "ok":
             raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
     return artefact

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
         raise StudyError("export: as what? --parquet")
     if not args.results.is_dir():
         raise StudyError(f"export: no folder {args.results}; name a study's results, e.g. results/quick")
-    from whichdevice.tables.parquet import write_parquet
+    from whichdevice.tables.make import write_parquet
 
     print(f"{len(write_parquet(args.results / 'tables', args.results / 'parquet'))} tables: {args.results}/parquet")
     return 0

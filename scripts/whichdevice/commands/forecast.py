@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.forecast.answer import answer
     from whichdevice.forecast.compile import compile_programs
     from whichdevice.forecast.targets import all_targets, find_target
-    from whichdevice.records.compiled import ProgramRequest
+    from whichdevice.records.products import ProgramRequest
     from whichdevice.workloads import workload_class
 
     chosen = workload_class(args.workload)

@@ -85,7 +85,7 @@ class Part(BaseModel):
 def _known_type(name: str) -> str:
     try:
         np.dtype(name)
-    except Exception as error:  # it parses names of its own, and what they make it raise is nowhere said
+    except Exception as error:  # NumPy parses the name and documents no list of errors
         raise ValueError(f"{name[:20]!r} is no NumPy type") from error
     return name
 

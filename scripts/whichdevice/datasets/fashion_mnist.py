@@ -10,8 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Arrays, Recipe
-from whichdevice.datasets.drawing import GRID, SIDE, bell, distance, random_warp, sample_index, signed_distance
-from whichdevice.datasets.idx import ARRAYS, COUNTED, TFDS_NOTE, read_files
+from whichdevice.datasets.images import (
+    ARRAYS,
+    COUNTED,
+    GRID,
+    SIDE,
+    TFDS_NOTE,
+    bell,
+    distance,
+    random_warp,
+    read_files,
+    sample_index,
+    signed_distance,
+)
 from whichdevice.datasets.sources import read_images
 
 Points = list[tuple[float, float]]

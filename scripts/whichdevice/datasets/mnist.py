@@ -1,7 +1,7 @@
 """MNIST: 70,000 handwritten digits of 28×28 grey values, and drawn digits as its stand-in.
 
-Sizes and sha256 are those of the CVDF mirror that TensorFlow Datasets uses; the md5 of the unpacked content hold for
-every faithful copy, however it was packed.
+Sizes and sha256 are of the CVDF mirror that TensorFlow Datasets uses; the md5 of the unpacked content holds for every
+faithful copy, however it was packed.
 """
 
 from pathlib import Path
@@ -9,8 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Arrays, Recipe
-from whichdevice.datasets.drawing import GRID, SIDE, bell, distance, random_warp, sample_index, smooth
-from whichdevice.datasets.idx import ARRAYS, COUNTED, TFDS_NOTE, read_files
+from whichdevice.datasets.images import (
+    ARRAYS,
+    COUNTED,
+    GRID,
+    SIDE,
+    TFDS_NOTE,
+    bell,
+    distance,
+    random_warp,
+    read_files,
+    sample_index,
+    smooth,
+)
 from whichdevice.datasets.sources import read_images
 
 HANDS = {"train": 40, "test": 20}

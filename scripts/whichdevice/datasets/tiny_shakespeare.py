@@ -150,7 +150,7 @@ def split(text: bytes) -> Arrays:
 
 
 def from_files(folder: Path) -> Arrays:
-    """Read input.txt; raises StudyError when its length or its codes are not those of the original."""
+    """Read input.txt; raises StudyError when its length or its codes differ from the original's."""
     path = require(folder, ARCHIVE)
     text = b"".join(unpacked(path))
     if len(text) != LENGTH:

@@ -1,7 +1,7 @@
 """Hourly weather of five Danish cities, 1980 to 2018, from Hvass-Labs' archive of NCDC observations, and its stand-in.
 
 The archive holds clearly wrong values too (temperatures near 50 °C, for instance); they are kept, as in the published
-recipe. Of the archive only the CSV of observations is read; the pickle beside it is never opened.
+recipe. Only the CSV of observations is read; the archive's pickle is never opened.
 """
 
 import tarfile
@@ -192,7 +192,7 @@ def _west_coast(random: np.random.Generator, hours: int) -> dict[str, np.ndarray
 
 
 def _city(random: np.random.Generator, west: dict[str, np.ndarray], times: np.ndarray, city: str) -> np.ndarray:
-    """Observations float64 [hours, 4], rounded to .1 °C, .1 hPa, .1 m/s and 10°."""
+    """Observations float64 [hours, 4], rounded to 0.1 °C, 0.1 hPa, 0.1 m/s and 10°."""
     lag, mean, damping, gusts = CLIMATES[city]
     hours = len(times)
     here = {name: series[PAD - lag : PAD - lag + hours] for name, series in west.items()}

@@ -20,12 +20,12 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job
 from whichdevice.files import checksum
 from whichdevice.locks import beside_no_measurement
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
-from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.exported import FAILED, RECORD, ExportedFile, ExportRecord, read_export
+from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs
@@ -141,7 +141,7 @@ def export_path(study: Study, workload: str) -> Path:
     """
     runs = [(run.path, run_key(study, run)) for run in learning_runs(study, workload)]
     key = content_key(export_code_hash(study.workloads[workload].module or workload), sorted(runs))
-    return Path(study.root) / FOLDER / workload / key / RECORD
+    return Path(study.root) / FOLDER / workload / key / EXPORT_RECORD
 
 
 def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
@@ -166,7 +166,7 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
             record = _exported(draft, study, best_learned(workload, record_paths), folder, log)
         except StudyError as error:
             record = draft.model_copy(update={"reason": str(error)})
-        name = RECORD
+        name = EXPORT_RECORD
         if record.status == "failed" and _succeeded(home):
             record = record.model_copy(update={"reason": f"{record.reason}; the earlier export stays"})
             name = FAILED

@@ -9,13 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.pareto import front
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.columns import CELL
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.prices import SECONDS
-from whichdevice.tables.row_words import epochs_text
+from whichdevice.figures import style
+from whichdevice.figures.style import front
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import CELL, epochs_text
+from whichdevice.tables.sheet import SECONDS
+from whichdevice.tables.statistics import geometric
 from whichdevice.tables.time_to_target import START
 
 TITLE = "Accuracy against time, money and energy"
@@ -24,8 +23,8 @@ CAPTION = (
     "compilation included), their price, and the energy of the epochs by the device's own meter, each with validation. "
     "One point is one cell: geometric mean over its learning runs with 95 % t-interval across, mean quality with the "
     "range of the runs up and down. Filled and joined by the grey steps: the Pareto front, which no other cell beats "
-    "in both directions; grey dots: cells on it that are left to the tables. Money without a price and energy without "
-    "a meter have no panel."
+    "in both directions; grey dots: cells on it that are left to the tables. Money needs a price and energy "
+    "a meter to have a panel."
 )
 CATEGORY = "Cost"
 MOST_POINTS = 10
@@ -57,7 +56,7 @@ def draw(study: StudyResults) -> Figure:
         quality = next((name for name in QUALITIES if own[name].notna().any()), "loss")
         name, higher = QUALITIES[quality]
         points = _points(own.assign(quality=own[quality]))
-        drawn = series.shared(points, MOST_POINTS)
+        drawn = style.shared(points, MOST_POINTS)
         left_out += len(points) - len(drawn)
         looks = list(_looks(drawn, study))
         for axes, spent in zip(row, shown, strict=True):
@@ -70,7 +69,7 @@ def draw(study: StudyResults) -> Figure:
     counts = runs.groupby(POINT, dropna=False).size()
     n = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
     cut = f"; {left_out} more cells in the tables" if left_out else ""
-    missing = "".join(told for name, told in MISSING.items() if name not in shown)
+    missing = "".join(words for name, words in MISSING.items() if name not in shown)
     style.footnote(
         figure, f"n = {n} learning runs per point{'; no interval from one' if counts.min() == 1 else ''}{cut}{missing}"
     )
@@ -80,7 +79,7 @@ def draw(study: StudyResults) -> Figure:
 def _runs(study: StudyResults) -> pd.DataFrame:
     """Each run that learned the largest share of its data: what all of its learning took."""
     runs = study.runs[(study.runs["status"] == "ok") & (study.runs["evidence"] == "measured")]
-    runs = series.whole_data(runs[runs["learned_epochs"].notna()])
+    runs = style.whole_data(runs[runs["learned_epochs"].notna()])
     hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
     joules = study.epochs.groupby("run")["joules"].agg(lambda found: found.sum(skipna=False))
     seconds = runs["learning_time"] + runs[START].astype("float64").sum(axis=1, skipna=False)
@@ -101,8 +100,8 @@ def _points(runs: pd.DataFrame) -> pd.DataFrame:
 def _looks(points: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.Series, dict[str, Any]]]:
     """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
-    labels = series.labels(points, [*series.SERIES_AXES, "batch_size", "source"])
-    marks = series.markers(points["device"].tolist(), style.device_places(study))
+    labels = style.labels(points, [*style.SERIES_AXES, "batch_size", "source"])
+    marks = style.markers(points["device"].tolist(), style.device_places(study))
     for label, marker, (_, point) in zip(labels, marks, points.iterrows(), strict=True):
         yield label, point, {"color": colours[point["device"]], "marker": marker}
 

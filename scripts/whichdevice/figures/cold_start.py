@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 
 TITLE = "Cold against warm, part by part"
 CAPTION = (
@@ -32,36 +32,23 @@ HATCHES = ["", "xxx", "///", "...", "\\\\\\", "", "++", ""]
 
 def draw(study: StudyResults) -> Figure:
     """A stacked bar per cell."""
-    cells = series.whole_data(study.measured)
+    cells = style.whole_data(study.measured)
     cells = cells[cells["first_step"].notna()]
     if cells.empty:
         return style.empty(study, "No cold start was measured.")
     steady = cells["step_time"].clip(upper=cells["first_step"])
     parts = {"compile": cells["first_step"] - steady, "one_step": steady, "steady": STEADY_STEPS * cells["step_time"]}
     cells = cells.assign(**parts)
-    shown = series.capped(cells, MOST_ROWS).sort_values("workload", kind="stable")
-    names = series.names(shown)
-    figure = style.new_figure(9, 0.27 * len(shown) + 1.6)
-    axes = figure.add_subplot()
-    left = shown["first_step"].to_numpy(float) * 0
-    for (name, text), colour, hatch in zip(PARTS.items(), SHADES, HATCHES, strict=True):
-        width = shown[name].fillna(0).to_numpy(float)
-        axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=text)
-        left = left + width
+    looks = dict(zip(PARTS, zip(PARTS.values(), SHADES, HATCHES, strict=True), strict=True))
+    figure, axes, shown, left = style.stacked_bars(cells, MOST_ROWS, looks)
     cold = left - shown["steady"].fillna(0).to_numpy(float)
     right = RATIO * cold.max()
     for place, (total, start) in enumerate(zip(left, cold, strict=True)):
         text = f"{style.number(start)} s + {style.number(total - start)} s{' →' if total > right else ''}"
         axes.text(1.01, place, text, va="center", fontsize=7.5, transform=axes.get_yaxis_transform())
-    axes.set_yticks(range(len(names)), names, fontsize=8, parse_math=False)
-    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(0, right)
     axes.set_xlabel("seconds")
-    axes.grid(False, axis="y")
     figure.legend(loc="outside upper right", ncols=4)
-    counts = sorted({int(n) for n in shown["n_timed"]})
-    more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    more += series.left_out(cells, shown)
-    n = ", ".join(map(str, counts))
-    style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {series.UNNAMED}")
+    n, more = style.rows_note(cells, shown, "n_timed")
+    style.footnote(figure, f"cold + warm, geometric means of n = {n} processes, no interval{more}; {style.UNNAMED}")
     return figure

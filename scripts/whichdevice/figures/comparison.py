@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
+from whichdevice.results import StudyResults
+from whichdevice.study_runs import workflow_command
+from whichdevice.tables.base import share_words
 from whichdevice.tables.comparison import BOTH
-from whichdevice.tables.decision import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
-from whichdevice.tables.row_words import share_words
-from whichdevice.workflow_command import workflow_command
+from whichdevice.tables.statistics import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED
 
 TITLE = "Compared with other records"
 CAPTION = (
@@ -83,7 +83,7 @@ def _ratio_axis(axes: Axes, values: Sequence[float]) -> None:
 
 def _name(row: pd.Series, varied: Sequence[str]) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["workload"], f"{letter}{row['batch_size']}"]
-    told += [str(row[axis]) for axis in varied if axis != "fraction" and pd.notna(row[axis])]
-    told += share_words(row)
-    return style.shortened(" ".join(told), 64)
+    words = [row["workload"], f"{letter}{row['batch_size']}"]
+    words += [str(row[axis]) for axis in varied if axis != "fraction" and pd.notna(row[axis])]
+    words += share_words(row)
+    return style.shortened(" ".join(words), 64)

@@ -6,8 +6,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of, predicted_classes, run_label
+from whichdevice.figures.style import grid_of, predicted_classes, run_label
+from whichdevice.results import StudyResults
 
 TITLE = "Confusion matrices"
 CAPTION = (
@@ -21,7 +21,7 @@ FEW = 4  # matrices that stand two in a row
 
 def draw(study: StudyResults) -> Figure:
     """A matrix per classifier and device."""
-    shown = list(study.artefacts("predictions"))
+    shown = list(study.best_artefacts("predictions"))
     if not shown:
         return style.empty(study, "No image classifier has learned, so there are no predictions.")
     across = 2 if len(shown) <= FEW else 3

@@ -7,9 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.figures import style
-from whichdevice.figures.pareto import front
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures.style import front, grid_of
+from whichdevice.results import StudyResults
 from whichdevice.tables.board import FORECAST, MEASURED, WORK
 
 TITLE = "Cost against time"

@@ -7,12 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.crossing import crossings, ratios_between
-from whichdevice.tables.decision import SAME
-from whichdevice.tables.device_pairs import OWN, DevicePair, device_pairs
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.crossover import OWN_BEST, DevicePair, crossings, device_pairs, ratios_between
+from whichdevice.tables.statistics import SAME
 
 TITLE = "Which device is faster, by batch size"
 CAPTION = (
@@ -76,8 +75,8 @@ def _shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
     for pair in pairs:
         largest[_work(pair)] = max(largest.get(_work(pair), 0), pair.work["fraction"])
     pairs = [pair for pair in pairs if pair.work["fraction"] == largest[_work(pair)]]
-    own = {_work(pair) for pair in pairs if pair.comparison == OWN}
-    return [pair for pair in pairs if pair.comparison == OWN or _work(pair) not in own]
+    own = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
+    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in own]
 
 
 def _work(pair: DevicePair) -> tuple[str, ...]:
@@ -100,20 +99,20 @@ def _lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[Line]:
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
-        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_told(pair)}", look))
+        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
     return found
 
 
 def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
     """The two devices, and what else tells this line from others."""
-    work, told = pair.work, [f"{pair.second} / {pair.first}"]
+    work, words = pair.work, [f"{pair.second} / {pair.first}"]
     beside = [other.work for other in pairs if other.work["workload"] == work["workload"]]
-    told += length_words(work) if len({str(other["sequence_length"]) for other in beside}) > 1 else []
+    words += length_words(work) if len({str(other["sequence_length"]) for other in beside}) > 1 else []
     several = {other["model"] for other in beside if str(other["sequence_length"]) == str(work["sequence_length"])}
-    told += [work["model"].removesuffix(" an example")] if len(several) > 1 else []
-    told += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
-    told += share_words(work)
-    return ", ".join(told)
+    words += [work["model"].removesuffix(" an example")] if len(several) > 1 else []
+    words += [str(work["precision"]).replace("mixed_", "")] if work["precision"] != "float32" else []
+    words += share_words(work)
+    return ", ".join(words)
 
 
 def _panel(axes: Axes, lines: Sequence[Line]) -> None:
@@ -136,13 +135,13 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 at.size, 1, xerr=ends, fmt="D", color=look["color"], ecolor=style.BLACK, mec=style.BLACK,
                 markersize=5, capsize=4, elinewidth=2, zorder=5,
             )  # fmt: skip
-    series.batch_axis(axes, [size for line in lines for size in line.pair.logs.columns])
+    style.batch_axis(axes, [size for line in lines for size in line.pair.logs.columns])
     style.log_axis(axes, "y", extent)
     axes.set_xlabel("N" if lines[0].pair.quantity == "tflops" else "batch size")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=7.5)
 
 
-def _told(pair: DevicePair) -> str:
+def _outcome(pair: DevicePair) -> str:
     found = crossings(pair.logs, pair.signs)
     if found:
         number = style.number

@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of, predicted_classes, run_label
+from whichdevice.figures.style import grid_of, predicted_classes, run_label
+from whichdevice.results import StudyResults
 
 TITLE = "What the classifiers get wrong"
 CAPTION = (
@@ -22,7 +22,7 @@ RED, PALE = (213, 40, 0), (225, 225, 225)
 
 def draw(study: StudyResults) -> Figure:
     """A mosaic per classifier, of its best run on whatever device."""
-    shown = list(study.artefacts("predictions", one_per=["workload"]))
+    shown = list(study.best_artefacts("predictions", one_per=["workload"]))
     if not shown:
         return style.empty(study, "No image classifier has learned, so there is no gallery.")
     figure = style.new_figure(4.5 * min(COLUMNS, len(shown)) + 0.2, 4.9 * -(-len(shown) // COLUMNS) + 0.7)

@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
+from whichdevice.study_runs import workflow_command
 from whichdevice.tables.board import FORECAST, MEASURED, WORK
-from whichdevice.workflow_command import workflow_command
 
 TITLE = "Step time of every device, measured or forecast"
 CAPTION = (

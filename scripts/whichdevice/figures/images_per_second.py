@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import UNTRAINED, enough_repeats, without_rehearsals
-from whichdevice.tables.row_words import length_words
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words
+from whichdevice.tables.measured import UNTRAINED, enough_repeats, without_rehearsals
 
 TITLE = "Training throughput by model"
 CAPTION = (
@@ -23,7 +23,7 @@ CATEGORY = "Speed"
 def draw(study: StudyResults) -> Figure:
     """A panel per unit, a bar per model and device."""
     trained = study.measured["throughput"].notna() & ~study.measured["unit"].isin(UNTRAINED)
-    cells = series.whole_data(without_rehearsals(study.measured[trained]))
+    cells = style.whole_data(without_rehearsals(study.measured[trained]))
     if cells.empty:
         only = ", but on virtual replicas on a CPU" if trained.any() else ""
         return style.empty(study, f"No training throughput was measured{only}.")
@@ -67,9 +67,9 @@ def _bars(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
             axes.errorbar(value, place, xerr=ends, color=style.BLACK, capsize=2.5, lw=1)
         right = value if np.isnan(ends).any() else cell["throughput_high"]
         axes.annotate(style.number(value), (right, place), (6, 0), textcoords="offset points", va="center", fontsize=8)
-        told = [cell["workload"], f"b{cell['batch_size']}", *length_words(cell)]
-        told += [] if cell["precision"] == "float32" else [cell["precision"]]
-        names.append(" ".join(told) + (f", {device}" if several else ""))
+        words = [cell["workload"], f"b{cell['batch_size']}", *length_words(cell)]
+        words += [] if cell["precision"] == "float32" else [cell["precision"]]
+        names.append(" ".join(words) + (f", {device}" if several else ""))
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.12)

@@ -6,9 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import without_rehearsals
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
+from whichdevice.tables.measured import without_rehearsals
 
 TITLE = "Inference: latency and throughput"
 CAPTION = (
@@ -29,7 +29,7 @@ def draw(study: StudyResults) -> Figure:
         text = "No inference was measured: no workload of this study has mode: predict (docs/serving.md)."
         return style.empty(study, text)
     workloads = list(dict.fromkeys(cells["workload"]))
-    shown = [_fewer(cells[cells["workload"] == name]) for name in workloads[:MOST_ROWS]]
+    shown = [style.fewer_lines(cells[cells["workload"] == name], AXES, MOST_LINES) for name in workloads[:MOST_ROWS]]
     heights = [max(2.6, 1.2 + 0.32 * len(_smallest(own))) for own in shown]
     figure = style.new_figure(9.5, 1.0 + sum(heights))
     grid = figure.subplots(len(shown), 2, squeeze=False, height_ratios=heights)
@@ -52,31 +52,23 @@ def _latency(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
         device = str(cell["device"])
         look: dict[str, Any] = {"color": colours[device], "linestyle": "none", "capsize": 2.5, "elinewidth": 1}
         marker = style.MARKERS[places[device] % len(style.MARKERS)]
-        whiskers = series.bars(cells.iloc[[place]], "latency_p50")
+        whiskers = style.bars(cells.iloc[[place]], "latency_p50")
         axes.errorbar([cell["latency_p50"]], [place], xerr=whiskers, marker=marker, **look)
         axes.plot([cell["latency_p50"], cell["latency_p99"]], [place, place], color=style.GREY, lw=0.8, zorder=1)
         axes.plot(cell["latency_p99"], place, marker="|", markersize=9, color=style.BLACK, linestyle="none")
     style.log_axis(axes, "x", cells[["latency_p50", "latency_p99"]].to_numpy(float).ravel())
-    axes.set_yticks(range(len(cells)), series.labels(cells, AXES), parse_math=False)
+    axes.set_yticks(range(len(cells)), style.labels(cells, AXES), parse_math=False)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlabel(f"latency at batch {cells['batch_size'].iloc[0]} (ms)")
     axes.grid(False, axis="y")
 
 
 def _throughput(axes: Axes, cells: pd.DataFrame, study: StudyResults) -> None:
-    for label, part, look in series.lines(cells, study):
+    for label, part, look in style.lines(cells, study):
         part = part.sort_values("batch_size")
-        series.with_interval(axes, part["batch_size"].to_numpy(float), part, "throughput", label=label, **look)
+        style.with_interval(axes, part["batch_size"].to_numpy(float), part, "throughput", label=label, **look)
     style.log_axis(axes, "y", cells["throughput"].to_numpy(float))
-    series.batch_axis(axes, cells["batch_size"])
+    style.batch_axis(axes, cells["batch_size"])
     axes.set_xlabel("batch size")
     axes.set_ylabel("predictions per second")
     axes.legend(fontsize=7.5)
-
-
-def _fewer(cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the first loop, backend and precision alone, one after the other, until few enough lines remain."""
-    for axis in ["loop", "backend", "precision"]:
-        if len(cells[AXES].drop_duplicates()) > MOST_LINES:
-            cells = cells[cells[axis] == cells[axis].iloc[0]]
-    return cells

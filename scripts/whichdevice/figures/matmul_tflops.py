@@ -2,9 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
 
 TITLE = "Matrix products: TFLOP/s by size, cold and warm"
 CAPTION = (
@@ -25,7 +25,7 @@ def draw(study: StudyResults) -> Figure:
     figure = style.new_figure(max(6.2, 3.7 * across + 1.6), 3.2 * -(-len(devices) // across) + 0.9)
     panels = grid_of(figure, len(devices), across, sharey=True)
     kinds = cells[["backend", "precision", "workload"]].drop_duplicates()
-    names = series.labels(kinds.assign(device=""), ["device", "backend", "precision", "workload"])
+    names = style.labels(kinds.assign(device=""), ["device", "backend", "precision", "workload"])
     looks = dict(zip(kinds.itertuples(index=False, name=None), names, strict=True))
     for panel, device in zip(panels, devices, strict=True):
         own = cells[cells["device"] == device]
@@ -38,7 +38,7 @@ def draw(study: StudyResults) -> Figure:
             panel.plot(
                 x, part["cold_tflops"], color=colour, marker=marker, mfc="white", ls="--", lw=1, label=f"{name}, cold"
             )
-        series.batch_axis(panel, own["batch_size"])
+        style.batch_axis(panel, own["batch_size"])
         panel.set_title(device, parse_math=False)
         panel.set_xlabel("N")
         panel.set_ylabel("TFLOP/s" if panel in panels[::across] else "")

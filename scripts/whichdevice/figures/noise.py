@@ -1,6 +1,5 @@
 """Every timed window of some runs: what was discarded, what counts, and how far windows and processes lie apart."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
-from whichdevice.records.schema import Record
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
+from whichdevice.tables.windows import MOST_PROCESSES
 
 TITLE = "Noise: every timed window"
 CAPTION = (
@@ -24,7 +23,7 @@ CAPTION = (
     "repeated. ↗, ↘: its step times still rose or fell when time was up. Both count."
 )
 CATEGORY = "Speed"
-MOST_PANELS, MOST_PROCESSES = 12, 10
+MOST_PANELS = 12
 COLUMNS = 3
 MANY_WINDOWS = 40
 WIDTH = 0.76  # of a strip; 1 is the distance between two
@@ -33,16 +32,17 @@ LEAST_SPREAD = 0.03  # half the height of a panel, at least
 
 def draw(study: StudyResults) -> Figure:
     """A panel for each workload and device: of its cells the one with most processes, most data, the largest batch."""
-    panels = [(cell, records) for cell in _cells(study) if (records := _records(study, cell))]
+    runs = study.runs.set_index("run").loc[study.windows["run"].drop_duplicates()]
+    panels = [own for _, own in runs.groupby(["workload", "device"], sort=False)]
     if not panels:
         return style.empty(study, "No run was timed.")
     shown = panels[:MOST_PANELS]
     across = min(COLUMNS, len(shown))
     figure = style.new_figure(max(9.0, 3.1 * across), 2.35 * -(-len(shown) // across) + 1.1)
     colours = style.device_colours(study)
-    for axes, (cell, records) in zip(grid_of(figure, len(shown), COLUMNS), shown, strict=True):
-        _panel(axes, records, colours[cell["device"]])
-        axes.set_title(_title(cell), fontsize=8, parse_math=False)
+    for axes, own in zip(grid_of(figure, len(shown), COLUMNS), shown, strict=True):
+        _panel(axes, own, study.windows, colours[own["device"].iloc[0]])
+        axes.set_title(_title(own.iloc[0]), fontsize=8, parse_math=False)
     figure.supylabel("step time against the cell's mean", fontsize=8.5)
     figure.legend(handles=_legend(), loc="outside upper right", ncols=4)
     cells = int(study.measured["step_time"].notna().sum())
@@ -54,50 +54,41 @@ def draw(study: StudyResults) -> Figure:
     return figure
 
 
-def _cells(study: StudyResults) -> list[pd.Series]:
-    cells = study.measured[study.measured["step_time"].notna()]
-    ordered = cells.sort_values(["n_timed", "fraction", "batch_size"], ascending=False, kind="stable")
-    kept = ordered.drop_duplicates(["workload", "device"])
-    return [row for _, row in cells.loc[cells.index.isin(kept.index)].iterrows()]
-
-
-def _records(study: StudyResults, cell: pd.Series) -> list[Record]:
-    found = (study.record(run) for run in study.runs_of(cell))
-    return [record for record in found if record and record.steady.windows][:MOST_PROCESSES]
-
-
 def _title(cell: pd.Series) -> str:
-    size = series.labels(pd.DataFrame([cell]), ["batch_size"])[0]
+    size = style.labels(pd.DataFrame([cell]), ["batch_size"])[0]
     loop = "" if cell["loop"] == "epoch" else f", {cell['loop']}"
     return f"{cell['workload']} on {cell['device']}\n{cell['backend']} {cell['precision']} {size}{loop}"
 
 
-def _panel(axes: Axes, records: Sequence[Record], colour: str) -> None:
-    counted = np.array([record.steady.seconds / record.steady.steps for record in records])
+def _panel(axes: Axes, runs: pd.DataFrame, windows: pd.DataFrame, colour: str) -> None:
+    counted = runs["step_time"].to_numpy(float)
     mean = float(np.exp(np.log(counted).mean()))
-    steady = [_relative(record.steady.windows, mean) for record in records]
-    low, high = np.percentile(np.concatenate(steady), [1, 98])
+    parts = [_relative(windows[windows["run"] == name], mean) for name in runs.index]
+    low, high = np.percentile(np.concatenate([steady for _, steady in parts]), [1, 98])
     reach = (min(-LEAST_SPREAD, 1.2 * float(low)), max(LEAST_SPREAD, 1.2 * float(high)))
-    for place, (record, values) in enumerate(zip(records, steady, strict=True), start=1):
-        discarded = _relative(record.cold.warm_up, mean)
+    for place, (discarded, values) in enumerate(parts, start=1):
         at = place + WIDTH * (np.linspace(0, 1, len(discarded) + len(values)) - 0.5)
         _points(axes, at[: len(discarded)], discarded, reach, style.GREY, hollow=True)
         _points(axes, at[len(discarded) :], values, reach, colour, hollow=False)
         own = counted[place - 1] / mean - 1
         axes.hlines(own, place - 0.44, place + 0.44, color=style.BLACK, linewidth=1.4, zorder=4)
+    marks = [_mark(run) for _, run in runs.iterrows()]
     axes.set_ylim(*reach)
-    axes.set_xlim(0.4, len(records) + 0.6)
-    axes.set_xticks(range(1, len(records) + 1), [_mark(record) for record in records], fontsize=7)
-    for label, record in zip(axes.get_xticklabels(), records, strict=True):
-        label.set_color(style.RED if "\n" in _mark(record) else style.BLACK)
+    axes.set_xlim(0.4, len(runs) + 0.6)
+    axes.set_xticks(range(1, len(runs) + 1), marks, fontsize=7)
+    for label, mark in zip(axes.get_xticklabels(), marks, strict=True):
+        label.set_color(style.RED if "\n" in mark else style.BLACK)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.3g} %" if value else "0"))
     axes.tick_params(axis="y", labelsize=7)
     axes.grid(False, axis="x")
 
 
-def _relative(windows: Sequence[tuple[int, float]], mean: float) -> np.ndarray:
-    return np.array([seconds / steps for steps, seconds in windows]) / mean - 1
+def _relative(windows: pd.DataFrame, mean: float) -> tuple[np.ndarray, np.ndarray]:
+    """Step times of the discarded and of the steady windows of one run, against the mean."""
+    times = windows["seconds"].to_numpy(float) / windows["steps"].to_numpy(float) / mean - 1
+    warm_up = windows["warm_up"].to_numpy(bool)
+    return times[warm_up], times[~warm_up]
 
 
 def _points(
@@ -114,11 +105,11 @@ def _points(
         axes.scatter(at[beyond], np.full(beyond.sum(), end), s=14, marker=marker, clip_on=False, **look)
 
 
-def _mark(record: Record) -> str:
-    """The number of the process, and below it what is to be known of it."""
-    trend = {"rising": "↗", "falling": "↘"}.get(record.steady.trend or "", "")
-    marks = ("d" if record.noise.disturbed else "") + trend
-    return str(record.asked.repeat) + (f"\n{marks}" if marks else "")
+def _mark(run: pd.Series) -> str:
+    """The number of the process, and below it whether it was disturbed or kept a trend."""
+    trend = {"rising": "↗", "falling": "↘"}.get(run["trend"], "")
+    marks = ("d" if pd.notna(run["disturbed"]) and run["disturbed"] else "") + trend
+    return str(run["repeat"]) + (f"\n{marks}" if marks else "")
 
 
 def _legend() -> list[Line2D]:

@@ -9,15 +9,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
+from whichdevice.results import StudyResults
 from whichdevice.tables.audit import IMPOSSIBLE, KEY
 
 TITLE = "Published and measured"
 CAPTION = (
     "Hollow: published figures, by the kind of device they were got on (circle CPU, square GPU, diamond TPU). Filled: "
     "what this study measured of the same workload and batch size, with 95 % t-interval where there is one. Small and "
-    "pale: measured, but not alike (other length, epochs or data), so no ratio is given. Struck through: beyond the "
-    "peak of the device that the source names. Sources, caveats and reasons stand in the audit."
+    "pale: measured, but not comparable (other length, epochs or data), so no ratio is given. Struck through: beyond "
+    "the peak of the device that the source names. Sources, caveats and reasons are in the audit."
 )
 CATEGORY = "Published"
 MARKS = {"cpu": "o", "gpu": "s", "tpu": "D"}
@@ -75,9 +75,9 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], impossible:
 
 
 def _measured(axes: Axes, entry: pd.Series, place: float, colour: str) -> None:
-    """Filled and with its interval where it is alike, small and pale where it is not."""
-    alike = entry["ratio"] == entry["ratio"] or entry["standing"] == "disputed"
-    look: dict[str, Any] = {"markersize": 5.5} if alike else {"markersize": 3, "alpha": 0.55}
+    """Draw it filled and with its interval where it is comparable, small and pale where it is not."""
+    comparable = entry["ratio"] == entry["ratio"] or entry["standing"] == "disputed"
+    look: dict[str, Any] = {"markersize": 5.5} if comparable else {"markersize": 3, "alpha": 0.55}
     ends = [entry["measured_low"] * entry["scale"], entry["measured_high"] * entry["scale"]]
     axes.plot(ends, [place, place], color=colour, lw=1.2)
     axes.plot(entry["measured"] * entry["scale"], place, MARKS.get(entry["kind"], "o"), color=colour, **look)
@@ -94,7 +94,7 @@ def _legend(study: StudyResults) -> list[Line2D]:
         for name in study.devices
     ]
     marks = [
-        Line2D([], [], ls="", marker="o", markersize=3, alpha=0.55, color=style.GREY, label="measured, not alike"),
+        Line2D([], [], ls="", marker="o", markersize=3, alpha=0.55, color=style.GREY, label="measured, not comparable"),
         Line2D([], [], ls="", marker="_", markersize=12, color=style.BLACK, label="published, impossible"),
     ]
     return [*published, *measured, *marks]

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.measured_values import enough_repeats
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
+from whichdevice.tables.measured import enough_repeats
 
 TITLE = "Roofline: each workload against its device's limits"
 CAPTION = (
@@ -36,12 +36,12 @@ class Look(NamedTuple):
 
 def draw(study: StudyResults) -> Figure:
     """A panel per device; a colour per number format, a marker per workload."""
-    cells = series.whole_data(study.roofline[study.roofline["intensity"].notna()])
+    cells = style.whole_data(study.roofline[study.roofline["intensity"].notna()])
     cells = cells[cells["unit"] != "gigabyte"]  # which is the slope itself
     limits = study.limits[study.limits["ridge"].notna()]
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
-        return style.empty(study, "No matrix product and no memory stream were measured, so there is no roof.")
+        return style.empty(study, "A roof needs a matrix product and a memory stream, which were not measured.")
     shown = devices[:MOST_PANELS]
     best = _one_each(cells, study)
     names = best["workload"].unique()
@@ -90,8 +90,8 @@ def _panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[st
     _points(axes, cells.sort_values("intensity"), looks)
     bandwidth = style.number(roofs["device_bandwidth_gbs"].iloc[0])
     cached = ", perhaps partly a cache's" if roofs["note"].notna().all() else ""
-    told = f"slope: {bandwidth} GB/s, measured{cached}"
-    axes.text(0.03, 0.965, told, transform=axes.transAxes, va="top", fontsize=7.5)
+    words = f"slope: {bandwidth} GB/s, measured{cached}"
+    axes.text(0.03, 0.965, words, transform=axes.transAxes, va="top", fontsize=7.5)
 
 
 def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:

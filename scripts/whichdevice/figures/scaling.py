@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.measured_values import without_rehearsals
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words, share_words
+from whichdevice.tables.measured import without_rehearsals
 from whichdevice.tables.scaling import STRONG, WEAK
 
 TITLE = "Scaling efficiency"
@@ -29,7 +29,7 @@ SETTINGS = ["device_name", "backend", "precision", "loop"]
 
 def draw(study: StudyResults) -> Figure:
     """A panel per workload; efficiency over replicas."""
-    rows = series.whole_data(without_rehearsals(study.scaling))
+    rows = style.whole_data(without_rehearsals(study.scaling))
     if rows.empty:
         only = " other than virtual ones on a CPU" if len(study.scaling) else ""
         text = f"No device was measured with several replica counts{only}: name devices with other `replicas`."
@@ -47,11 +47,11 @@ def draw(study: StudyResults) -> Figure:
         panel.axhline(100, color=style.GREY, lw=1)
         for turn, (label, part, look) in enumerate(_lines(own)):
             x = part["replicas"].to_numpy(float) * 1.025**turn  # beside each other
-            series.with_interval(panel, x, part, "efficiency", 100, label=label, **look)
+            style.with_interval(panel, x, part, "efficiency", 100, label=label, **look)
             noted = part["note"].notna().to_numpy()
             hollow = {"ls": "", "marker": look["marker"], "color": look["color"], "mfc": style.PAPER, "zorder": 4}
             panel.plot(x[noted], 100 * part["efficiency"].to_numpy(float)[noted], **hollow)
-        series.batch_axis(panel, [*own["replicas"], *own["baseline_replicas"]])
+        style.batch_axis(panel, [*own["replicas"], *own["baseline_replicas"]])
         panel.set_title(workload, parse_math=False)
         panel.set_xlabel("replicas")
         panel.legend(loc="best", fontsize=7)
@@ -86,7 +86,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, dict[str, An
         each = part["replica_batch_size"].iloc[0]
         batch = f"{letter}{size} in all" if key[0] == STRONG else f"{letter}{each:g} each"
         first = group.iloc[0]
-        told = [*(str(first[axis]) for axis in varied), *share_words(first), *length_words(first)]
-        label = ", ".join([f"{key[0]}: {batch}", *told])
+        words = [*(str(first[axis]) for axis in varied), *share_words(first), *length_words(first)]
+        label = ", ".join([f"{key[0]}: {batch}", *words])
         look = {"color": colour, "ls": "--" if key[0] == WEAK else "-", "marker": "s" if key[0] == WEAK else "o"}
         yield label, pd.concat([base, part]), look

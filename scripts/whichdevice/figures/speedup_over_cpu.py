@@ -5,12 +5,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 
 TITLE = "Speed-up over the CPU"
 CAPTION = (
-    "Throughput (TFLOP/s for matrix products) of each device over that of the CPU in the same settings, from repeats "
+    "Throughput (TFLOP/s for matrix products) of each device over the CPU's in the same settings, from repeats "
     "paired within the study: geometric mean with 95 % t-interval on a logarithmic axis, hollow where there is none. "
     "The words are the verdict of the one rule that judges every comparison here. In a study without a CPU, over its "
     "first device. Virtual replicas on one CPU are no device here."
@@ -26,9 +26,9 @@ def draw(study: StudyResults) -> Figure:
         command = next(iter(study.absent.values()), None)
         return style.empty(study, "No two devices ran the same work in the same settings.", command)
     found = found.assign(unit=found["quantity"].map({"tflops": "product"}))
-    rows = series.capped(found, MOST_ROWS, ["fraction", "batch_size"])
+    rows = style.capped(found, MOST_ROWS, ["fraction", "batch_size"])
     baseline = str(found["baseline"].iloc[0])
-    names = series.names(rows.assign(device=""))
+    names = style.names(rows.assign(device=""))
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
     devices = rows["compared"].drop_duplicates().tolist()
     figure = style.new_figure(9, (0.2 * len(devices) + 0.14) * len(places) + 1.5)
@@ -41,7 +41,7 @@ def draw(study: StudyResults) -> Figure:
     axes.set_yticks(range(len(places)), list(places), fontsize=8, parse_math=False)
     axes.set_ylim(len(places) - 0.4, -0.6)
     extent = rows[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
-    series.ratio_axis(axes, extent)
+    style.ratio_axis(axes, extent)
     axes.set_xlabel(f"times the speed of {baseline} (logarithmic)")
     axes.grid(False, axis="y")
     handles = [
@@ -50,10 +50,10 @@ def draw(study: StudyResults) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=min(len(devices), 6))
     more = f"; {len(rows)} of {len(found)} ratios, the largest sizes" if len(rows) < len(found) else ""
-    more += series.left_out(found, rows)
+    more += style.left_out(found, rows)
     measured = "measured on " + " / ".join(rows["setting"].dropna().unique())
     style.footnote(
-        figure, f"bars: 95 % t-interval over n pairs; no bar from one pair{more}; {measured}; {series.UNNAMED}"
+        figure, f"bars: 95 % t-interval over n pairs; no bar from one pair{more}; {measured}; {style.UNNAMED}"
     )
     return figure
 

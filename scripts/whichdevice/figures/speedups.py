@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.row_words import length_words, share_words
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words, share_words
 
 TITLE = "Speed-ups on one device, all else equal"
 CAPTION = (
@@ -27,11 +27,11 @@ WORDS = {
 
 def draw(study: StudyResults) -> Figure:
     """A panel per kind of comparison, a row per pair of cells."""
-    found = study.speedups[study.speedups["comparison"] != "device"]  # which has a figure of its own
+    found = study.speedups[study.speedups["comparison"] != "device"]  # figure speedup_over_cpu shows devices
     if found.empty:
         return style.empty(study, "No two measured cells of one device differ in one thing only, so there is no ratio.")
     groups = [
-        (str(name), group, series.capped(group, MOST_ROWS, ["fraction", "batch_size"]))
+        (str(name), group, style.capped(group, MOST_ROWS, ["fraction", "batch_size"]))
         for name, group in found.groupby("comparison", sort=False)
     ]
     heights = [len(shown) + 2.2 for _, _, shown in groups]
@@ -41,12 +41,12 @@ def draw(study: StudyResults) -> Figure:
     for panel, (name, group, shown) in zip(panels, groups, strict=True):
         _rows(panel, shown, colours, [_name(row, name, several) for _, row in shown.iterrows()])
         more = f" — {len(shown)} of {len(group)}, largest sizes" if len(shown) < len(group) else ""
-        more += series.left_out(group, shown)
+        more += style.left_out(group, shown)
         panel.set_title(WORDS.get(name, name) + more, parse_math=False)
         extent = shown[["ratio", "ratio_low", "ratio_high"]].to_numpy(float).ravel()
-        series.ratio_axis(panel, extent)
+        style.ratio_axis(panel, extent)
     panels[-1].set_xlabel("ratio (logarithmic, each panel its own axis)")
-    style.footnote(figure, f"bars: 95 % t-interval over n pairs; no bar from one pair; {series.UNNAMED}")
+    style.footnote(figure, f"bars: 95 % t-interval over n pairs; no bar from one pair; {style.UNNAMED}")
     return figure
 
 
@@ -69,11 +69,11 @@ def _rows(axes: Axes, rows: pd.DataFrame, colours: dict[str, str], names: list[s
 def _name(row: pd.Series, comparison: str, several: bool) -> str:
     """The workload, what else tells this pair from others, and the two values compared."""
     letter = "N" if row["quantity"] == "tflops" else "b"
-    told = [row["workload"], *([row["device"]] if several else [])]
-    told += [f"{letter}{row['batch_size']}"] if comparison != "batch_size" else []
-    for axis, usual in series.USUAL.items():
+    words = [row["workload"], *([row["device"]] if several else [])]
+    words += [f"{letter}{row['batch_size']}"] if comparison != "batch_size" else []
+    for axis, usual in style.USUAL.items():
         if axis not in (comparison, "fraction") and row[axis] != usual:
-            told.append(str(row[axis]))
-    told += share_words(row)
-    told += length_words(row)
-    return f"{' '.join(told)}: {row['compared']} / {row['baseline']}"
+            words.append(str(row[axis]))
+    words += share_words(row)
+    words += length_words(row)
+    return f"{' '.join(words)}: {row['compared']} / {row['baseline']}"

@@ -1,21 +1,28 @@
-"""One look for all figures: colour-blind safe, readable in grey, the same bytes from the same numbers."""
+"""Draw all figures in one style: colour-blind safe, readable in grey, the same bytes from the same numbers.
+
+Here are also the lines, labels, axes and small multiples that several figures share, and their files.
+"""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from whichdevice.figures.registry import FEW_POINTS
-from whichdevice.figures.results import StudyResults
-from whichdevice.workflow_command import workflow_command
+from whichdevice.figures import FEW_POINTS
+from whichdevice.files import replacing
+from whichdevice.results import StudyResults
+from whichdevice.study_runs import workflow_command
+from whichdevice.tables.base import length_words, number, run_epochs_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -80,7 +87,7 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
 
 
 def device_colours(study: StudyResults) -> dict[str, str]:
-    """A colour per device: that of its kind for the first of a kind, spare ones for others."""
+    """Return a colour per device: its kind's colour for the first of a kind, spare ones for others."""
     names = [*study.study.devices, *(name for name in study.devices if name not in study.study.devices)]
     colours: dict[str, str] = {}
     for name in names:
@@ -150,10 +157,10 @@ def finish(figure: Figure, title: str, study: StudyResults) -> None:
 def data_note(study: StudyResults) -> str:
     """Where the data came from, stand-ins named as such."""
     names = {"standin": "stand-in (generated)", "files": "original files", "tfds": "TFDS"}
-    told = [names.get(source, source) for source in study.sources]
-    if len(told) > 1:
-        told = [f"{name} ({', '.join(sets)})" for name, sets in zip(told, study.sources.values(), strict=True)]
-    return f"data: {', '.join(told)}" if told else ""
+    words = [names.get(source, source) for source in study.sources]
+    if len(words) > 1:
+        words = [f"{name} ({', '.join(sets)})" for name, sets in zip(words, study.sources.values(), strict=True)]
+    return f"data: {', '.join(words)}" if words else ""
 
 
 def name_few_points(figure: Figure) -> None:
@@ -169,15 +176,6 @@ def name_few_points(figure: Figure) -> None:
         points += 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
     if points < 2:
         figure.set_gid(FEW_POINTS)
-
-
-def number(value: float) -> str:
-    """A number as people write it: three significant digits, thousands apart, no exponent."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    if abs(value) < 1e-7:
-        return f"{value:.2g}"
-    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
 class PlainTicks(LogLocator):
@@ -215,3 +213,252 @@ def runs_note(counts: Iterable[float]) -> str:
 def shortened(text: str, length: int = 40) -> str:
     """Text cut to a length."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
+USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
+UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
+NAMED = ("workload", "batch_size")
+SETTINGS = ["workload", "device", "backend", "precision", "loop", "sequence_length"]
+SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
+
+
+def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with the largest share of the training data of each workload, sequence length and device."""
+    own = ["workload", "sequence_length", "device"]
+    largest = cells.groupby(own, dropna=False)["fraction"].transform("max")
+    return cells[cells["fraction"] == largest]
+
+
+def shared(cells: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
+    each = max(1, most // max(1, cells["device"].nunique()))
+    return cells if len(cells) <= most else cells.groupby("device", sort=False).head(each)
+
+
+def capped(cells: pd.DataFrame, most: int, sizes: Sequence[str] = ("batch_size",)) -> pd.DataFrame:
+    """Rows to draw: all, or the largest size of each setting, shared out over workloads and of these over devices.
+
+    Chosen by what was run, never by the result. The index has to rise, as a table's does.
+    """
+    if len(cells) <= most:
+        return cells
+    settings = [*SETTINGS, *(["model"] if "model" in cells else [])]  # two models of one name are two works
+    largest = cells.sort_values(list(sizes), kind="stable").drop_duplicates(settings, keep="last").sort_index()
+    turn = largest.groupby(["workload", "device"], sort=False).cumcount().sort_values(kind="stable")
+    in_turn = largest.loc[turn.index].groupby("workload", sort=False).cumcount().sort_values(kind="stable")
+    return largest.loc[in_turn.index[:most].sort_values()]
+
+
+def left_out(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """The workloads of which no row is shown, as words of a footnote."""
+    missing = [name for name in cells["workload"].unique() if name not in set(shown["workload"])]
+    return f"; only in the tables: {', '.join(missing)}" if missing else ""
+
+
+def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
+    """A label per cell from the first axis, those of `always`, and those whose values differ between the cells."""
+    words = [axes[0], *always]
+    shown = [axis for axis in axes if axis in words or cells[axis].nunique(dropna=False) > 1]
+    return [_joined(row, shown) for _, row in cells.iterrows()]
+
+
+def names(cells: pd.DataFrame) -> list[str]:
+    """A short name per cell: workload and size, and of the rest only what varies or is not the usual."""
+    varied = [axis for axis in ("device", "sequence_length") if cells[axis].nunique(dropna=False) > 1]
+    words = []
+    for _, cell in cells.iterrows():
+        shown = ["workload", "device", "batch_size", "sequence_length", *USUAL]
+        shown = [axis for axis in shown if (cell[axis] != USUAL[axis] if axis in USUAL else axis in (*NAMED, *varied))]
+        words.append(_joined(cell, shown))
+    return words
+
+
+def _joined(cell: pd.Series, axes: list[str]) -> str:
+    return " ".join(part for axis in axes if (part := _written(axis, cell[axis], cell.get("unit"))))
+
+
+def _written(axis: str, value: Any, unit: Any) -> str:
+    if axis == "batch_size":
+        return f"N{value}" if unit == "product" else f"b{value}"
+    if axis == "fraction":
+        return " ".join(share_words({"fraction": value}))
+    if axis == "sequence_length":
+        return " ".join(length_words({"sequence_length": value}))
+    return "" if pd.isna(value) else str(value)
+
+
+def fewer_lines(cells: pd.DataFrame, axes: list[str], most: int) -> pd.DataFrame:
+    """Keep the first loop, backend and precision alone, one after the other, until few enough lines remain."""
+    for axis in ["loop", "backend", "precision"]:
+        if len(cells[axes].drop_duplicates()) > most:
+            cells = cells[cells[axis] == cells[axis].iloc[0]]
+    return cells
+
+
+def stacked_bars(
+    cells: pd.DataFrame, most: int, parts: Mapping[str, tuple[str, str, str]]
+) -> tuple[Figure, Axes, pd.DataFrame, np.ndarray]:
+    """Draw a stacked bar per cell; `parts`: label, colour and hatch of each column. Returns also cells and bar ends."""
+    shown = capped(cells, most).sort_values("workload", kind="stable")
+    figure = new_figure(9, 0.27 * len(shown) + 1.6)
+    axes = figure.add_subplot()
+    left = np.zeros(len(shown))
+    for column, (label, colour, hatch) in parts.items():
+        width = shown[column].fillna(0).to_numpy(float)
+        axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=label)
+        left = left + width
+    axes.set_yticks(range(len(shown)), names(shown), fontsize=8, parse_math=False)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    return figure, axes, shown, left
+
+
+def rows_note(cells: pd.DataFrame, shown: pd.DataFrame, column: str) -> tuple[str, str]:
+    """Return the counts of processes behind the rows of a figure, and which cells it leaves out."""
+    counts = ", ".join(str(n) for n in sorted({int(n) for n in shown[column]}))
+    more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
+    return counts, more + left_out(cells, shown)
+
+
+def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+    """Each series of `cells` (all but the batch size equal): its label, cells and line style."""
+    colours, places = device_colours(study), device_places(study)
+    groups = list(cells.assign(label=labels(cells, SERIES_AXES)).groupby("label", sort=False))
+    devices = [str(group["device"].iloc[0]) for _, group in groups]
+    for place, (label, group) in enumerate(groups):
+        device, marker = devices[place], markers(devices, places)[place]
+        dashes = ["-", "--", ":", "-."][devices[:place].count(device) % 4]
+        yield str(label), group, {"color": colours[device], "linestyle": dashes, "marker": marker}
+
+
+def markers(devices: Sequence[str], places: Mapping[str, int]) -> list[str]:
+    """Return a marker for each line or point: its device's own for the first of a device, else one not yet taken.
+
+    So that they can be distinguished without their colours.
+    """
+    own = {device: MARKERS[places[device] % len(MARKERS)] for device in devices}
+    spare = [marker for marker in MARKERS if marker not in own.values()] or MARKERS
+    found, taken = [], 0
+    for place, device in enumerate(devices):
+        first = device not in devices[:place]
+        found.append(own[device] if first else spare[taken % len(spare)])
+        taken += not first
+    return found
+
+
+def with_interval(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> None:
+    """A line through `column` with its 95 % interval as bars, where there is one."""
+    middle = cells[column].to_numpy(float) * scale
+    axes.errorbar(x, middle, yerr=bars(cells, column, scale), capsize=2.5, elinewidth=1, **look)
+
+
+def bars(cells: pd.DataFrame, column: str, scale: float = 1.0) -> np.ndarray:
+    """How far the ends of the interval lie below and above: [2, cells], 0 where there is none."""
+    middle, low, high = (cells[f"{column}{end}"].to_numpy(float) * scale for end in ("", "_low", "_high"))
+    return np.clip(np.nan_to_num(np.vstack([middle - low, high - middle])), 0, None)
+
+
+def with_band(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> Any:
+    """A line through `column` with its 95 % interval as a band, and at each point as a bar; returns the line."""
+    low, high = (cells[f"{column}_{end}"].to_numpy(float) * scale for end in ("low", "high"))
+    axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
+    with_interval(axes, x, cells, column, scale, **look)
+    return axes.containers[-1]
+
+
+def ratio_axis(axes: Axes, values: Iterable[float]) -> None:
+    """A logarithmic axis of ratios with labels that suit small differences as well as large ones; 1 is always on it."""
+    found = [1.0, *(value for value in values if np.isfinite(value))]
+    low, high = min(0.97, min(found) / 1.05), max(1.03, max(found) * 1.05)
+    log_axis(axes, "x", found)
+    if high / low < 8:
+        ticks: list[float] = []
+        for tick in RATIOS:  # the roundest first; none closer than a label is wide
+            apart = [abs(np.log(tick / other)) / np.log(high / low) for other in ticks]
+            if low <= tick <= high and min(apart, default=1) > 0.13:
+                ticks.append(tick)
+        axes.set_xticks(sorted(ticks), [number(tick) for tick in sorted(ticks)])
+        axes.set_xticks([], minor=True)
+    axes.set_xlim(low, high)
+
+
+def batch_axis(axes: Axes, sizes: Any) -> None:
+    """A logarithmic axis labelled with the batch sizes themselves."""
+    found = sorted({int(size) for size in sizes})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(found if len(found) <= 8 else found[:: len(found) // 6], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    axes.set_xlim(found[0] / 1.35, found[-1] * 1.35)
+
+
+def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
+    """So many panels, in rows of at most `columns`; places left over in the last row stay blank."""
+    across = min(columns, count)
+    panels = figure.subplots(-(-count // across), across, squeeze=False, **options).ravel()
+    for panel in panels[count:]:
+        panel.set_axis_off()
+    return list(panels[:count])
+
+
+def run_label(run: pd.Series, study: StudyResults) -> str:
+    """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
+    epochs = run_epochs_words(run)
+    source = [run["source"]] if len(study.sources) > 1 else []
+    below = ", ".join([f"b{run['batch_size']}", epochs, *share_words(run), *source])
+    return f"{run['workload']} on {run['device']}\n{below}"
+
+
+def predicted_classes(content: dict[str, np.ndarray]) -> np.ndarray:
+    """The predicted class of each test image, int [n], as the run counted it.
+
+    Records without it have only probabilities rounded to float16, where a near tie may fall the other way.
+    """
+    return (content["predicted"] if "predicted" in content else content["probabilities"].argmax(axis=1)).astype(int)
+
+
+def front(cost: np.ndarray, quality: np.ndarray, higher: bool) -> np.ndarray:
+    """Places of the points that no other beats in both directions, the cheapest first; of equal ones the first."""
+    ordered = np.lexsort((-quality if higher else quality, cost))
+    best = (np.maximum if higher else np.minimum).accumulate(quality[ordered])
+    kept = np.concatenate([[True], best[1:] != best[:-1]]) if len(best) else np.array([], bool)
+    return np.asarray(ordered[kept])
+
+
+# What each colour becomes where the page is dark; all keep their order of lightness against each other.
+DARK = {
+    PAPER: "#14181c",
+    BLACK: "#e4e8ec",
+    GREY: "#a3adb8",
+    FAINT: "#5d6873",
+    PALE: "#3d4650",
+    GRID: "#2b333b",
+    BLUE: "#3a9bdc",
+    SKY: "#79bdeb",
+    GREEN: "#1fb98e",
+    RED: "#f0793a",
+    PURPLE: "#d99abc",
+    ORANGE: "#f0b429",
+    ERROR: "#ff9a80",
+}
+
+
+def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
+    """Write both files; no date goes into them."""
+    for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
+        with replacing(path) as aside:
+            figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]
+            if path.suffix == ".svg":
+                aside.write_text(following_scheme(aside.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def following_scheme(svg: str) -> str:
+    """An SVG that a browser shows in the page's colour scheme; every other program shows it light, as it was."""
+    rules = (
+        f'[style*="{what}: {light}"] {{ {what}: {dark} !important }}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+    )
+    sheet = f'<style type="text/css">@media (prefers-color-scheme: dark) {{ {" ".join(rules).lower()} }}</style>'
+    return svg.replace("<defs>", f"<defs>{sheet}", 1)

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
 
 TITLE = "Text samples"
 CAPTION = (
@@ -22,7 +22,7 @@ MOST_SAMPLES, COLUMNS = 12, 3
 
 def draw(study: StudyResults) -> Figure:
     """A block per workload (its best run), in it a panel for each sampled epoch."""
-    shown = [entry for entry in study.artefacts("samples", one_per=["workload"]) if entry.content]
+    shown = [entry for entry in study.best_artefacts("samples", one_per=["workload"]) if entry.content]
     if not shown:
         return style.empty(study, "No character network has learned, so there is no sample of its text.")
     panels = [(run, content[place]) for run, content in shown for place in _places(len(content))]

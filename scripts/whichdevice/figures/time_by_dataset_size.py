@@ -7,10 +7,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
-from whichdevice.figures.tiles import grid_of
-from whichdevice.tables.row_words import length_words
+from whichdevice.figures import style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import length_words
 
 TITLE = "Epoch time against data-set size"
 CAPTION = (
@@ -51,7 +51,7 @@ def draw(study: StudyResults) -> Figure:
 
 
 def _shown(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of one workload the cells of one batch size, and of each device those of one setting, by size of the data."""
+    """Return one workload's cells of one batch size and, for each device, of one setting, by size of the data."""
     devices = cells.groupby("batch_size")["device"].nunique()
     cells = cells[cells["batch_size"] == devices[devices == devices.max()].index.max()]
     parts = []
@@ -63,12 +63,12 @@ def _shown(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _left_out(cells: pd.DataFrame, shown: list[pd.DataFrame]) -> list[str]:
     """The devices that measured a workload at other batch sizes only."""
-    told = []
+    words = []
     for own in shown:
         workload = own["workload"].iloc[0]
         missing = set(cells.loc[cells["workload"] == workload, "device"]) - set(own["device"])
-        told += [f"{workload}: {', '.join(sorted(missing))} at other batch sizes only"] if missing else []
-    return told
+        words += [f"{workload}: {', '.join(sorted(missing))} at other batch sizes only"] if missing else []
+    return words
 
 
 def _panel(axes: Axes, own: pd.DataFrame, study: StudyResults) -> dict[str, Artist]:
@@ -82,7 +82,7 @@ def _panel(axes: Axes, own: pd.DataFrame, study: StudyResults) -> dict[str, Arti
         steps = part["epoch_time"] / part["step_time"]
         ends = {f"epoch_time_{end}": part[f"step_time_{end}"] * steps for end in ("low", "high")}
         hollow: dict[str, Any] = {"mfc": style.PAPER, "markersize": 8}
-        drawn = series.with_band(axes, x, part.assign(**ends), "epoch_time", **hollow, **look)
+        drawn = style.with_band(axes, x, part.assign(**ends), "epoch_time", **hollow, **look)
         (full,) = axes.plot(x, part["learned_epoch_time"], markersize=4.5, zorder=4, **look)
         handles |= {f"{device}, computed": drawn, f"{device}, run in full": full}
     style.log_axis(axes, "x", own["training_examples"])
@@ -95,9 +95,9 @@ def _panel(axes: Axes, own: pd.DataFrame, study: StudyResults) -> dict[str, Arti
 
 def _unusual(own: pd.DataFrame) -> list[str]:
     """A line for each device in other settings than the usual ones."""
-    told = []
+    words = []
     for device, part in own.groupby("device", sort=False):
-        named = [str(part[name].iloc[0]) for name in SETTINGS[:-1] if part[name].iloc[0] != series.USUAL[name]]
+        named = [str(part[name].iloc[0]) for name in SETTINGS[:-1] if part[name].iloc[0] != style.USUAL[name]]
         named += length_words(part.iloc[0])
-        told += [f"{device}: {', '.join(named)}"] if named else []
-    return told
+        words += [f"{device}: {', '.join(named)}"] if named else []
+    return words

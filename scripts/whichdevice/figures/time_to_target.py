@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.figures import series, style
-from whichdevice.figures.pareto import front
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.columns import CELL
-from whichdevice.tables.prices import SECONDS
+from whichdevice.figures import style
+from whichdevice.figures.style import front
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import CELL
+from whichdevice.tables.sheet import SECONDS
 from whichdevice.tables.time_to_target import LEARNED, START
 
 TITLE = "What a quality takes"
@@ -23,7 +23,7 @@ CAPTION = (
     "logarithmic axes. A line is one cell, its seeds averaged as far as all of them learned, also those that ran out "
     "of time. The large marker is the epoch by which half the seeds reached the target (dotted); where they never did, "
     "or after the line ends, there is none. Grey: the Pareto front, which nothing here beats in both directions. Money "
-    "without a price and energy without a meter have no panel."
+    "needs a price and energy a meter to have a panel."
 )
 CATEGORY = "Cost"
 MOST_LINES = 6
@@ -45,7 +45,7 @@ NAMES = {
 
 def draw(study: StudyResults) -> Figure:
     """A row per workload and target, a panel for each of time, money and energy that has data."""
-    cells = series.whole_data(study.time_to_target)
+    cells = style.whole_data(study.time_to_target)
     if cells.empty:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
     points = _points(study, cells)
@@ -56,7 +56,7 @@ def draw(study: StudyResults) -> Figure:
     figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(groups) + 1.0)
     grid = figure.subplots(len(groups), len(shown), squeeze=False, sharey="row")
     for row, own in enumerate(groups):
-        lines = list(_lines(series.shared(own, MOST_LINES), study))
+        lines = list(_lines(style.shared(own, MOST_LINES), study))
         for axes, name in zip(grid[row], shown, strict=True):
             _panel(axes, points, lines, name, own.iloc[0])
             if row == len(groups) - 1:
@@ -67,13 +67,13 @@ def draw(study: StudyResults) -> Figure:
         grid[row][-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
     seeds = cells["n_seeds"].dropna().astype(int)
     n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-    cut = any(len(own) > len(series.shared(own, MOST_LINES)) for own in groups)
+    cut = any(len(own) > len(style.shared(own, MOST_LINES)) for own in groups)
     disturbed = int(cells["n_disturbed"].fillna(0).sum())
     marked = f"; {disturbed} of {int(cells['n'].sum())} runs disturbed while they learned" if disturbed else ""
     late = int(cells["n_timed_out"].fillna(0).sum())
     marked += "; more settings in the tables" if cut else ""
     marked += f"; {late} of {int(cells['n'].sum())} runs ran out of time" if late else ""
-    missing = [told for name, told in MISSING.items() if name not in shown]
+    missing = [words for name, words in MISSING.items() if name not in shown]
     style.footnote(figure, f"seeds per line: {n}{marked}{''.join(missing)}")
     return figure
 
@@ -105,9 +105,9 @@ def _points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
 def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     """Each cell with its label and look: a colour for each device, a marker for each cell."""
     colours = style.device_colours(study)
-    labels = series.labels(cells, [*series.SERIES_AXES, "batch_size", "source"])
+    labels = style.labels(cells, [*style.SERIES_AXES, "batch_size", "source"])
     place = cells.groupby("device", sort=False).cumcount()
-    marks = series.markers(cells["device"].tolist(), style.device_places(study))
+    marks = style.markers(cells["device"].tolist(), style.device_places(study))
     for label, number, marker, index in zip(labels, place, marks, cells.index, strict=True):
         cell = cells.loc[[index]]
         look = {"color": colours[cell["device"].iloc[0]], "marker": marker}

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from whichdevice.figures import series, style
-from whichdevice.figures.results import StudyResults
+from whichdevice.figures import style
+from whichdevice.results import StudyResults
 
 TITLE = "Training curves"
 CAPTION = (
@@ -25,7 +25,7 @@ def draw(study: StudyResults) -> Figure:
     epochs = study.epochs
     if epochs.empty:
         return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
-    epochs = series.whole_data(epochs)
+    epochs = style.whole_data(epochs)
     workloads = epochs["workload"].drop_duplicates().tolist()
     across = min(ACROSS, len(workloads))
     down = -(-len(workloads) // across)

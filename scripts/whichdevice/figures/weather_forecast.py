@@ -7,8 +7,8 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from whichdevice.figures import style
-from whichdevice.figures.results import StudyResults
-from whichdevice.tables.row_words import run_epochs_words
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import run_epochs_words
 
 TITLE = "Weather: predicted and true"
 CAPTION = (
@@ -21,7 +21,7 @@ MOST_STEPS = 600
 
 def draw(study: StudyResults) -> Figure:
     """A panel per signal; the truth in black, one coloured line per device."""
-    shown = list(study.artefacts("forecast"))
+    shown = list(study.best_artefacts("forecast"))
     if not shown:
         return style.empty(study, "No weather network has learned, so there is no forecast.")
     first = shown[0].content

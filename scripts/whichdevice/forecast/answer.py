@@ -6,7 +6,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest
+from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 INTERVAL = 0.8  # share of true times that the interval is meant to hold
 

@@ -20,10 +20,10 @@ from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, PACKAGES, environment, find_target
 from whichdevice.locks import beside_no_measurement
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
-from whichdevice.machine.limits import thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import is_file_module, workload_class
 
 CACHE = Path("results/programs")

@@ -28,7 +28,7 @@ from whichdevice.forecast.targets import CompilerMissingError, Target, find_targ
 from whichdevice.forecast.work import Work, read_work
 from whichdevice.measuring.events import Emitter
 from whichdevice.processes import end_with_supervisor
-from whichdevice.records.compiled import Collective, CompileFacts, ProgramRequest
+from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 

@@ -11,7 +11,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.compile import KEPT, compile_code_hash, compile_programs
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.measuring.request import content_key
-from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import workload_class
 
 

@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from whichdevice.machine.cpu import threads_by_turn
-from whichdevice.machine.limits import usable_cores
+from whichdevice.machine.cpu import threads_by_turn, usable_cores
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only

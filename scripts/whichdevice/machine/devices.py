@@ -40,7 +40,7 @@ class DeviceFacts:
 
 
 class DeviceKind(Protocol):
-    """The module of one kind, named after it. None of its functions imports a framework or raises."""
+    """The module of one kind, named after it. Its functions neither import a framework nor raise."""
 
     def present(self) -> int:
         """How many replicas this host can carry: chips of a GPU, cores of a TPU."""
@@ -67,8 +67,8 @@ def detect(devices: "dict[str, Device]") -> dict[str, str | None]:
 def absent_devices(study: "Study", elsewhere: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """The devices that a call of this study does not measure here, by `run_on`, each with the reason.
 
-    `auto` leaves out those that this host lacks, `all` none, a list those that it does not name. Those that it
-    names must be there: StudyError otherwise. `elsewhere`: devices that only other machines measure, with the reason.
+    `auto` leaves out those that this host lacks, `all` none, a list those that it does not name. This host must
+    have the named ones: StudyError otherwise. `elsewhere`: devices that only other machines measure, with the reason.
     """
     away = dict(elsewhere)
     if study.run_on == "all":
@@ -86,7 +86,7 @@ def absent_devices(study: "Study", elsewhere: Mapping[str, str] = MappingProxyTy
 def require_kind(study: "Study", kind: str, absent: Mapping[str, str]) -> list[str]:
     """The devices of one kind that a call which asks for this kind measures here, without the absent ones.
 
-    Raises StudyError when the study names none, or when this host has none of them and `run_on` is not `all`.
+    Raises StudyError when the study names no such device, or this host lacks all of them and `run_on` is not `all`.
     """
     named = [name for name, device in study.devices.items() if device.kind == kind]
     if not named:

@@ -39,18 +39,18 @@ def nvml_counters(replicas: int = 1) -> Counters:
     except NvmlError as error:
         raise MeterError(f"NVML: {error}") from error
 
-    def told(ask: Callable[[], list[Any]]) -> list[Any]:
+    def answer(ask: Callable[[], list[Any]]) -> list[Any]:
         try:
             return answer_within(PATIENCE, ask)
         except (nvml.NVMLError, NvmlError) as error:
             raise MeterError(f"NVML: {error}") from error
 
-    handles = told(lambda: [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]])
+    handles = answer(lambda: [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]])
     if not handles:
         raise MeterError("no GPU is visible")
 
     def read() -> list[float]:
-        return told(lambda: [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles])  # from mJ
+        return answer(lambda: [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles])  # from mJ
 
     read()
     return Counters(f"NVML of {many(len(handles), 'GPU')}", read, [math.inf] * len(handles), NVML_UPDATE)
@@ -113,7 +113,7 @@ def _joules(path: Path) -> float:
     """A file of microjoules, in joules."""
     try:
         return int(path.read_text(encoding="utf-8")) / 1e6
-    except PermissionError as error:  # since CVE-2020-8694 (Linux 5.10 and earlier ones mended)
+    except PermissionError as error:  # since CVE-2020-8694 (Linux 5.10 and fixed earlier ones)
         raise MeterError(f"RAPL's {path.name} is readable by root only; see docs/measurement.md, Energy") from error
     except OSError as error:
         raise MeterError(f"RAPL's {path.name}: {error.strerror or error}") from error
@@ -121,7 +121,7 @@ def _joules(path: Path) -> float:
         raise MeterError(f"RAPL's {path.name} holds no number") from error
 
 
-DEVICE = "device"  # the counter that a run counts with; others stand beside it
+DEVICE = "device"  # the counter that counts for the run; others are recorded too
 Finders = Mapping[str, Callable[[], Counters]]
 
 
@@ -134,10 +134,10 @@ def counters_of(kind: str, replicas: int = 1) -> Finders:
 
 
 class EnergyMeter:
-    """Joules between `start()` and `stop()`, also those of named parts. It never fails; any thread may call it.
+    """Joules between `start()` and `stop()`, altogether and of named parts. It never fails; any thread may call it.
 
     Call `sample()` at least once a minute: a processor's counter wraps after minutes to hours (65 kJ, AMD's usual
-    range, are 4 minutes at 270 W), and only one wrap between two samples can be told.
+    range, are 4 minutes at 270 W), and only one wrap between two samples is noticed.
     """
 
     def __init__(self, kind: str, replicas: int = 1, find: Callable[[str, int], Finders] = counters_of) -> None:
@@ -158,14 +158,14 @@ class EnergyMeter:
                 tally.part = part
 
     def add_up(self, part: str | None, of: Iterable[str]) -> None:
-        """Earlier parts become one, or none; those that were never entered add nothing."""
+        """Join earlier parts into one, or drop them; a part that was never entered adds 0."""
         names = list(of)
         with self._lock:
             for tally in self._tallies.values():
                 tally.add_up(part, names)
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """What a measured process says of its parts: the next one, or earlier ones that add up."""
+        """Follow a message of the measured process: enter the next part, or join earlier ones."""
         if "of" in message:
             self.add_up(message["part"], message["of"])
         else:

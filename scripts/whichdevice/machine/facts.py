@@ -11,8 +11,14 @@ from pathlib import Path
 
 import whichdevice
 from whichdevice.machine import devices
-from whichdevice.machine.cpu import cpu_model, instruction_sets, last_level_cache, physical_cores
-from whichdevice.machine.limits import total_memory, usable_cores
+from whichdevice.machine.cpu import (
+    cpu_model,
+    instruction_sets,
+    last_level_cache,
+    physical_cores,
+    total_memory,
+    usable_cores,
+)
 from whichdevice.records.schema import Machine, Software
 
 FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))

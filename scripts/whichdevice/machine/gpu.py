@@ -36,7 +36,7 @@ def open_nvml(patience: float = PATIENCE) -> Any:
 def answer_within(patience: float, ask: Callable[[], Answer]) -> Answer:
     """What `ask` answers or raises; raises NvmlError where it hangs.
 
-    A driver that lost its GPU can hang in the kernel, so a thread of its own asks and may stay behind.
+    A driver that lost its GPU can hang in the kernel, so a separate thread asks and may stay behind.
     """
     answer: Future[Answer] = Future()
 
@@ -78,7 +78,7 @@ def listed_gpus(pynvml: Any) -> list[int | str]:
     """GPUs that CUDA_VISIBLE_DEVICES leaves, as NVML indices or UUIDs, in its order.
 
     As CUDA does, the list ends at the first entry that names no GPU, and holds one slice of a GPU at most. CUDA numbers
-    unlike GPUs fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
+    different GPUs fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID, which `cuda_variables` sets; NVML always by bus.
     """
     count = pynvml.nvmlDeviceGetCount()
     listed = visible_list("CUDA_VISIBLE_DEVICES")
@@ -98,9 +98,9 @@ def listed_gpus(pynvml: Any) -> list[int | str]:
 
 
 def _slices(pynvml: Any, gpu: int | str) -> list[str] | None:
-    """UUIDs of the slices of a GPU under MIG, of which a container sees its own alone; None of a whole GPU or a slice.
+    """Return the UUIDs of a GPU's slices under MIG (a container sees only its own); None for a whole GPU or a slice.
 
-    NVML tells of the whole GPU, where CUDA would run on the first slice.
+    NVML reports the whole GPU, where CUDA would run on the first slice.
     """
     if isinstance(gpu, str) and gpu.startswith("MIG-"):
         return None
@@ -157,7 +157,7 @@ def absent_reason(replicas: int = 1) -> str | None:
 def describe() -> DeviceFacts:
     """Name, memory, power limit and highest clock of the first GPU, how many there are, and the driver with its CUDA.
 
-    Power and clock are None where the GPU or the driver does not tell them.
+    Power and clock are None where the GPU or the driver does not report them.
     """
     try:
         return _ask(_facts)
@@ -166,7 +166,7 @@ def describe() -> DeviceFacts:
 
 
 def clock_now() -> float | None:
-    """Hz of the first GPU's multiprocessors at this moment; None where NVML does not tell. It never raises."""
+    """Hz of the first GPU's multiprocessors at this moment; None where NVML does not report it. It never raises."""
     try:
         return _ask(_clock)
     except (NvmlError, IndexError):  # not supported by this GPU, lost, or none visible

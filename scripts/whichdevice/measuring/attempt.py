@@ -10,9 +10,9 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
+from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.machine.energy import EnergyMeter
 from whichdevice.machine.facts import describe_machine, describe_software
-from whichdevice.machine.limits import available_memory, thread_environment, usable_cores
 from whichdevice.machine.noise import NoiseWatch
 from whichdevice.measuring.assemble import RecordDraft
 from whichdevice.measuring.outside import end_from_inside

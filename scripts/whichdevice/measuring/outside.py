@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from whichdevice.machine.limits import is_full
+from whichdevice.machine.cpu import is_full
 from whichdevice.measuring.supervisor import Finish
 
 TAIL_BYTES = 2**14

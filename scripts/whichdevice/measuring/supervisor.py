@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.files import package_first
-from whichdevice.machine.limits import MAXRSS_UNIT, available_memory, memory_kills
+from whichdevice.machine.cpu import MAXRSS_UNIT, available_memory, memory_kills
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.

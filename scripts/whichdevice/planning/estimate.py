@@ -31,8 +31,7 @@ from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.processes import quick_imports, time_limit, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
-from whichdevice.tables.sheet_peaks import sheet_peak
-from whichdevice.tables.sheet_rows import sheet_row
+from whichdevice.tables.sheet import sheet_peak, sheet_row
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs

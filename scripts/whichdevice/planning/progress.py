@@ -21,8 +21,8 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.progress import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
+from whichdevice.study_runs import repeat_failed
 from whichdevice.terminal import LiveLine, duration
-from whichdevice.workflow_command import repeat_failed
 
 LONGEST = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
@@ -157,9 +157,9 @@ def _job_text(job: dict[str, Any]) -> str:
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
     """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
-    from whichdevice.figures.results import StudyResults
     from whichdevice.report.first_screen import grid, headline
-    from whichdevice.report.lead import compared_words
+    from whichdevice.report.verdict import compared_words
+    from whichdevice.results import StudyResults
 
     folder = Path(root)
     if not (folder / "tables" / "board.csv").is_file():

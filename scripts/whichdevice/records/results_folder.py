@@ -1,4 +1,4 @@
-"""Which records a study's results hold: its own below `runs`, and those of other machines below `merged/<id>`.
+"""List the records in a study's results: its own below `runs`, other machines' below `merged/<id>`.
 
 `merged/<id>/source.json` says which records of a source count and what its devices are. It is written last, so a reader
 meets what one whole merge brought. Reading changes nothing.
@@ -132,8 +132,8 @@ def find_clash(
         found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
         for other_machine in [*found, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
-                there, here = describe_machine(machine), describe_machine(other_machine)
-                return clash(name, f"was measured on another machine ({there}) than here ({here})")
+                texts = describe_machine(machine), describe_machine(other_machine)
+                return clash(name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})")
     return None
 
 
@@ -159,7 +159,7 @@ def record_paths(folder: Path) -> list[Path]:
 
 
 def own_records(root: Path) -> dict[Run, Path]:
-    """The own records of results/<study>, one of each run: that of the last call's config and code, else the newest."""
+    """Return results/<study>'s own records, one for each run: of the last call's config and code, else the newest."""
     places: dict[Run, list[Path]] = {}
     for path in sorted((root / OWN).rglob(RECORD)):
         if (run := foreign_run(path.as_posix())) is not None:

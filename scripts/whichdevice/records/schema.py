@@ -15,7 +15,7 @@ Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column 
 
 
 def no_newer_than(own: int) -> AfterValidator:
-    """For a schema version: a later one is told as such, whatever else its record holds."""
+    """Refuse a later schema version with a clear message, whatever else the record holds."""
 
     def known(version: int) -> int:
         if version > own:

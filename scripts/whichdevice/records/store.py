@@ -11,7 +11,7 @@ from whichdevice.config.model import DeviceKind
 from whichdevice.config.section import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
-from whichdevice.records.schema import SCHEMA_VERSION, Artefact, Machine, Part, Record
+from whichdevice.records.schema import SCHEMA_VERSION, Machine, Part, Record
 
 RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
@@ -57,7 +57,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
 
 
 def why_refused(record: Record, run: Run | None) -> str | None:
-    """What in a record cannot be trusted; None where all can. `run` is that of its path, if that names one."""
+    """What in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
     if record.asked.kind not in get_args(DeviceKind):
         return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
     for name, artefact in record.artefacts.items():
@@ -152,9 +152,9 @@ def refusal(content: bytes) -> str | None:
         return None
 
 
-def artefact_path(record_path: Path, artefact: Artefact) -> Path | None:
-    """The file of an artefact; None where it is gone, or a link that leaves the record's folder."""
-    path = record_path.parent / artefact.file
+def artefact_path(record_path: Path, file: str) -> Path | None:
+    """Return the path of an artefact's file; None where it is gone, or a link that leaves the record's folder."""
+    path = record_path.parent / file
     inside = path.resolve().is_relative_to(record_path.parent.resolve())
     return path if inside and path.is_file() else None
 

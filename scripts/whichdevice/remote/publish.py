@@ -91,7 +91,7 @@ def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
         except StudyError:
             continue  # the tables say why; it is published as it is
         for artefact in declared:
-            if (file := artefact_path(path, artefact)) is not None:
+            if (file := artefact_path(path, artefact.file)) is not None:
                 artefacts[file.relative_to(root).as_posix()] = file
     return records, artefacts
 

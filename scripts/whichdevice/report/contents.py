@@ -1,37 +1,433 @@
-"""What the page shows, as plain values for the template."""
+"""Collect what the page shows as plain values for the templates, and write the report.
+
+Costs and energy, limits, scaling, inference, forecasts of other devices and the audit of published figures are sections
+made here; every word of the audit is computed in table `audit`.
+"""
 
 import base64
+import json
+import math
+import os
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
 from whichdevice.errors import StudyError
-from whichdevice.figures.registry import FEW_POINTS, figure_facts, figure_names
-from whichdevice.figures.results import StudyResults
-from whichdevice.report.advice import advice, uncompared
-from whichdevice.report.audit import audit_section
-from whichdevice.report.cells import cell_table
-from whichdevice.report.compared_with import compared_with
-from whichdevice.report.costs import cost_section
+from whichdevice.figures import FEW_POINTS, figure_facts, figure_names
+from whichdevice.files import CONFIG
+from whichdevice.report.advice import advice, rules_of_thumb, uncompared
+from whichdevice.report.cells import cell_table, machine_cards, reproductions
+from whichdevice.report.compare import compared_with
 from whichdevice.report.first_screen import grid, headline
-from whichdevice.report.forecasts import forecast_section, how_good
-from whichdevice.report.headline import BROKEN, answers, statements
-from whichdevice.report.inference import inference_rows
-from whichdevice.report.lead import compared_words, verdict_section
-from whichdevice.report.limits import limit_rows
-from whichdevice.report.machines import machine_cards
-from whichdevice.report.numbers import number, share
-from whichdevice.report.reproduce import reproductions
-from whichdevice.report.rules_of_thumb import rules_of_thumb
-from whichdevice.report.scaling import scaling_rows
-from whichdevice.report.verdicts import RULE
-from whichdevice.tables.write import TABLES
-from whichdevice.workflow_command import repeat_failed, workflow_command
+from whichdevice.report.numbers import (
+    RULE,
+    cell_number,
+    interval,
+    number,
+    percent,
+    seconds,
+    share,
+    size,
+    verdict_words,
+    with_setting,
+)
+from whichdevice.report.page import render, render_markdown, table_library
+from whichdevice.report.statements import BROKEN, answers, statements
+from whichdevice.report.verdict import compared_words, verdict_section
+from whichdevice.results import StudyResults
+from whichdevice.study_runs import repeat_failed, workflow_command
+from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
+from whichdevice.tables.base import device_name, length_words, read_rows, share_words
+from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
+from whichdevice.tables.make import TABLES
+from whichdevice.tables.measured import OPERATIONS, WORK, is_rehearsal
+from whichdevice.tables.statistics import UNDECIDED
 
-CATEGORIES = ["Speed", "Limits", "Learning"]  # figures of other ones stand in sections of their own
+COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
+MUCH_BLUR = 0.02
+
+
+def cost_section(study: StudyResults) -> dict[str, Any]:
+    """Everything of the section; `rows` is empty where no device has a price or a meter."""
+    return {
+        "sentences": [_cost_sentence(rows) for rows in _works(study.cost_choices)],
+        "rows": [_cost_row(row) for rows in _together(study.cost_choices) for _, row in rows.iterrows()],
+        "prices": list(_prices(study)),
+        "meters": list(_meters(study)),
+        "targets": [_target_row(row) for _, row in study.time_to_target.iterrows() if pd.notna(row["target"])],
+        "untargeted": list(_untargeted(study.time_to_target)),
+    }
+
+
+def _works(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each quantity and piece of work that trains."""
+    yield from (rows for rows in _together(choices) if rows["unit"].iloc[0] not in OPERATIONS)
+
+
+def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each piece of work, money before energy."""
+    size = choices["batch_size"].where(choices["unit"].isin(OPERATIONS), 0)
+    for _, work in choices.groupby([*(choices[name] for name in [*WORK, "model"]), size], dropna=False, sort=False):
+        yield from (rows for _, rows in work.groupby("quantity", sort=False))
+
+
+def _cost_sentence(rows: pd.DataFrame) -> str:
+    best = rows[rows["device"] == rows["lowest"]].iloc[0]
+    title, unit, takes = COST_WORDS[best["quantity"]]
+    bounds = interval(best["value_low"], best["value_high"]) or "(no interval)"
+    work = ", ".join([best["precision"], *length_words(best)])
+    texts = (
+        f"{best['workload']} {work}: "
+        f"{number(best['value'])} {unit} {bounds} per million {best['unit']}s on {_cell_words(best)}"
+    )
+    others = rows[rows["device"] != best["device"]]
+    if others.empty:
+        return f"{texts}; no other device with a {'price' if best['quantity'] == USD else 'meter'} to compare."
+    undecided = others["verdict"].fillna(UNDECIDED).isin([UNDECIDED, LESS]).any()
+    lead = f"{title} so far, undecided" if undecided else title
+    return f"{lead}: {texts}; {'; '.join(_compared(row, takes) for _, row in others.iterrows())}."
+
+
+def _cell_words(row: pd.Series) -> str:
+    loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
+    size = {"product": "N{}", "gigabyte": "{} MiB"}.get(row["unit"], "b{}").format(row["batch_size"])
+    return f"{row['device']} ({row['backend']}, {size}{loop})"
+
+
+def _compared(row: pd.Series, takes: str) -> str:
+    if pd.isna(row["ratio"]):
+        return f"{_cell_words(row)} not compared: no repeat of the same work in common"
+    bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
+    texts = f"{verdict_words(row)}, n = {row['n']}, {row['setting']}"
+    return f"{_cell_words(row)} {takes} {number(row['ratio'])} {bounds} times as much: {texts}"
+
+
+def _cost_row(row: pd.Series) -> dict[str, Any]:
+    words = {MORE: "more", LESS: "less"}
+    lowest = row["device"] == row["lowest"]
+    return {
+        "what": COST_WORDS[row["quantity"]][1],
+        "workload": row["workload"],
+        "work": ", ".join([row["precision"], *length_words(row)]),
+        "where": _cell_words(row),
+        "value": cell_number(row, "value"),
+        "beside": f"{row['unit']}s " + (interval(row["value_low"], row["value_high"]) or ""),
+        "n": row["n_value"],
+        "ratio": cell_number(row, "ratio"),
+        "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
+        "verdict": "lowest"
+        if lowest
+        else with_setting(words.get(row["verdict"], verdict_words(row)), row)
+        if pd.notna(row["ratio"])
+        else "–",
+        "source": row["source"] if pd.notna(row["source"]) else "",
+    }
+
+
+def _prices(study: StudyResults) -> Iterator[str]:
+    told_once = study.costs.drop_duplicates(["device", "price"])  # several where cards of several names ran
+    for device, hour, texts in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
+        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {number(hour)} USD an hour ({texts})"
+
+
+def _meters(study: StudyResults) -> Iterator[str]:
+    for device, rows in study.costs.groupby("device", sort=False):
+        texts = "; ".join(dict.fromkeys(rows["meter"].dropna())) or "no meter"
+        watts = rows["watts"].dropna()
+        text = f"{device}: {texts}"
+        if len(watts):
+            ends = dict.fromkeys([number(watts.min()), number(watts.max())])
+            text += f", {' to '.join(ends)} W over the steady state"
+        blur = rows["joules_blur"].max()
+        if blur > MUCH_BLUR:
+            text += f"; its update time may hide up to {number(min(100, 100 * blur))} % of a reading"
+            text += ": take more measure.seconds"
+        yield text
+
+
+def _target_row(row: pd.Series) -> dict[str, Any]:
+    better = "≥" if row["better"] == "higher" else "≤"
+    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
+    more = " or more" if row["n_timed_out"] else ""
+    kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
+    return {
+        "workload": row["workload"],
+        "where": f"{row['device']} b{row['batch_size']}",
+        "settings": " · ".join([row["backend"], row["precision"], *share_words(row), *loop]),
+        "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
+        "target_source": row["target_source"],
+        "reached": f"{row['n_reached']} of {row['n']}",
+        "note": f"best {share(row['best'])} in {row['given_epochs']}{more} epochs"
+        if row["n_reached"] < row["n"]
+        else "",
+        "disturbed": ", ".join(
+            f"{row[column]} {word}"
+            for column, word in (("n_disturbed", "disturbed"), ("n_timed_out", "ran out of time"))
+            if row[column]
+        ),
+        "seeds": "" if row["n_seeds"] == row["n"] else f"{row['n_seeds']} different seeds",
+        **{name: _taken(row, name, written) for name, written in WRITTEN.items()},
+        "source": row["source"] if pd.notna(row["source"]) else "",
+    }
+
+
+WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
+
+
+def _taken(row: pd.Series, name: str, written: Any) -> tuple[str, str]:
+    """A mean with its interval where every run reached the target; else the median, which may be never."""
+    if pd.notna(row[name]):
+        return written(row[name]), interval(row[f"{name}_low"], row[f"{name}_high"], written) or ""
+    median = row[f"{name}_median"]
+    if pd.isna(median):
+        return "–", ""
+    return ("never", "median") if np.isinf(median) else (written(median), "median")
+
+
+def _untargeted(table: pd.DataFrame) -> Iterator[str]:
+    """Workloads without a target, with what to do about it."""
+    for reason, rows in table[table["target"].isna()].groupby("target_source", sort=False):
+        yield f"{', '.join(rows['workload'].unique())}: {reason}"
+
+
+def forecast_section(study: StudyResults) -> dict[str, Any]:
+    """Return rows of forecasts, and a line for programs without one; both empty where nothing was compiled."""
+    known = study.forecasts["step_time"].notna()
+    return {
+        "rows": [_forecast_row(row) for _, row in study.forecasts[known].iterrows()],
+        "missing": list(_without_forecast(study.forecasts[~known])),
+    }
+
+
+def how_good() -> dict[str, str]:
+    """How far forecasts lay from the published times, and the interval of a known device and family."""
+    forecast = {row["id"]: float(row["forecast_ms"]) for row in read_rows(CONFIG / "forecast_results.csv")}
+    published = {row["id"]: float(row["step_ms"]) for row in read_rows(CONFIG / "forecast_published.csv")}
+    misses = [abs(math.log(published[name] / forecast[name])) for name in forecast if name in published]
+    width = json.loads((CONFIG / "forecast_constants.json").read_text(encoding="utf-8"))["gpu"]["widths"]["known"]
+    within = sum(miss <= width for miss in misses) / len(misses)
+    return {
+        "rows": str(len(misses)),
+        "median": percent(math.expm1(statistics.median(misses))),
+        "width": f"{math.exp(width):.2f}",
+        "within": percent(within),
+    }
+
+
+def _forecast_row(row: pd.Series) -> dict[str, str]:
+    letter = "N" if row["module"] == "matmul" else "b"
+    work = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
+    least = "over " if row["memory_is_lower_bound"] is True else ""
+    return {
+        "device": device_name(row),
+        "step": f"{row['workload']} {row['precision']} {work}",
+        "time": seconds(row["step_time"]),
+        "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
+        "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
+        "speedup": "" if pd.isna(row["speedup"]) else f"×{number(row['speedup'])} of {row['measured_device']}",
+        "residual": "" if pd.isna(row["residual"]) else f"×{number(row['residual'])}",
+        "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
+        "fits": "fits" if row["status"] == "ok" else "does not fit",
+        "largest": _largest(row),
+        "price": "" if pd.isna(row["usd_per_hour"]) else f"{row['usd_per_hour']:.2f}",
+        "note": "" if pd.isna(row["note"]) else str(row["note"]),
+    }
+
+
+def _largest(row: pd.Series) -> str:
+    if pd.isna(row["largest_batch"]):
+        return ""
+    return f"{row['largest_batch']:,}{'' if pd.isna(row['largest_batch_reason']) else ' or more'}"
+
+
+def _gib(value: float) -> str:
+    """Bytes in the binary unit that suits them, or a dash where they are unknown."""
+    return "–" if pd.isna(value) else size(value)
+
+
+def _without_forecast(rows: pd.DataFrame) -> Iterator[str]:
+    """One line per reason."""
+    for reason, group in rows.groupby(rows["reason"].fillna("no reason given"), sort=False):
+        yield f"{len(group)} programs on {', '.join(group['device'].dropna().unique())}: {reason}"
+
+
+ORDER = [IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED]
+
+
+def audit_section(study: StudyResults) -> dict[str, Any]:
+    """A sentence on all claims, one on each impossible one, and a row per claim, the impossible ones first."""
+    table = study.audit
+    ordered = table.iloc[table["possible"].map(ORDER.index).argsort(kind="stable")]
+    return {
+        "summary": _summary(table),
+        "impossible": [_sentence(row) for _, row in table[table["possible"] == IMPOSSIBLE].iterrows()],
+        "rows": [_audit_row(row) for _, row in ordered.iterrows()],
+    }
+
+
+def _summary(table: pd.DataFrame) -> str:
+    """How many of the published speeds can be true, and how many were measured here."""
+    speeds = table[table["possible"] != NO_SPEED]
+    if speeds.empty:
+        return "No speeds were published."
+    counts = speeds["possible"].value_counts()
+    parts = [f"{counts.get(name, 0)} {words}" for name, words in AUDIT_WORDS.items()]
+    here = int(table["measured"].notna().sum())
+    return (
+        f"Of {len(speeds)} published speeds {', '.join(parts)}. {here} of all {len(table)} figures were measured here."
+    )
+
+
+AUDIT_WORDS = {
+    IMPOSSIBLE: "are beyond the peak of the device that they name",
+    POSSIBLE: "are possible",
+    UNKNOWN: "are unknown",
+}
+
+
+def _sentence(row: pd.Series) -> str:
+    return f"{_what(row)} on {row['published_device']}: {row['why']}."
+
+
+def _audit_row(row: pd.Series) -> dict[str, Any]:
+    """Empty texts where a number is missing."""
+    return {
+        "what": _what(row),
+        "value": _value(row),
+        "their_device": row["published_device"],
+        "possible": row["possible"],
+        "impossible": row["possible"] == IMPOSSIBLE,
+        "of_sheet": "" if pd.isna(row["of_sheet"]) else percent(row["of_sheet"]),
+        "why": "" if pd.isna(row["why"]) else row["why"],
+        "measured": "" if pd.isna(row["measured"]) else f"{_written(row, row['measured'])} {_unit(row)}".strip(),
+        "interval": interval(row["measured_low"], row["measured_high"], lambda value: _written(row, value)),
+        "where": "" if pd.isna(row["measured"]) else _where(row),
+        "ratio": "" if pd.isna(row["ratio"]) else f"×{number(row['ratio'])} of the published",
+        "here": row["here"] if pd.notna(row["here"]) else "",
+        "note": row["note"] if pd.notna(row["note"]) else "",
+        "source": f"{row['source']}, {row['date']}",
+        "caveat": row["caveat"] if pd.notna(row["caveat"]) else "",
+    }
+
+
+def _what(row: pd.Series) -> str:
+    size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
+    return f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}"
+
+
+def _value(row: pd.Series) -> str:
+    return "no number" if pd.isna(row["value"]) else f"{_written(row, row['value'])} {_unit(row)}".strip()
+
+
+def _unit(row: pd.Series) -> str:
+    unit = "" if pd.isna(row["unit"]) else str(row["unit"])
+    return {"fraction": "", "us/sample": "µs per example"}.get(unit, unit)
+
+
+def _written(row: pd.Series, value: float) -> str:
+    return share(value) if row["unit"] == "fraction" or "loss" in row["metric"] else number(value)
+
+
+def _where(row: pd.Series) -> str:
+    runs = f", n = {row['n']}" if pd.notna(row["n"]) else ""
+    operation = row["published_workload"] == "matmul"  # which has no loop over data
+    loop = "" if operation else f", loop {row['loop']}"
+    return f"{row['device']}, {row['backend']} {row['precision']}{loop}{runs}"
+
+
+def limit_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """Every device, backend and number format with a measured product or stream."""
+    return [_limit_row(row) for _, row in study.limits.iterrows()]
+
+
+def utilisation(row: pd.Series) -> dict[str, Any]:
+    """Return model FLOP utilisation against the measured peak and against the sheet's."""
+    sheet = None if pd.isna(row["mfu_sheet"]) else f"{percent(row['mfu_sheet'])} of sheet"
+    return {"mfu": cell_number(row, "mfu", percent), "mfu_sheet": sheet}
+
+
+def _limit_row(row: pd.Series) -> dict[str, Any]:
+    sheet = row["sheet_source"] if pd.notna(row["sheet_source"]) else None  # without a row: why it is not taken
+    if pd.notna(row["sheet"]):
+        texts = [f"{number(row[name])} {unit}" for name, unit in SHEET.items() if pd.notna(row[name])]
+        sheet = f"{row['sheet']}: {', '.join(texts) or 'no peak in this format'}"
+    return {
+        **{name: row[name] for name in ("device", "backend", "product")},
+        "device_name": row["device_name"] if pd.notna(row["device_name"]) else "",
+        "peak": cell_number(row, "peak_tflops"),
+        "peak_interval": interval(row["peak_tflops_low"], row["peak_tflops_high"]),
+        "peak_size": row["peak_size"] if pd.notna(row["peak_size"]) else "–",
+        "bandwidth": cell_number(row, "bandwidth_gbs"),
+        "bandwidth_interval": interval(row["bandwidth_gbs_low"], row["bandwidth_gbs_high"]),
+        "ridge": cell_number(row, "ridge"),
+        "sheet": sheet or "none named or recognised",
+        "of_sheet": cell_number(row, "peak_of_sheet", percent),
+        "note": row["note"] if pd.notna(row["note"]) else None,
+    }
+
+
+SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
+
+
+def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """Every row, rehearsals on virtual replicas last and without an efficiency."""
+    rows = study.scaling.assign(rehearsal=is_rehearsal(study.scaling)).sort_values("rehearsal", kind="stable")
+    return [_scaling_row(row) for _, row in rows.iterrows()]
+
+
+def _scaling_row(row: pd.Series) -> dict[str, Any]:
+    sizes = dict.fromkeys([row["baseline_batch_size"], row["batch_size"]])
+    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
+    return {
+        **{name: row[name] for name in ("workload", "scaling", "n")},
+        "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
+        "devices": f"{row['baseline']} → {row['device']}",
+        "settings": " · ".join([row["backend"], row["precision"], *loop]),
+        "replicas": f"{row['baseline_replicas']} → {row['replicas']}",
+        "batch_size": " → ".join(map(str, sizes)),
+        "ratio": cell_number(row, "ratio"),
+        "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
+        "efficiency": None if row["rehearsal"] else cell_number(row, "efficiency"),
+        "efficiency_interval": interval(row["efficiency_low"], row["efficiency_high"]),
+    }
+
+
+def inference_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """A row for each measured cell of mode predict; empty where there is none."""
+    return [_inference_row(row) for _, row in study.inference.iterrows()]
+
+
+def _inference_row(row: pd.Series) -> dict[str, Any]:
+    settings = [row["backend"], row["precision"], *length_words(row), *(["fit"] if row["loop"] == "fit" else [])]
+    return {
+        "workload": row["workload"],
+        "device": row["device"],
+        "settings": " · ".join(map(str, settings)),
+        "batch_size": f"{row['batch_size']}",
+        "p50": _milliseconds(row["latency_p50"]),
+        "p50_interval": interval(row["latency_p50_low"], row["latency_p50_high"], _milliseconds),
+        "p99": _milliseconds(row["latency_p99"]),
+        "throughput": number(row["throughput"]),
+        "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),
+        "first": _known(row["first_step"]),
+        "n": f"{row['n_timed']}",
+    }
+
+
+def _milliseconds(value: float) -> str:
+    return _known(value / 1e3)
+
+
+def _known(value: float) -> str:
+    return "–" if pd.isna(value) else seconds(value)
+
+
+CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
 MOST_LISTED = 200
 
 
@@ -114,10 +510,10 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
 def _published(row: pd.Series) -> dict[str, Any]:
     """Empty texts where a number is missing; the ratio is given only for like things."""
     size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
-    told = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
+    texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
     written = share if row["unit"] == "fraction" or "loss" in row["metric"] else number
     where = f"{row['device']}, {row['precision']}, b{row['batch_size']}" if pd.notna(row["measured"]) else ""
-    return told | {
+    return texts | {
         "what": f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}",
         "their_device": row["published_device"],
         "value": "" if pd.isna(row["value"]) else written(row["value"]),
@@ -137,3 +533,21 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     refused = int((bad["status"] == "refused").sum())
     tried = int((runs["status"] != "not_measured").sum())
     return {"rows": rows, "count": len(bad), "failed": len(bad) - refused, "refused": refused, "tried": tried}
+
+
+MOST_ROWS = 400  # a code host shows no larger page
+
+
+def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
+    """Write the report of a study: one file of HTML that needs nothing else, and the same as Markdown.
+
+    Raises StudyError naming what is missing.
+    """
+    out_html = Path(out_html)
+    found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), out_html)
+    folder = Path(os.path.relpath(Path(figures_folder).absolute(), out_html.absolute().parent)).as_posix()
+    commands = "\n".join(found["again"])
+    render_markdown(
+        "report.md.jinja", out_html.with_suffix(".md"), folder=folder, commands=commands, most=MOST_ROWS, **found
+    )
+    render("template.html", out_html, library=table_library(), **found)

@@ -1,7 +1,7 @@
 """The first screen: the answer in words, and the board of workloads against devices, both of table `board` alone.
 
 A sentence names a device alone only where its interval lies apart from all others; where intervals overlap, it names
-the set. Numbers are those of the table.
+the set. All numbers are from the table.
 """
 
 import math
@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.report.advice import about
-from whichdevice.report.changes import Phrase
 from whichdevice.report.numbers import Number, cell_number, number, seconds
+from whichdevice.report.verdict import Phrase
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
-from whichdevice.tables.measured_values import OPERATIONS
+from whichdevice.tables.measured import OPERATIONS
 
 NAMED = 4  # devices in a sentence; the board has all
 STEP = ("step_ms", "low_ms", "high_ms")
@@ -59,11 +59,11 @@ def _measured(rows: pd.DataFrame) -> Phrase:
     speed = cell_number(row, "throughput")
     if speed is None:
         return [f"Measured: {row['device']} on {row['workload']}."]
-    told: Phrase = [f"Measured: {row['device']} {verb} {row['workload']} at ", speed, f" {row['unit']}s/s"]
+    words: Phrase = [f"Measured: {row['device']} {verb} {row['workload']} at ", speed, f" {row['unit']}s/s"]
     low, high = (cell_number(row, f"throughput_{end}") for end in ("low", "high"))
     if low is None or high is None:
-        return [*told, ", by one process and so without an interval."]
-    return [*told, " [", low, " – ", high, "]", ", an interval too wide to compare with." if row["wide"] else "."]
+        return [*words, ", by one process and so without an interval."]
+    return [*words, " [", low, " – ", high, "]", ", an interval too wide to compare with." if row["wide"] else "."]
 
 
 def candidates(rows: pd.DataFrame, value: str, low: str, high: str) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def _forecast(rows: pd.DataFrame) -> Phrase:
     best = candidates(rows, *STEP)
     names, fresh = _names(best["device"]), best[best["evidence"] == FORECAST]
     if fresh.empty:
-        return [f"Forecast: none of the {_count(expected)} is as fast as {names} on {workload}."]
+        return [f"Forecast: no device of the {_count(expected)} is as fast as {names} on {workload}."]
     if len(fresh) < len(best):
         both = best.loc[best["evidence"] == MEASURED, "device"]
         return [f"Forecast: {_names(fresh['device'])} may be as fast as {_names(both)} or faster; intervals overlap."]
@@ -100,12 +100,12 @@ def _forecast(rows: pd.DataFrame) -> Phrase:
 def _small(expected: pd.DataFrame, workload: str) -> Phrase:
     """A step so small that the host decides: no device is named the fastest, the least to rent is."""
     which = _count(expected)
-    told: Phrase = [f"Forecast: on {workload} any of the {which} will do" if len(expected) > 1 else
+    words: Phrase = [f"Forecast: on {workload} any of the {which} will do" if len(expected) > 1 else
                     f"Forecast: {expected['device'].iloc[0]} will do for {workload}"]  # fmt: skip
-    told += [*_times(expected), "; a step this small is decided by the host, not by the device."]
+    words += [*_times(expected), "; a step this small is decided by the host, not by the device."]
     hourly = expected[expected["usd_per_hour"].notna()].sort_values("usd_per_hour", kind="stable")
     price = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour")
-    return told if price is None else [*told, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
+    return words if price is None else [*words, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
 
 
 def _times(rows: pd.DataFrame) -> Phrase:
@@ -130,10 +130,10 @@ def _cheapest(rows: pd.DataFrame) -> Phrase:
     assert low is not None and high is not None
     unpriced = rows["step_ms"].notna() & rows[COST[0]].isna()
     among = " of those with a price" if unpriced.any() else ""
-    told: Phrase = [f"Cheapest{among}: {_names(best['device'])}, USD ", low]
+    words: Phrase = [f"Cheapest{among}: {_names(best['device'])}, USD ", low]
     if high != low:
-        told += [" to ", high]
-    return [*told, f" for a million {rows['unit'].iloc[0]}s."]
+        words += [" to ", high]
+    return [*words, f" for a million {rows['unit'].iloc[0]}s."]
 
 
 def _others(works: Iterable[pd.DataFrame]) -> Phrase:
@@ -141,8 +141,8 @@ def _others(works: Iterable[pd.DataFrame]) -> Phrase:
     counts: dict[str, list[str]] = {}
     for rows in works:
         counts.setdefault(_outcome(rows), []).append(str(rows["workload"].iloc[0]))
-    told = [f"{outcome} in {_names(dict.fromkeys(names), 'and')}" for outcome, names in counts.items() if outcome]
-    return [f"Elsewhere: {'; '.join(told)}."] if told else []
+    words = [f"{outcome} in {_names(dict.fromkeys(names), 'and')}" for outcome, names in counts.items() if outcome]
+    return [f"Elsewhere: {'; '.join(words)}."] if words else []
 
 
 def _outcome(rows: pd.DataFrame) -> str:

@@ -1,10 +1,36 @@
-"""How numbers and times are written for people; the exact value stays in the table."""
+"""Write numbers, times and verdicts for people, and find the rows of one table that belong to a row of another.
+
+The exact value stays in the table; verdicts follow the decision rule (`whichdevice.tables.statistics`).
+"""
 
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.figures.style import number
+from whichdevice.tables.base import CELL, number
+from whichdevice.tables.measured import ONE
+from whichdevice.tables.statistics import MOST, UNDECIDED
+
+Key = tuple[Any, ...]
+
+
+def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
+    """True for the rows of a table that have in these columns what `row` has, or lack what it lacks."""
+    same = pd.Series(True, table.index)
+    for name in columns:
+        same &= table[name].isna() if pd.isna(row[name]) else (table[name] == row[name]).fillna(False)
+    return same
+
+
+def cell_key(row: Any) -> Key:
+    """What the cell of a row is found by; None where it lacks an axis."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
+
+
+def cell_of(table: pd.DataFrame, row: pd.Series) -> pd.Series:
+    """The row of the same cell; empty where the table has none."""
+    same = alike(table, row, CELL)
+    return table[same].iloc[0] if same.any() else pd.Series(dtype="object")
 
 
 class Number(NamedTuple):
@@ -83,3 +109,29 @@ def estimate(row: Any, column: str, written: Any = number, unit: str = "", n: st
     if low is None or high is None:
         low = high = None
     return Estimate(value, unit, low, high, None if pd.isna(row.get(n)) else int(row[n]))
+
+
+RULE = (
+    "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
+    "within 5 %: the 90 % interval lies inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
+    "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
+    "may decide a pair that another, with more comparisons, leaves undecided."
+)
+
+
+def verdict_words(row: Any) -> str:
+    """A row's verdict; where undecided, with the repeats that would decide."""
+    return undecided_words(row["n_to_decide"]) if row["verdict"] == UNDECIDED else str(row["verdict"])
+
+
+def with_setting(words: str, row: Any) -> str:
+    """Return words on a ratio, with its machines and sessions where there are several."""
+    setting = row["setting"]
+    return words if pd.isna(setting) or setting == ONE else "; ".join(filter(None, [words, setting]))
+
+
+def undecided_words(n_to_decide: Any) -> str:
+    """`undecided (about n = 12 would decide)`; the number is an estimate, and missing where one repeat was run."""
+    if pd.isna(n_to_decide):
+        return UNDECIDED
+    return f"{UNDECIDED} ({'more than' if n_to_decide >= MOST else 'about'} n = {number(n_to_decide)} would decide)"

@@ -10,16 +10,27 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables import claims
-from whichdevice.tables.claims import Claim, Peak, Work
-from whichdevice.tables.columns import Column, table
-from whichdevice.tables.prices import Sheet
+from whichdevice.tables.base import Column, Sources, number, table
 from whichdevice.tables.published import COLUMNS as PUBLISHED
-from whichdevice.tables.published import MATCHING
-from whichdevice.tables.published_differences import LOOP, their_precision
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.published import (
+    LOOP,
+    MATCHING,
+    RATE,
+    Claim,
+    Peak,
+    Work,
+    epoch_seconds,
+    known_work,
+    parse_number,
+    peak,
+    seconds,
+    siblings,
+    tflops,
+    their_precision,
+)
+from whichdevice.tables.sheet import Sheet
 
-IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "cannot be told", "no speed"
+IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "unknown", "no speed"
 WAIT = "tpu_init_time"
 IDLE = 0.1  # share of the peak below which arithmetic was not what took the time
 TARGETS = {"TPU v2-8": ("TPU v2", 8)}  # row of the sheet and devices that were compiled for, by how sources name them
@@ -31,7 +42,7 @@ HERE += ["precision", "loop", "data", "note"]
 
 COLUMNS: dict[str, Column] = {
     **{name: PUBLISHED[name] for name in [*CLAIM, "metric", "value", "unit", "caveat"]},
-    "possible": Column("text", "impossible: beyond the sheet's peak; possible; cannot be told; no speed: a quality"),
+    "possible": Column("text", "impossible: beyond the sheet's peak; possible; unknown; no speed: a quality"),
     "claimed_tflops": Column("float", "TFLOP/s that the claim implies, by analytic operations"),
     "sheet": Column("text", "chips and row of config/hardware.csv that the published device is taken for"),
     "sheet_tflops": Column("float", "TFLOP/s by that sheet, all chips, in the quickest format"),
@@ -57,7 +68,7 @@ def audit_table(
     published: Sequence[Claim], beside: pd.DataFrame, summary: pd.DataFrame, forecasts: pd.DataFrame, sheet: Sheet
 ) -> pd.DataFrame:
     """A row per published figure; `beside` is table `published`, `forecasts` may be empty."""
-    work = claims.known_work(summary)
+    work = known_work(summary)
     keys = beside[KEY].astype({"published_batch_size": "float"}).astype("object")
     groups = dict(iter(beside.groupby(keys.where(keys.notna(), None).apply(tuple, axis=1))))
     rows = []
@@ -69,14 +80,14 @@ def audit_table(
 
 def _key(claim: Claim) -> tuple[Any, ...]:
     names = (claim["source"], claim["device"], claim["workload"])
-    return (*names, claims.number(claim["batch_size"]), claim["metric"], claim["unit"] or None)
+    return (*names, parse_number(claim["batch_size"]), claim["metric"], claim["unit"] or None)
 
 
 def _row(
     claim: Claim, published: Sequence[Claim], work: Work | None, found: pd.Series | None, forecasts: pd.DataFrame,
     sheet: Sheet, summary: pd.DataFrame,
 ) -> dict[str, Any]:  # fmt: skip
-    rate, most = claims.tflops(claim, work), claims.peak(claim, sheet)
+    rate, most = tflops(claim, work), peak(claim, sheet)
     expected = _forecast(claim, forecasts)
     why = [*_physical(claim, rate, most), *_factor(claim, rate, most), *_consistent(claim, published, work)]
     why += _device_time(claim, expected)
@@ -84,8 +95,8 @@ def _row(
         **{name: claim[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": claim["device"],
         "published_workload": claim["workload"],
-        "published_batch_size": claims.number(claim["batch_size"]),
-        "value": claims.number(claim["value"]),
+        "published_batch_size": parse_number(claim["batch_size"]),
+        "value": parse_number(claim["value"]),
         "possible": _possible(claim, rate, most),
         "claimed_tflops": rate,
         "sheet": most.name if most else None,
@@ -100,7 +111,7 @@ def _row(
 
 
 def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
-    """The measured cell to show: same kind of device, then alike, same number format and loop, then the best value."""
+    """Return the measured cell to show: same kind of device, then comparable, then same format and loop, then best."""
     if rows is None or rows["measured"].isna().all():
         return None
     rows = rows[rows["measured"].notna()]
@@ -120,8 +131,8 @@ def _best(rows: pd.DataFrame | None, claim: Claim) -> pd.Series | None:
 
 
 def _possible(claim: Claim, rate: float | None, most: Peak | None) -> str:
-    timed = claims.seconds(claim) is not None and claim["metric"] != WAIT
-    if claim["unit"] != claims.RATE and not timed and claim["value"]:
+    timed = seconds(claim) is not None and claim["metric"] != WAIT
+    if claim["unit"] != RATE and not timed and claim["value"]:
         return NO_SPEED
     if rate is None or most is None:
         return UNKNOWN
@@ -138,46 +149,46 @@ def _physical(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[s
     elif rate is None:
         yield "its operations are not known here: no run of this workload"
     elif most is None:
-        yield f"it implies {told(rate)} TFLOP/s; its source does not name the device, so there is no peak"
+        yield f"it implies {number(rate)} TFLOP/s; its source does not name the device, so there is no peak"
     elif rate > most.tflops:
-        yield f"{told(rate)} TFLOP/s is {told(rate / most.tflops)} times the peak of {_sheet(most)}"
+        yield f"{number(rate)} TFLOP/s is {number(rate / most.tflops)} times the peak of {_sheet(most)}"
     else:
         idle = ": not arithmetic took the time" if rate < IDLE * most.tflops else ""
-        yield f"{told(rate)} TFLOP/s, {percent(rate / most.tflops)} of the peak of {_sheet(most)}{idle}"
+        yield f"{number(rate)} TFLOP/s, {percent(rate / most.tflops)} of the peak of {_sheet(most)}{idle}"
 
 
 def _factor(claim: Claim, rate: float | None, most: Peak | None) -> Iterator[str]:
     """What remains once a suspected factor is taken out."""
-    factor = claims.number(claim.get("suspect_factor"))
+    factor = parse_number(claim.get("suspect_factor"))
     if factor and rate and most and rate > most.tflops:
         left = rate / factor
         fits = f"{percent(left / most.tflops)} of that peak" if left <= most.tflops else "still beyond that peak"
-        yield f"if {claim['suspect']}, it was {told(left)} TFLOP/s, {fits}"
+        yield f"if {claim['suspect']}, it was {number(left)} TFLOP/s, {fits}"
 
 
 def _consistent(claim: Claim, published: Sequence[Claim], work: Work | None) -> Iterator[str]:
     """What an average holds, and the source's own numbers against each other."""
     whole = work.examples if work else None
-    own = claims.epoch_seconds(claim, whole) if whole else None
-    later = [claims.seconds(other) for other in claims.siblings(claim, published, "epoch_time")]
+    own = epoch_seconds(claim, whole) if whole else None
+    later = [seconds(other) for other in siblings(claim, published, "epoch_time")]
     theirs = next((value for value in later if value), None)
-    taken, batch = claims.seconds(claim), claims.number(claim["batch_size"])
-    beside = f", {told(theirs)} s by its own epoch time" if theirs else ""
+    taken, batch = seconds(claim), parse_number(claim["batch_size"])
+    beside = f", {number(theirs)} s by its own epoch time" if theirs else ""
     if claim["metric"] == "first_epoch_time" and taken:
-        times = f", {told(taken / theirs)} times a later one" if theirs else ""
+        times = f", {number(taken / theirs)} times a later one" if theirs else ""
         yield f"the first epoch, with compilation{times}"
     elif claim["metric"] in ("wall_time", "total_time") and own:
-        yield f"{told(own)} s an epoch in the mean, which holds the first one with its compilation{beside}"
+        yield f"{number(own)} s an epoch in the mean, which holds the first one with its compilation{beside}"
     elif claim["metric"] == "step_time" and own and theirs:
-        yield f"an epoch of {told(own)} s by this{beside}"
+        yield f"an epoch of {number(own)} s by this{beside}"
         if claim["unit"] == "us/sample" and batch and abs(own - theirs) < abs(own / batch - theirs):
-            wrong = f"an epoch would take {told(own / batch)} s: wrong unit"
+            wrong = f"an epoch would take {number(own / batch)} s: wrong unit"
             yield f"as time of a step of {batch:.0f}, as it was printed, {wrong}"
 
 
 def _forecast(claim: Claim, forecasts: pd.DataFrame) -> dict[str, float]:
     """The forecast of the claim's own step; nothing where that step was not compiled."""
-    size, length = claims.number(claim["batch_size"]), claims.number(claim.get("sequence_length"))
+    size, length = parse_number(claim["batch_size"]), parse_number(claim.get("sequence_length"))
     targets = [target for start, target in TARGETS.items() if claim["device"].startswith(start)]
     if not targets:
         return {}
@@ -194,17 +205,17 @@ def _forecast(claim: Claim, forecasts: pd.DataFrame) -> dict[str, float]:
 
 
 def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
-    taken = claims.seconds(claim)
+    taken = seconds(claim)
     if claim["metric"] == "step_time" and taken and expected:
         step = taken * (float(claim["batch_size"]) if claim["unit"] == "us/sample" else 1.0)
-        own, low, high = (told(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
-        yield f"{told(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
+        own, low, high = (number(1e3 * expected[name]) for name in ("forecast", "forecast_low", "forecast_high"))
+        yield f"{number(1e3 * step)} ms a step, of which the device needs about {own} ms ({low} to {high}; forecast)"
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
     of_claim = (summary["module"] == claim["workload"]) & summary["mode"].ne("predict").fillna(True)
     own = summary.loc[of_claim, ["n_timed", "batch_size"]]
-    size = claims.number(claim["batch_size"])
+    size = parse_number(claim["batch_size"])
     if not claim["value"]:
         return "not measured here: no number was published"
     if (own["n_timed"].fillna(0) > 0).sum() == 0:
@@ -215,12 +226,7 @@ def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
 
 
 def _sheet(most: Peak) -> str:
-    return f"{most.name} ({told(most.tflops)} TFLOP/s by its sheet)"
-
-
-def told(value: float) -> str:
-    """A number with three significant digits and no exponent."""
-    return f"{float(f'{value:.3g}'):,.10f}".rstrip("0").rstrip(".")
+    return f"{most.name} ({number(most.tflops)} TFLOP/s by its sheet)"
 
 
 def percent(value: float) -> str:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, Column, table
+from whichdevice.tables.base import CELL, Column, Sources, device_name, table
 from whichdevice.tables.limits import WIDE
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
-from whichdevice.tables.row_words import device_name
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.measured import enough_repeats, without_rehearsals
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no forecast"
 SMALL = "small steps"  # family of a forecast whose time the host decides

@@ -5,10 +5,9 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.records.schema import Record
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import disturbed, timed
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import disturbed, timed
+from whichdevice.tables.statistics import geometric
 
 PARTS = ("input", "host", "compute", "other")
 MEANINGS = {

@@ -1,22 +1,128 @@
-"""Table `compare`: the cells of this study against the same cells of other records, by Welch's test on logarithms.
+"""Compare the cells of this study with the same cells of other records, by Welch's test on logarithms: table `compare`.
 
 All cells that both sides measured are one family of the decision rule. A ratio compares everything that differs
-between the two sides at once; what that is, `differences` says.
+between the two sides at once; `differences` lists it. Two sessions of one machine differ by more than the processes of
+either: `controls` shows it by what both studies should have measured the same.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from whichdevice.config.self_check import FIRST
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.decision import DECISION_COLUMNS, decided, welch
-from whichdevice.tables.measured_values import measured_values
-from whichdevice.tables.run_row import run_row
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.measured import SETTING, measured_values, settings, timed
 from whichdevice.tables.runs import COLUMNS as RUN_COLUMNS
-from whichdevice.tables.sittings import SETTING, settings
+from whichdevice.tables.runs import run_row
+from whichdevice.tables.statistics import DECISION_COLUMNS, decided, welch
+
+CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
+
+
+def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
+    """Speed here / there of each control that both of two tables `runs` have.
+
+    Columns `name`, `ratio`, `ratio_low`, `ratio_high` (95 %, Welch), `n`, `n_there`.
+    """
+    sides = [pd.concat([_fixed_work(runs), _self_checks(runs)]) for runs in (here, there)]
+    found = welch(sides[0]["log"], sides[0]["name"], sides[1]["log"], sides[1]["name"])
+    judged = decided(found)[["ratio", "ratio_low", "ratio_high", "n"]]
+    return judged.assign(n_there=found["n_base"]).rename_axis("name").reset_index()
+
+
+def _fixed_work(runs: pd.DataFrame) -> pd.DataFrame:
+    """Beside every run, on the host's processor; no framework computes it."""
+    known = _good(runs[runs["calibration"] > 0])
+    names = [
+        f"the fixed work ({kernel}, by NumPy) on the host of {device}"
+        for device, kernel in zip(known["device"], known["calibration_kernel"], strict=True)
+    ]
+    return pd.DataFrame({"name": names, "log": -np.log(known["calibration"].astype(float))})
+
+
+def _self_checks(runs: pd.DataFrame) -> pd.DataFrame:
+    """Of the cell that a study measures to check itself; its workload is the same, its framework need not be."""
+    known = _good(runs[(runs["workload"] == FIRST) & (runs["throughput"] > 0)])
+    names = [f"the self-check {' '.join(map(str, cell))}" for cell in known[CONTROL_CELL].itertuples(index=False)]
+    return pd.DataFrame({"name": names, "log": np.log(known["throughput"].astype(float))})
+
+
+def _good(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs[(runs["status"] == "ok") & (runs["evidence"] == "measured")]
+
+
+SINGLE = {
+    "device_name": "device",
+    "device_count": "devices used",
+    "cpu": "processor",
+    "threads": "threads",
+    "host_memory": "memory",
+    "operating_system": "operating system",
+    "driver": "driver",
+    "python": "Python",
+    "type_product": "number format of products",
+    "type_sum": "number format of sums",
+    "source": "data source",
+    "git_commit": "commit",
+}
+LISTED = {"versions": ("", " "), "flags": ("setting ", "=")}  # column: what stands before a name, and after it
+NONE = "none"
+
+
+def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
+    """A line for each thing that differs over the cells that both of two tables `runs` measured."""
+    good = [timed(side) for side in (here, there)]
+    good = [side.assign(cell=side[CELL].astype("object").fillna("").agg(tuple, axis="columns")) for side in good]
+    common = set(good[0]["cell"]) & set(good[1]["cell"])
+    own, other = (side[side["cell"].isin(common)] for side in good)
+    return [*_single(own, other), *_listed(own, other), *_code(own, other)] if common else []
+
+
+def _single(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+    for column, name in SINGLE.items():
+        yield from _difference(name, *(_values(side[column], column) for side in (own, other)))
+
+
+def _listed(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+    for column, (before, between) in LISTED.items():
+        sides = [_entries(side[column], between) for side in (own, other)]
+        for name in sorted({*sides[0], *sides[1]}):
+            yield from _difference(f"{before}{name}", *(side.get(name, []) for side in sides))
+
+
+def _code(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+    """One hash belongs to one workload and backend, so it is counted rather than shown."""
+    hashes = [dict(list(side.groupby("cell")["code_hash"].agg(set).items())) for side in (own, other)]
+    changed = sum(found != hashes[1][cell] for cell, found in hashes[0].items())
+    if changed:
+        yield f"measuring code: another hash in {changed} of {len(hashes[0])} cells"
+
+
+def _difference(name: str, own: list[str], other: list[str]) -> Iterator[str]:
+    if own != other:
+        yield f"{name}: {', '.join(own) or NONE} here, {', '.join(other) or NONE} there"
+
+
+def _values(column: pd.Series, name: str) -> list[str]:
+    found = column.dropna().unique().tolist()
+    if name == "host_memory":
+        return sorted({f"{value / 2**30:.0f} GiB" for value in found})
+    return sorted(str(value)[:10] if name == "git_commit" else str(value) for value in found)
+
+
+def _entries(column: pd.Series, between: str) -> dict[str, list[str]]:
+    """Name to its values, over texts such as `keras 3.15.1; numpy 2.4.6`."""
+    found: dict[str, set[str]] = {}
+    for text in column.dropna().unique():
+        for entry in str(text).split("; "):
+            name, _, value = entry.partition(between)
+            found.setdefault(name, set()).add(value)
+    return {name: sorted(values) for name, values in found.items()}
+
 
 BOTH, HERE, THERE = "both", "only here", "only there"
 WORK = {
@@ -65,8 +171,8 @@ def without_copies(there: pd.DataFrame, here: pd.DataFrame) -> tuple[pd.DataFram
     copies = keys.duplicated().to_numpy()[len(here) :]
     if not copies.any():
         return there, []
-    told = f"{copies.sum()} of {len(there)} records: copies of others there or of this study's own"
-    return there[~copies].reset_index(drop=True), [told]
+    words = f"{copies.sum()} of {len(there)} records: copies of others there or of this study's own"
+    return there[~copies].reset_index(drop=True), [words]
 
 
 def _identity(runs: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +182,7 @@ def _identity(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
-    """A row for each cell of two tables `runs` that either measured: those of this study first, in its order."""
+    """Return a row for each cell in either of two tables `runs`: this study's cells first, in its order."""
     both = pd.concat([here.assign(own=True), there.assign(own=False)], ignore_index=True)
     good = measured_values(both)
     good = good.assign(cell=good.groupby(CELL, dropna=False, sort=False).ngroup(), log=np.log(good["value"]))
@@ -98,7 +204,7 @@ def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
             n=counts[0],
             n_there=counts[1],
             note=unlike,
-            setting=settings(good["cell"], good[["machine", "sitting"]]),
+            setting=settings(good["cell"], good[["machine", "session"]]),
             evidence="measured",
         )
     )
@@ -109,10 +215,10 @@ def _unlike(here: pd.DataFrame, there: pd.DataFrame) -> pd.Series:
     """For each cell of both sides whose work is not the same: what differs."""
     own, other = (side.groupby("cell")[list(WORK)].first() for side in (here, there))
     cells = own.index.intersection(other.index)
-    told = pd.Series("", cells, dtype="object")
+    words = pd.Series("", cells, dtype="object")
     for column, name in WORK.items():
         a, b = own.loc[cells, column], other.loc[cells, column]
         if column == "flops_per_step":  # tables hold six digits
             a, b = np.log(a.astype(float)).round(4), np.log(b.astype(float)).round(4)
-        told = told.where((a == b) | a.isna() | b.isna(), told + f"other {name}; ")
-    return ("not the same work: " + told.str.strip("; ")).where(told != "").dropna()
+        words = words.where((a == b) | a.isna() | b.isna(), words + f"other {name}; ")
+    return ("not the same work: " + words.str.strip("; ")).where(words != "").dropna()

@@ -1,4 +1,4 @@
-"""Table `cost_choices`: for each piece of work the cheapest and the most frugal settings of every device, compared.
+"""Table `cost_choices`: for each piece of work the cheapest and the lowest-energy settings of every device, compared.
 
 A piece of work is one workload in one number format at the largest share of its data that most devices measured, for
 single operations of one size too. Backend, loop and batch size are free: of each device's settings with enough good
@@ -12,22 +12,21 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.costs import MILLION, with_energy
-from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import (
+from whichdevice.tables.measured import (
     OPERATIONS,
+    SETTING,
     WORK,
     at_common_share,
     enough_repeats,
     joined_sources,
     measured_values,
+    setting_text,
     without_rehearsals,
 )
-from whichdevice.tables.prices import SECONDS, Sheet, prices_of
-from whichdevice.tables.sittings import SETTING, told
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
+from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, geometric, paired
 
 USD, JOULES = "usd_per_million", "joules_per_million"
 MORE, LESS = "more", "less"
@@ -108,7 +107,7 @@ def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
 
 def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
     """Each device's choice against the lowest, repeat by repeat."""
-    kept = ["work", "repeat", "value", "machine", "sitting"]
+    kept = ["work", "repeat", "value", "machine", "session"]
     base = chosen.loc[chosen["device"] == chosen["lowest"], kept]
     pairs = chosen[chosen["device"] != chosen["lowest"]].merge(base, on=["work", "repeat"], suffixes=("", "_base"))
     if pairs.empty:
@@ -118,10 +117,12 @@ def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
     judged["verdict"] = judged["verdict"].replace({FASTER: MORE, SLOWER: LESS})
     both = pd.concat(
         [
-            pairs[["cell", "machine", "sitting"]],
-            pairs[["cell", "machine_base", "sitting_base"]].set_axis(["cell", "machine", "sitting"], axis="columns"),
+            pairs[["cell", "machine", "session"]],
+            pairs[["cell", "machine_base", "session_base"]].set_axis(["cell", "machine", "session"], axis="columns"),
         ]
     )
-    counts = both.groupby("cell")[["machine", "sitting"]].nunique()
-    judged["setting"] = pd.Series({key: told(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)})
+    counts = both.groupby("cell")[["machine", "session"]].nunique()
+    judged["setting"] = pd.Series(
+        {key: setting_text(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)}
+    )
     return judged

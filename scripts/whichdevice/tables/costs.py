@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import joined_sources, measured_values
-from whichdevice.tables.prices import SECONDS, Sheet, prices_of
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import joined_sources, measured_values
+from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
+from whichdevice.tables.statistics import geometric
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
@@ -91,7 +90,7 @@ def with_energy(good: pd.DataFrame) -> pd.DataFrame:
     """Rows of `runs` with column `joules_per_unit`, of all that the meter saw, and `metered_time` of a unit.
 
     The meter also sees the moments between windows, in which the next batches are drawn. Where the device has none,
-    its host may have one: then `metered_time` is that of the windows alone.
+    its host may have one: then `metered_time` is the time of the windows alone.
     """
     metered = good["metered_seconds"].fillna(good["seconds"]) / good["seconds"] / good["throughput"]
     return good.assign(metered_time=metered, joules_per_unit=good["steady_watts"] * metered)

@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.records.schema import Record
-from whichdevice.tables.columns import CELL_COLUMNS, Column, table
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table
 
 COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),

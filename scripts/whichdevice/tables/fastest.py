@@ -1,16 +1,15 @@
 """Table `fastest`: for each piece of work the fastest settings of every device, compared.
 
-What a piece of work is, and how settings are chosen and judged, is said at table `cost_choices`: here time is the cost.
+Table `cost_choices` defines a piece of work, and how settings are chosen and judged; here time is the cost.
 """
 
 import pandas as pd
 
-from whichdevice.tables.columns import Column, table
+from whichdevice.tables.base import Column, Sources, table
 from whichdevice.tables.cost_choices import COLUMNS as COST_COLUMNS
 from whichdevice.tables.cost_choices import LESS, MORE, choices
 from whichdevice.tables.costs import MILLION
-from whichdevice.tables.measured_values import at_common_share, measured_values, without_rehearsals
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.measured import at_common_share, measured_values, without_rehearsals
 
 SECONDS = "seconds_per_million"
 

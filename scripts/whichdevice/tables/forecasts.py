@@ -10,11 +10,9 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
-from whichdevice.records.compiled import CompiledRecord, read_compiled
-from whichdevice.tables.columns import Column, table
-from whichdevice.tables.prices import SECONDS, cores_of
-from whichdevice.tables.sheet_rows import Sheet
-from whichdevice.tables.sources import Sources
+from whichdevice.records.products import CompiledRecord, read_compiled
+from whichdevice.tables.base import Column, Sources, table
+from whichdevice.tables.sheet import SECONDS, Sheet, cores_of
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),

@@ -6,8 +6,7 @@ throughput is batch size over mean latency, without batches on their way at the 
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL_COLUMNS, Column, table
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table
 
 BOUNDED = {
     "latency_p50": "ms, median time of a call, geometric mean over processes",

@@ -10,12 +10,9 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import Column, table
-from whichdevice.tables.measured_values import enough_repeats, without_rehearsals
-from whichdevice.tables.prices import Sheet
-from whichdevice.tables.sheet_peaks import sheet_peak
-from whichdevice.tables.sheet_rows import sheet_row, wrong_row
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import Column, Sources, table
+from whichdevice.tables.measured import enough_repeats, without_rehearsals
+from whichdevice.tables.sheet import Sheet, sheet_peak, sheet_row, wrong_row
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
@@ -114,14 +111,14 @@ def _narrow(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:
-    """Whether a processor's caches may hold much of the arrays; false where the system does not tell their size."""
+    """Whether a processor's caches may hold much of the arrays; false where the system does not report their size."""
     needed = streams["device"].map(caches).astype("float64") * TIMES_CACHE
     return (streams["kind"] == "cpu") & (streams["batch_size"].astype("float64") * 2**20 < needed)
 
 
 def _cache_note(cache: Any) -> str:
-    told = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
-    return f"{told}: part of the bandwidth may be the cache's"
+    words = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
+    return f"{words}: part of the bandwidth may be the cache's"
 
 
 def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
@@ -136,7 +133,7 @@ def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
 
 
 def _number(best: pd.Series) -> dict[str, Any]:
-    """The cell's speed with its interval, which is that of its throughput."""
+    """Return the cell's speed with its interval, from the interval of its throughput."""
     name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
     scale = best[column] / best["throughput"]
     ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}

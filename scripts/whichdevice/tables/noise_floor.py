@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED
-from whichdevice.tables.columns import CELL, Column, table
-from whichdevice.tables.decision import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, Column, Sources, table
+from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
-SHARP = 0.05  # an interval wider than this would hardly have told a false alarm
+SHARP = 0.05  # an interval wider than this would hardly show a false alarm
 SETTINGS = ["module", *(name for name in CELL if name != "workload")]  # what a check and its base have in common
 
 COLUMNS: dict[str, Column] = {
@@ -32,7 +31,7 @@ COLUMNS: dict[str, Column] = {
     **DECISION_COLUMNS,
     "passed": Column(
         "flag",
-        f"{SAME_TWICE}: told neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: told {SLOWER}; "
+        f"{SAME_TWICE}: neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: {SLOWER}; "
         "missing: too few repeats to tell",
     ),
     "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),

@@ -3,16 +3,190 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from whichdevice.errors import StudyError
-from whichdevice.tables.claims import number
-from whichdevice.tables.columns import CELL_COLUMNS, Column, read_rows, table
-from whichdevice.tables.measured_values import enough_repeats
-from whichdevice.tables.published_differences import NO, VALIDATION, YES, Matching, remarks, unlike_words
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, epochs_words, read_rows, table
+from whichdevice.tables.measured import OPERATIONS, enough_repeats
+from whichdevice.tables.sheet import Sheet
+
+Claim = Mapping[str, str]
+TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
+RATE = "TFLOP/s"
+SAME = ("source", "device", "workload", "batch_size")
+
+
+class Work(NamedTuple):
+    """What learning takes: operations of one example (of one step of one sequence), and examples of the whole data."""
+
+    flops: float
+    examples: float
+
+
+class Peak(NamedTuple):
+    """The most that a published device could do, by the sheet: TFLOP/s of all its chips in the quickest format."""
+
+    name: str
+    tflops: float
+
+
+def known_work(summary: pd.DataFrame) -> dict[str, Work]:
+    """Analytic operations of each workload file that any measured cell tells of."""
+    cells = summary[summary["flops_per_step"].notna() & summary["training_examples"].notna()]
+    steps = cells["batch_size"].astype(float) * cells["steps_per_sequence"].astype(float).fillna(1.0)
+    cells = cells.assign(each=cells["flops_per_step"] / steps, whole=cells["training_examples"] / cells["fraction"])
+    return {
+        str(module): Work(float(rows["each"].iloc[0]), float(rows["whole"].max()))
+        for module, rows in cells.groupby("module")
+    }
+
+
+def parse_number(text: str | None) -> float | None:
+    """A number of the hand-kept sheet, or None where it is empty."""
+    return float(text) if text else None
+
+
+def seconds(claim: Claim) -> float | None:
+    """The published time in seconds; None where the claim is no time."""
+    value, scale = parse_number(claim["value"]), TIMES.get(claim["unit"])
+    return None if value is None or scale is None else value * scale
+
+
+def examples(claim: Claim, whole: float) -> float | None:
+    """Training examples that the published time covers, `whole` of all the data; None where unknown."""
+    batch, metric = parse_number(claim["batch_size"]), claim["metric"]
+    if metric == "step_time":
+        return 1.0 if claim["unit"] == "us/sample" else batch
+    steps = parse_number(claim.get("steps_per_epoch"))
+    epoch = steps * batch if steps and batch else whole // batch * batch if batch else whole
+    if metric in ("epoch_time", "first_epoch_time"):
+        return epoch
+    epochs = parse_number(claim.get("epochs"))
+    return epoch * epochs if metric in ("wall_time", "total_time") and epochs else None
+
+
+def tflops(claim: Claim, work: Work | None) -> float | None:
+    """TFLOP/s that a claim implies: published as such, or analytic operations over the time; None where unknown."""
+    if claim["unit"] == RATE:
+        return parse_number(claim["value"])
+    taken = seconds(claim)
+    if work is None or not taken:
+        return None
+    covered = examples(claim, work.examples)
+    return (
+        None
+        if covered is None
+        else covered * (parse_number(claim.get("sequence_length")) or 1.0) * work.flops / taken / 1e12
+    )
+
+
+def peak(claim: Claim, sheet: Sheet) -> Peak | None:
+    """The sheet's peak of the published device, the most generous one; None where its source does not name it."""
+    row = sheet.get(claim.get("hardware") or "")
+    found = [peak for peak in (row.fp32_tflops, row.tf32_tflops, row.half_dense_tflops) if peak] if row else []
+    if not found:
+        return None
+    chips = int(claim.get("chips") or 1)
+    return Peak(f"{chips} × {claim['hardware']}" if chips > 1 else claim["hardware"], chips * max(found))
+
+
+def epoch_seconds(claim: Claim, whole: float) -> float | None:
+    """The time of an epoch that a claim implies; None where it is about something else."""
+    taken, covered = seconds(claim), examples(claim, whole)
+    if taken is None or not covered or claim["metric"] == "first_epoch_time":
+        return None
+    per_epoch = examples({**claim, "metric": "epoch_time"}, whole)
+    return None if per_epoch is None else taken / covered * per_epoch
+
+
+def siblings(claim: Claim, claims: Sequence[Claim], metric: str) -> list[Claim]:
+    """Other claims of the same source about the same thing."""
+    return [
+        other
+        for other in claims
+        if other is not claim and other["metric"] == metric and all(other[name] == claim[name] for name in SAME)
+    ]
+
+
+QUALITY_TEST_IMAGES = 10_000
+PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
+VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
+STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
+
+
+class Matching(NamedTuple):
+    """Where the summary holds what a published metric means."""
+
+    column: str
+    n: str  # column with the number of runs
+    scale: float = 1.0
+    per_epoch: bool = False  # depends on the number of steps in an epoch
+    learned: bool = False  # depends on the number of epochs learned
+    quality: bool = False  # depends on the data
+    higher_is_better: bool = False
+
+
+def unlike_words(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
+    """What makes the measured case another one than the published, so that no ratio may be given."""
+    if entry["metric"] == "tpu_init_time" and cell["kind"] != "tpu":
+        yield f"published: initialisation of a TPU; measured: of a {cell['kind']}"
+    for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
+        wanted = parse_number(entry.get(name, ""))
+        found = cell["steps_per_sequence" if name == "sequence_length" else name]
+        relevant = name == "sequence_length" or matching.per_epoch
+        if relevant and wanted and (pd.isna(found) or wanted != found):
+            yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
+    if matching.per_epoch and cell["fraction"] != 1.0:
+        yield f"measured on {cell['fraction']:g} of the training data"
+    epochs = parse_number(entry.get("epochs", ""))
+    learned = {epoch for epoch in (cell["fewest_epochs"], cell["learned_epochs"]) if pd.notna(epoch)}
+    if matching.learned and epochs and learned and learned != {epochs}:
+        yield f"learned for {epochs_words(cell)}, published after {epochs:g}"
+    if matching.quality and "standin" in str(cell["source"]):
+        yield "learned on stand-in data"
+    if (
+        entry["metric"] == "misclassified"
+        and pd.notna(cell["test_images"])
+        and cell["test_images"] != QUALITY_TEST_IMAGES
+    ):
+        yield "evaluated on another number of images"
+
+
+def remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
+    """What is to be known of a measured case beside a ratio."""
+    if not entry["batch_size"]:
+        size = "N" if cell["module"] == "matmul" else "batch size"
+        yield f"{size} not published; the best measured one is shown"
+    if not matching.quality and "standin" in str(cell["source"]):
+        yield "stand-in data of the same shapes"
+    if entry["metric"] == "tpu_init_time":
+        return
+    if cell["precision"] != (precision := their_precision(entry)):
+        known = "is in" if entry.get("precision") else "is taken for"
+        yield f"measured in {cell['precision']}; the published number {known} {precision}"
+    if cell["loop"] != LOOP and cell["unit"] not in OPERATIONS and not matching.quality:
+        yield f"measured with loop {cell['loop']}; the published number is taken for plain {LOOP}"
+    yield from _validation_remarks(entry, matching, cell)
+
+
+def _validation_remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
+    """Whether just one of the two times holds validation, as far as the source tells."""
+    theirs, ours = entry.get(VALIDATION, ""), pd.notna(cell["validation_time"])
+    if matching.column == "learned_epoch_time" and pd.notna(cell[matching.column]) and theirs == YES and ours:
+        return  # it was added
+    if matching.column in STEPS or (matching.column == "learning_time" and not ours):
+        if theirs != NO and cell["unit"] not in OPERATIONS:
+            yield f"without validation, which the published time {'holds' if theirs == YES else 'may hold'}"
+    elif matching.column == "learning_time" and theirs != YES:
+        yield f"with validation, which the published time {'does not hold' if theirs == NO else 'may not hold'}"
+
+
+def their_precision(entry: Mapping[str, str]) -> str:
+    """The number format of a published figure, as far as it is known."""
+    return entry.get("precision") or PRECISION
+
 
 DISPUTED = "disputed"
 
@@ -31,7 +205,7 @@ COLUMNS: dict[str, Column] = {
     "measured": Column("float", "this study's number in the same unit"),
     "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
     "measured_high": Column("float", "upper end"),
-    "ratio": Column("float", "measured / published; empty where the two are not alike"),
+    "ratio": Column("float", "measured / published; empty where the two are not comparable"),
     "n": Column("int", "runs behind the measured number"),
     "note": Column("text", "how the measured case differs, or why there is none"),
     **CELL_COLUMNS,
@@ -83,8 +257,8 @@ def read_published(path: Path) -> list[dict[str, str]]:
     if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
     for place, row in enumerate(rows, start=1):
-        if (told := row.get(VALIDATION, "")) not in ("", YES, NO):
-            raise StudyError(f"{path}: row {place}: {VALIDATION} is {told!r}; write {YES}, {NO} or nothing")
+        if (words := row.get(VALIDATION, "")) not in ("", YES, NO):
+            raise StudyError(f"{path}: row {place}: {VALIDATION} is {words!r}; write {YES}, {NO} or nothing")
         for name in NUMBERS & row.keys():
             if not _is_number(row[name]):
                 raise StudyError(f"{path}: row {place}: {name} is {row[name]!r}, which is no number")
@@ -117,8 +291,8 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
         **{name: entry[name] or None for name in ("source", "date", "device_class", "metric", "unit", "caveat")},
         "published_device": entry["device"],
         "published_workload": entry["workload"],
-        "published_batch_size": number(entry["batch_size"]),
-        "value": number(entry["value"]),
+        "published_batch_size": parse_number(entry["batch_size"]),
+        "value": parse_number(entry["value"]),
         "standing": entry.get("status") or "as published",
     }
     matching = MATCHING.get((entry["metric"], entry["unit"]))
@@ -134,7 +308,7 @@ def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str
 
 def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame) -> pd.DataFrame:
     """Cells of the same workload, batch size and whole data; without a published size the best of all settings."""
-    batch_size = number(entry["batch_size"])
+    batch_size = parse_number(entry["batch_size"])
     values = _values(entry, matching, measured)
     wanted = (measured["module"] == entry["workload"]) & values.notna()
     if batch_size:
@@ -170,12 +344,12 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
     computed = matching.column == "learned_epoch_time" and pd.isna(cell[matching.column])
     measured = float(cell["compared"] or float("nan")) * matching.scale
     unlike = list(unlike_words(entry, matching, cell))
-    told = [*unlike, *remarks(entry, matching, cell)]
-    theirs = number(entry["value"])
+    words = [*unlike, *remarks(entry, matching, cell)]
+    theirs = parse_number(entry["value"])
     if computed:
-        told.append("epoch time computed from steps")
+        words.append("epoch time computed from steps")
     if entry.get("status") == DISPUTED:
-        told.append("no ratio: the published number is doubtful, see its caveat")
+        words.append("no ratio: the published number is doubtful, see its caveat")
     return {
         **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
         "data": cell["source"],
@@ -183,7 +357,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
         **_ends(matching, cell, measured),
         "ratio": measured / theirs if theirs and not unlike and entry.get("status") != DISPUTED else None,
         "n": cell["n_timed" if computed else matching.n],
-        "note": "; ".join(told) or None,
+        "note": "; ".join(words) or None,
     }
 
 

@@ -1,16 +1,15 @@
-"""Table `roofline`: each cell against its device's limits, and the columns of it that stand in `summary`.
+"""Table `roofline`: each cell against its device's limits, and its columns in `summary`.
 
-Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; bytes are those of a step
+Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step
 that keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
 """
 
 import numpy as np
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.limits import bytes_per_second, product_format
-from whichdevice.tables.measured_values import without_rehearsals
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.measured import without_rehearsals
 
 UTILISATION: dict[str, Column] = {
     "mfu": Column(

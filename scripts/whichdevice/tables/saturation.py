@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import (
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import (
     by_repeat_and_size,
     enough_repeats,
     joined_sources,
@@ -15,7 +14,7 @@ from whichdevice.tables.measured_values import (
     quantity,
     without_rehearsals,
 )
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.statistics import geometric
 
 NEAR = 0.95  # of the highest
 SETTINGS = [name for name in CELL if name != "batch_size"]

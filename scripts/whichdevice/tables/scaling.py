@@ -11,12 +11,18 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.device_pairs import in_order
-from whichdevice.tables.intervals import geometric
-from whichdevice.tables.measured_values import OPERATIONS, is_rehearsal, joined_sources, measured_values, quantity
-from whichdevice.tables.sittings import SETTING, told
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.crossover import in_order
+from whichdevice.tables.measured import (
+    OPERATIONS,
+    SETTING,
+    is_rehearsal,
+    joined_sources,
+    measured_values,
+    quantity,
+    setting_text,
+)
+from whichdevice.tables.statistics import geometric
 
 STRONG, WEAK = "strong", "weak"
 REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
@@ -67,12 +73,12 @@ def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str, Any]]:
-    """Groups alike in all but device and replicas; in each, the first device with the fewest replicas is the base."""
+    """Compare within groups that differ in device and replicas only; the first device with the fewest is the base."""
     alike = ["kind", "device_name", "model", *(name for name in CELL if name not in ("device", "batch_size")), size]
     fewest = good.groupby(alike, dropna=False, sort=False)["replicas"].transform("min")
     base = good[good["replicas"] == fewest]
     base = base[base["place"] == base.groupby(alike, dropna=False, sort=False)["place"].transform("min")]
-    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "sitting"]
+    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "session"]
     kept += ["batch_size"] if size != "batch_size" else []
     pairs = good.merge(base[kept], on=[*alike, "repeat"], suffixes=("", "_base"))
     pairs = pairs[pairs["replicas"] > pairs["replicas_base"]]
@@ -83,7 +89,7 @@ def _compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str,
 def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
     first = rows.iloc[0]
     found = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
-    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "sitting")]
+    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "session")]
     more = float(first["replicas"]) / float(first["replicas_base"])
     bounds = {"": found["mean"], "_low": found["low"], "_high": found["high"]}
     return {
@@ -96,7 +102,7 @@ def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
         **{f"ratio{bound}": value for bound, value in bounds.items()},
         **{f"efficiency{bound}": value / more for bound, value in bounds.items()},
         "n": int(found["n"]),
-        "setting": told(*places),
+        "setting": setting_text(*places),
         "note": REHEARSAL if is_rehearsal(rows).iloc[0] else _unlike(first),
         "source": joined_sources(rows["source_base"], rows["source"]),
         "evidence": "measured",

