@@ -38,7 +38,7 @@ class Goal(NamedTuple):
 def goal_of(
     study: Study, workload: str, source: str | None, metric: str | None, higher_is_better: bool, validated: bool
 ) -> Goal:
-    """The target for runs of a workload of the study, by the data that they read and what they recorded of each epoch."""
+    """The target for runs of a workload of the study, by the data that they read and what each epoch recorded."""
     kind = "loss" if metric is None else "metric"
     higher = higher_is_better and metric is not None
     own = study.workloads[workload].target if workload in study.workloads else None
