@@ -1,5 +1,6 @@
 """The one exception type that a person is meant to read, and the one line that they read."""
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,4 +32,5 @@ def or_exit(function: Callable[..., Result], *arguments: Any) -> Result:
     except StudyError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
-        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}")
+        room = ": make some and make the same call again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}{room}")

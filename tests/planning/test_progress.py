@@ -10,9 +10,14 @@ import synthetic
 from planning.planned import end
 
 from whichdevice.config.load import write_study
-from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress
+from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress, stopped_lines
 from whichdevice.tables.base import table
 from whichdevice.tables.board import COLUMNS
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", True)
 
 
 def tell(logger: logging.Logger, event: str, **facts: object) -> None:
@@ -81,7 +86,29 @@ def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems(plan):
     logger.info("Using shell: /bin/bash")
     logger.info("Nothing to be done (all requested files are present and up to date).")
     logger.error("WorkflowError: no such rule")
+    logger.error("RuleException:\nCalledProcessError in file rules/runs.smk, line 24:\nCommand ...")
+    logger.error("WorkflowError:\nAt least one job did not complete successfully.")
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["Nothing", "WorkflowError:"]
+
+
+def test_a_log_that_a_full_disk_cuts_short_prints_no_traceback(plan, capsys):
+    class Full(logging.StreamHandler):
+        def emit(self, record):
+            try:
+                raise OSError(28, "No space left on device")
+            except OSError:
+                self.handleError(record)
+
+    logger = logging.Logger("snakemake")
+    logger.addHandler(Full())
+    StudyProgress(plan(), io.StringIO()).listen(logger)
+    logger.info("Job stats")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_the_reason_why_a_study_stopped(plan, monkeypatch):
+    monkeypatch.setattr("whichdevice.planning.progress.is_full", lambda reason, *folders: True)
+    assert stopped_lines(plan())[0].startswith("No room left on the disk of results/planned: make some.")
 
 
 def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(plan):

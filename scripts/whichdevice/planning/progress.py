@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from whichdevice.cells import Run, parse_run
 from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import is_full
 from whichdevice.measuring.progress import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
@@ -29,6 +30,8 @@ LONGEST = 300  # characters of what a scheduler says
 END = "For further error details see the cluster/cloud log"
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
+# Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
+REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
@@ -43,7 +46,8 @@ class OnlyProblems(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is printed."""
-        return record.levelno >= logging.WARNING or str(record.msg).startswith(NOTHING)
+        text = str(record.msg)
+        return text.startswith(NOTHING) or (record.levelno >= logging.WARNING and not text.startswith(REPEATED))
 
 
 class StudyProgress(logging.Handler):
@@ -61,7 +65,11 @@ class StudyProgress(logging.Handler):
         self.total, self.done, self.programs = 0, 0, 0
 
     def listen(self, logger: logging.Logger) -> "StudyProgress":
-        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them."""
+        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them.
+
+        A log that a full disk cuts short prints no traceback of its own: what the jobs have to say counts.
+        """
+        logging.raiseExceptions = False
         logger.addHandler(self)
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
@@ -223,7 +231,10 @@ def stopped_lines(plan: StudyPlan) -> list[str]:
         f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
         "or lost with their node. The same call again goes on with them."
     ] if lost else []  # fmt: skip
-    return [*lines, f"The study stopped; finished runs are kept. Logs: {plan.study.root}/logs"]
+    root = plan.study.root
+    if is_full(None, Path(root)):
+        lines = [f"No room left on the disk of {root}: make some. The same call again goes on with what is missing."]
+    return [*lines, f"The study stopped; finished runs are kept. Logs: {root}/logs"]
 
 
 def _how_they_ended(plan: StudyPlan) -> list[str]:
