@@ -1,13 +1,11 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.figures import figure_facts, figure_names
-from whichdevice.planning.products import drawing_code
 from whichdevice.planning.sources import against_records, record_times
 from whichdevice.tables import table_about, table_names
 
 FIGURES = {name: figure_facts(name) for name in figure_names()}
-TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
-CODE = drawing_code(PLAN.study)
+CODE = products.drawing_code(PLAN.study)
 
 
 rule tables:
@@ -28,7 +26,7 @@ rule tables:
         study=STUDY,
         records=sorted(PLAN.records(PLAN.wanted()) + PLAN.other_records()),
         other_times=PLAN.other_times(),
-        compiled=sorted(COMPILED + other_compiled(PLAN)),
+        compiled=sorted(COMPILED + products.other_compiled(PLAN)),
         code=CODE["tables"],
     script:
         "../scripts/tables.py"
@@ -37,7 +35,7 @@ rule tables:
 # All in one job: reading the tables and importing Matplotlib takes longer than drawing most of them.
 rule figures:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
     output:
         [
             shown(f"figures/{name}.svg", "figure", facts.category, figure=facts.title, shows=facts.caption)
@@ -59,7 +57,7 @@ rule figures:
 # This study against other records, cell by cell. Asked for by --config against=..., else no part of `all`.
 rule compare:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
         # No file of the workflow: what is wrong with `against` is reported before anything runs.
         against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
     output:
@@ -83,7 +81,7 @@ rule compare:
 # One page that works offline, and the same as Markdown.
 rule report:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
         figures=rules.figures.output,
         compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:

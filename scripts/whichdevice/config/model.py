@@ -81,7 +81,7 @@ class Train(Section):
 
     epochs: Count | None = Field(2, description="epochs to learn; empty takes each recipe's; 0 learns nothing")
     seconds: PositiveFloat | None = Field(
-        10.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
+        6.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
     )
     repeats: Count = Field(1, description="the first so many repeats learn")
 
@@ -171,7 +171,7 @@ def _default_devices() -> dict[str, Device]:
 
 def _default_workloads() -> dict[str, Workload]:
     return {
-        "matmul": Workload(batch_size=[512, 2048]),
+        "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
         "mnist_official": Workload(batch_size=[1024]),
         "mnist_cnn": Workload(batch_size=[256, 1024], export=True),
