@@ -24,9 +24,17 @@ from whichdevice.files import WORKFLOW
 from whichdevice.machine.devices import KINDS
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
-START = (
-    "import os, signal; signal.signal(signal.SIGINT, lambda *_: os._exit(130)); from snakemake.cli import main; main()"
-)
+START = r"""
+import os, signal
+
+def leave(*_):
+    os.write(2, b"\nInterrupted; what is finished is kept.\n")
+    os._exit(130)
+
+signal.signal(signal.SIGINT, leave)
+from snakemake.cli import main
+main()
+"""
 NO_TARGETS = ("measure", "export", "dataset", "upload_dataset", "compile", "unknown_target")  # rules with wildcards
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
