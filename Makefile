@@ -29,7 +29,7 @@ help:
 	@echo "make check              linters, types and fast tests, under a minute"
 	@echo "make test               everything but the longest tests, PROCESSES=2 files at a time"
 	@echo "make test-long          the longest: equal accuracy over ten seeds, rarer faults in whole studies"
-	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
+	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
 	@echo "make forecasts          fit and test the forecasts against published times, write docs/forecasts.md"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
 	@echo "make clean              remove the environment and caches; results stay"

@@ -16,8 +16,9 @@ from pathlib import Path
 sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
 
-include: "rules/start.smk"
-
+from whichdevice.commands.study import no_such_target
+from whichdevice.config.yaml_file import check_yaml
+from whichdevice.errors import or_exit
 
 # Of this folder, which --directory may have changed to one of results alone; else the checkout's.
 DEFAULT_CONFIG = "config/config.yaml"
@@ -44,3 +45,11 @@ rule all:
         rules.models.input,
         rules.report.output,
         rules.uploads.input,
+
+
+# A word that is no target: the nearest one. No file of the workflow has a name of letters alone.
+rule unknown_target:
+    input:
+        lambda wildcards: or_exit(no_such_target, wildcards.word),
+    output:
+        "{word,[A-Za-z_]+}",

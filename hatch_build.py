@@ -10,7 +10,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 BASE = "cpu"
 EXTRAS = ("cpu", "gpu", "torch")
 WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.files has it
-CARRIED = ("Snakefile", "rules", "profiles", "config", "docs/captions", "docs/examples")
+CARRIED = ("Snakefile", "rules", "profiles", "config", "docs/captions", "docs/examples", "results/reference")
 PATTERNS = ("scripts/*.py", "envs/*.yaml")
 
 

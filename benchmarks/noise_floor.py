@@ -36,10 +36,16 @@ from whichdevice.config.model import Study  # noqa: E402
 from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
 from whichdevice.machine.noise import SLOWDOWN_BOUND  # noqa: E402
-from whichdevice.measuring.request import build_request, dataset_folder, dataset_of, planned_record  # noqa: E402
+from whichdevice.measuring.request import (  # noqa: E402
+    build_request,
+    dataset_folder,
+    dataset_of,
+    measuring_order,
+    planned_record,
+)
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402
-from whichdevice.study_runs import measuring_order, study_runs  # noqa: E402
+from whichdevice.study_runs import study_runs  # noqa: E402
 from whichdevice.tables.statistics import SLOWER  # noqa: E402
 
 LOADED = "beside_load"

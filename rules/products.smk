@@ -1,8 +1,7 @@
 # What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
-from whichdevice.planning.compile_plan import compiled_records, other_compiled
-from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+from whichdevice.planning import products
 
-COMPILED = compiled_records(PLAN)
+COMPILED = products.compiled_records(PLAN)
 
 
 # All programs in one job, as the targets of a model share a process that traces it once.
@@ -33,7 +32,7 @@ rule compiled:
 # The best learned model of each workload that asks for it: weights, .keras file and SavedModel, checked beside its run.
 rule export:
     input:
-        records=lambda wildcards: export_inputs(PLAN, wildcards.workload),
+        records=lambda wildcards: products.export_inputs(PLAN, wildcards.workload),
     output:
         record=update(f"{ROOT}/models/{{workload}}/{{key}}/export.json"),
     log:
@@ -45,11 +44,11 @@ rule export:
         cpus_per_task=lambda wildcards: PLAN.node_cores(),
         runtime=70,
     params:
-        others=lambda wildcards: other_learned(PLAN, wildcards.workload),
+        others=lambda wildcards: products.other_learned(PLAN, wildcards.workload),
     shell:
         run_script("export")
 
 
 rule models:
     input:
-        exported_models(PLAN),
+        products.exported_models(PLAN),

@@ -1,23 +1,11 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
-from whichdevice.config.hardware import price_sheet
 from whichdevice.figures import figure_facts, figure_names
-from whichdevice.files import HERE
-from whichdevice.planning.against import against_records, record_times
+from whichdevice.planning.sources import against_records, record_times
 from whichdevice.tables import table_about, table_names
 
-SHEETS = [Path(workflow.basedir) / "config" / name for name in ("published.csv", "hardware.csv")]
-SHEETS.append(price_sheet(PLAN.study.prices))
-TABLE_MODULES = ["whichdevice.tables.make", *(f"whichdevice.tables.{name}" for name in table_names())]
 FIGURES = {name: figure_facts(name) for name in figure_names()}
-TABLES = [f"{ROOT}/tables/{table}.csv" for table in table_names()]
-REPORT_FOLDER = HERE / "report"
-REPORT_FILES = sorted(file for ending in ("html", "jinja", "css", "js") for file in REPORT_FOLDER.glob(f"*.{ending}"))
-REPORT_FILES += [
-    Path(workflow.basedir) / "config" / f"forecast_{name}"
-    for name in ("results.csv", "published.csv", "constants.json")
-]
-COMPARE_FILES = [REPORT_FOLDER / name for name in ("comparison.html", "style.css")]
+CODE = products.drawing_code(PLAN.study)
 
 
 rule tables:
@@ -38,9 +26,8 @@ rule tables:
         study=STUDY,
         records=sorted(PLAN.records(PLAN.wanted()) + PLAN.other_records()),
         other_times=PLAN.other_times(),
-        compiled=sorted(COMPILED + other_compiled(PLAN)),
-        # Sheets by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
-        code=code_hash(*TABLE_MODULES, files=SHEETS),
+        compiled=sorted(COMPILED + products.other_compiled(PLAN)),
+        code=CODE["tables"],
     script:
         "../scripts/tables.py"
 
@@ -48,7 +35,7 @@ rule tables:
 # All in one job: reading the tables and importing Matplotlib takes longer than drawing most of them.
 rule figures:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
     output:
         [
             shown(f"figures/{name}.svg", "figure", facts.category, figure=facts.title, shows=facts.caption)
@@ -62,9 +49,7 @@ rule figures:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash(
-            "whichdevice.figures", *(f"whichdevice.figures.{name}" for name in FIGURES), *TABLE_MODULES
-        ),
+        code=CODE["figures"],
     script:
         "../scripts/figures.py"
 
@@ -72,7 +57,7 @@ rule figures:
 # This study against other records, cell by cell. Asked for by --config against=..., else no part of `all`.
 rule compare:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
         # No file of the workflow: what is wrong with `against` is reported before anything runs.
         against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
     output:
@@ -88,9 +73,7 @@ rule compare:
         config=CONFIG,
         against=PLAN.call.against,
         times=lambda wildcards: record_times(against_records(PLAN.call)),
-        code=code_hash(
-            "whichdevice.report.compare", "whichdevice.figures.comparison", *TABLE_MODULES, files=COMPARE_FILES
-        ),
+        code=CODE["compare"],
     script:
         "../scripts/compare.py"
 
@@ -98,7 +81,7 @@ rule compare:
 # One page that works offline, and the same as Markdown.
 rule report:
     input:
-        tables=TABLES,
+        tables=rules.tables.output,
         figures=rules.figures.output,
         compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
@@ -111,6 +94,6 @@ rule report:
     params:
         config=CONFIG,
         study=STUDY,
-        code=code_hash("whichdevice.report.contents", *TABLE_MODULES, files=REPORT_FILES),
+        code=CODE["report"],
     script:
         "../scripts/report.py"

@@ -3,14 +3,12 @@ import os
 import signal
 import shlex
 
-from whichdevice.code_hash import code_hash
 from whichdevice.config.load import write_study
 from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.messages import closing_lines, stopped_lines
-from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
+from whichdevice.planning.environment import prefer_this_environment, require_writable
+from whichdevice.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.planning.workplace import prefer_this_environment, require_writable
 
 
 def shown(file, caption, category, **labels):

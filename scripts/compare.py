@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from whichdevice.config.load import load_study
-from whichdevice.planning.against import against_records
+from whichdevice.planning.sources import against_records
 from whichdevice.processes import job
 from whichdevice.report.compare import compare
 

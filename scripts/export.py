@@ -12,7 +12,7 @@ from pathlib import Path
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_model, export_path
-from whichdevice.planning.export_plan import learned_records
+from whichdevice.planning.products import learned_records
 from whichdevice.processes import stop_with_parent
 
 

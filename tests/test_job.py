@@ -65,9 +65,11 @@ def test_a_log_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
         pass
 
 
-def test_an_interrupt_passes_through(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), job(tmp_path / "a.log"):
+def test_an_interrupt_ends_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught, job(tmp_path / "a.log"):
         raise KeyboardInterrupt
+    assert caught.value.code == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_seen_from_outside_it_is_one_line_and_status_1(tmp_path: Path) -> None:

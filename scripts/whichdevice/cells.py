@@ -1,32 +1,19 @@
-"""Cells and runs: every combination that a study measures, and the path that names each one."""
+"""Cells and runs: what one is, and the path that names it."""
 
 import re
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
-    from whichdevice.config.model import Only, Workload
+    from whichdevice.config.model import Only
 
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
 AXIS_TYPES: dict[str, Any] = {"fraction": float, "loop": str, "sequence_length": int}
-# A kind of device has cells in its own number formats only: TF32 and float16 with loss scaling belong to GPUs.
-KIND_PRECISIONS = {
-    "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
-    "gpu": ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"),
-    "tpu": ("float32", "mixed_bfloat16", "bfloat16"),
-}
-KIND_BACKENDS = {
-    "cpu": ("tensorflow", "jax", "torch"),
-    "gpu": ("tensorflow", "jax", "torch"),
-    "tpu": ("tensorflow", "jax"),
-}
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
 REPEAT = re.compile(r"r[1-9]\d*")
 KEY = re.compile(r"[0-9a-f]{12}")  # the last folder of a record's path: what was measured, as a hash
@@ -96,24 +83,6 @@ def _parse_cell(device: str, workload: str, name: str) -> Cell | None:
                 typed = {axis: AXIS_TYPES[axis](value) for axis, value in axes.items()}
                 return Cell(device, workload, match["backend"], match["precision"], int(match["batch_size"]), **typed)
     return None
-
-
-def workload_cells(device: str, kind: str, name: str, workload: "Workload", recipe_batch_size: int) -> Iterator[Cell]:
-    """Every combination of one workload's axes that a device of that kind has."""
-    if workload.device is not None and device not in workload.device:
-        return
-    lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
-    for backend, precision, batch_size, fraction, loop, sequence_length in product(
-        workload.backend,
-        workload.precision,
-        workload.batch_size or [recipe_batch_size],
-        workload.fraction,
-        workload.loop,
-        lengths,
-    ):
-        if backend not in KIND_BACKENDS[kind] or precision not in KIND_PRECISIONS[kind]:
-            continue
-        yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
 
 
 def selected(run: Run, only: "Only") -> bool:

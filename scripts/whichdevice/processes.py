@@ -119,8 +119,8 @@ class LogFile(logging.FileHandler):
 def job(log_path: str | Path) -> Iterator[logging.Logger]:
     """Run a script's work; messages to the logger go to stderr and to the log.
 
-    A StudyError becomes SystemExit with its one line (exit status 1). Any other exception leaves its traceback in the
-    log and one line that says so.
+    A StudyError becomes SystemExit with its one line (exit status 1), an interrupt one without a word (130). Any other
+    exception leaves its traceback in the log and one line that says so.
     """
     path = Path(log_path)
     try:
@@ -136,6 +136,8 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
         yield logger
     except StudyError as error:
         _end(to_file, str(error), str(error))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except Exception as error:
         line = f"{type(error).__name__}: {' '.join(str(error).split())} (a fault of the program: see {path})"
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

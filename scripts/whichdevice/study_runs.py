@@ -1,14 +1,29 @@
-"""List the runs of a study, their order, their Python files, and the calls of Snakemake that make them."""
+"""The runs of a study, the Python files that they are made of, and the calls of Snakemake that make them.
 
-import hashlib
-from collections.abc import Iterable
+Cells are enumerated here and nowhere else.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
-from whichdevice.cells import Cell, Run, workload_cells
-from whichdevice.config.model import Study
+from whichdevice.cells import Cell, Run
+from whichdevice.config.model import DeviceKind, Study, Workload
 from whichdevice.records.results_folder import MERGED
 from whichdevice.workloads import is_file_module, workload_class
 from whichdevice.workloads.base import TrainingWorkload
+
+# What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
+KIND_PRECISIONS = {
+    "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
+    "gpu": ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"),
+    "tpu": ("float32", "mixed_bfloat16", "bfloat16"),
+}
+KIND_BACKENDS = {
+    "cpu": ("tensorflow", "jax", "torch"),
+    "gpu": ("tensorflow", "jax", "torch"),
+    "tpu": ("tensorflow", "jax"),
+}
 
 
 def study_runs(study: Study) -> list[Run]:
@@ -31,8 +46,28 @@ def _configured_cells(study: Study) -> list[Cell]:
         cell
         for device, settings in study.devices.items()
         for name, workload in study.workloads.items()
-        for cell in workload_cells(device, settings.kind, name, workload, sizes[name])
+        for cell in _workload_cells(device, settings.kind, name, workload, sizes[name])
     ]
+
+
+def _workload_cells(
+    device: str, kind: DeviceKind, name: str, workload: Workload, recipe_batch_size: int
+) -> Iterator[Cell]:
+    """Every combination of one workload's axes that a device of that kind has."""
+    if workload.device is not None and device not in workload.device:
+        return
+    lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
+    for backend, precision, batch_size, fraction, loop, sequence_length in product(
+        workload.backend,
+        workload.precision,
+        workload.batch_size or [recipe_batch_size],
+        workload.fraction,
+        workload.loop,
+        lengths,
+    ):
+        if backend not in KIND_BACKENDS[kind] or precision not in KIND_PRECISIONS[kind]:
+            continue
+        yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
 
 
 def _shares_evenly(study: Study, cell: Cell) -> bool:
@@ -47,19 +82,6 @@ def workload_files(study: Study) -> dict[str, str]:
     return {
         module: name for name, workload in study.workloads.items() if is_file_module(module := workload.module or name)
     }
-
-
-def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:
-    """Randomised blocks: all first repeats, then all second ones, the cells of each repeat in another order.
-
-    So drift affects all cells equally, and a cell does not always follow the same other one. The order follows from the
-    study's seed and each cell's name: it is the same at every call, and another cell does not change it.
-    """
-
-    def place(run: Run) -> tuple[int, bytes]:
-        return run.repeat, hashlib.sha256(f"{study.seed} {run.path}".encode()).digest()
-
-    return sorted(runs, key=place)
 
 
 def _recipe_batch_size(study: Study, name: str) -> int:

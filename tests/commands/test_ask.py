@@ -157,6 +157,23 @@ def test_wrong_input_is_one_line_before_anything_runs(
     assert line.startswith(text)
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("def build_model(", "broken.py: it is no Python: '(' was never closed (line 1)"),
+        ("x = 1", "broken.py: it defines no function model(options)"),
+    ],
+)
+def test_a_file_without_a_model_is_one_line(
+    content: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text(content, encoding="utf-8")
+    assert main(["ask", "broken.py"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(text)
+
+
 @pytest.mark.slow
 def test_a_small_model_is_measured_and_forecast_and_the_second_call_measures_nothing(
     project_root: Path, tmp_path: Path

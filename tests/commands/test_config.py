@@ -15,9 +15,10 @@ def test_the_default_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == generated_files()["config.yaml"]
 
 
-def test_the_published_study_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "--published"]) == 0
-    assert capsys.readouterr().out == generated_files()["published.yaml"]
+@pytest.mark.parametrize("name", ["full", "published"])
+def test_another_study_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", f"--{name}"]) == 0
+    assert capsys.readouterr().out == generated_files()[f"{name}.yaml"]
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from whichdevice.__main__ import main
 from whichdevice.commands.plan import merged
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
-from whichdevice.planning import device_speed, estimate, study_plan
+from whichdevice.planning import estimate, study_plan
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
 
@@ -125,7 +125,7 @@ def test_what_did_not_fail_is_not_blamed_on_only(plan):
 
 def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch):
     monkeypatch.setattr(study_plan, "absent_devices", lambda study, elsewhere: {})
-    monkeypatch.setattr(device_speed, "_host_flops", lambda: 1e6)  # as slow as nobody's
+    monkeypatch.setattr(estimate, "_host_flops", lambda: 1e6)  # as slow as nobody's
     devices = "gpu: {kind: gpu, hardware: T4}, other: {kind: gpu}, tpu: {kind: tpu, replicas: 8, hardware: TPU v2}"
     out = plan(f"devices={{{devices}}}", "run_on=all")
     minutes = dict(re.findall(r"^(gpu|other|tpu) +matmul +6 +(\S+)$", out, re.MULTILINE))

@@ -3,9 +3,14 @@
 from pathlib import Path
 
 import pytest
+import synthetic
 
 from whichdevice.__main__ import main
 from whichdevice.commands import study
+from whichdevice.config.model import Device
+from whichdevice.records.results_folder import merged_sources
+from whichdevice.records.store import write_record
+from whichdevice.study_runs import study_runs
 
 
 @pytest.fixture
@@ -31,6 +36,23 @@ def test_targets_config_and_what_follows_two_dashes_go_to_snakemake(started: lis
     assert main(call) == 0
     rest = started[0][started[0].index("--configfile") :]
     assert rest == ["--configfile", "my.yaml", "--config", "seed=2", "--dry-run", "--forcerun", "measure"]
+
+
+def test_records_of_another_machine_are_merged_before_it_starts(started: list[list[str]], tmp_path: Path) -> None:
+    study_of_both = synthetic.small_study(devices={"xeon": Device(kind="cpu")})
+    run = study_runs(study_of_both)[0]
+    write_record(synthetic.record_of(study_of_both, run), tmp_path / "other" / "runs" / run.path / "record.json")
+    assert main(["study", "--with", "other"]) == 0
+    assert len(started) == 1
+    [source] = merged_sources(Path("results/quick")).values()
+    assert list(source.devices) == ["xeon"] and source.devices["xeon"].elsewhere
+
+
+def test_a_source_that_is_not_there_is_one_line(started: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "--with", "results/nowhere"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "results/nowhere" in line
+    assert started == []
 
 
 @pytest.mark.parametrize(

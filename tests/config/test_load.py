@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichdevice.config.load import check_only, load_study, read_study, resolved, write_study
+from whichdevice.commands.config import check
+from whichdevice.config.load import load_study, read_study, resolved, write_study
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.workloads import workload_names
@@ -22,7 +22,7 @@ FAULTS = {
     "mesure: {seconds: 3}": "mesure is not a key; did you mean measure?",
     "workloads: {mnist_cnn: {batchsize: 3}}": "workloads.mnist_cnn.batchsize is not a key; "
     "did you mean workloads.mnist_cnn.batch_size?",
-    "train: {xyz: 3}": "train.xyz is not a key; keys here are epochs, repeats",
+    "train: {xyz: 3}": "train.xyz is not a key; keys here are epochs, seconds, repeats",
     "workloads: {mnist_cn: {}}": "workloads.mnist_cn is no built-in workload; did you mean mnist_cnn? "
     "(own ones need `module: path/to/file.py`)",
     "workloads: {mine: {module: qqq}}": f"workloads.mine.module: qqq is no built-in workload; there are {BUILT_IN} "
@@ -35,7 +35,7 @@ FAULTS = {
     "only: {device: [cpuu]}": "only.device: cpuu does not occur in this study; did you mean cpu?",
     "only: {workload: mnist_cn}": "only.workload: mnist_cn does not occur in this study; did you mean mnist_cnn?",
     "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; there are 8, 32, 256, 512, 1024, 2048",
-    "only: {workload: matmul, batch_size: 256}": "only selects nothing: no workload has workload matmul, "
+    "only: {workload: matmul, batch_size: 256}": "only selects nothing: no run has workload matmul, "
     "batch_size 256 together",
     "only: {repeat: 4}": "only.repeat: 4 does not occur in this study; there are 1, 2, 3",
     "workloads: {mnist_cnn: {batch_size: -256}}": "workloads.mnist_cnn.batch_size is -256; it must be more than 0",
@@ -79,9 +79,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("text", FAULTS)
-def test_a_fault_is_one_line_with_place_and_mend(text: str) -> None:
+def test_a_fault_is_one_line_with_place_and_mend(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(StudyError) as caught:
-        check_only(load_study(yaml.safe_load(text), "my.yaml"), "my.yaml")
+        check(Path("my.yaml"))
     assert str(caught.value) == f"my.yaml: {FAULTS[text]}"
 
 

@@ -8,11 +8,11 @@ import yaml
 
 from whichdevice.config.load import load_study, resolved
 from whichdevice.config.model import Study
-from whichdevice.config.published import NOTES, published
 from whichdevice.config.schema import generated_files, schema
 from whichdevice.config.self_check import with_self_check
+from whichdevice.config.studies import FULL_NOTES, PUBLISHED_NOTES, full, published
 
-STUDIES = {"config.yaml": Study(), "published.yaml": published()}
+STUDIES = {"config.yaml": Study(), "full.yaml": full(), "published.yaml": published()}
 
 
 @pytest.mark.parametrize("name", generated_files())
@@ -34,10 +34,11 @@ def test_a_commented_study_fits_a_page_and_explains_every_key(name: str) -> None
         assert f"# {field.description}\n{key}:" in text
 
 
-def test_notes_name_keys_that_exist() -> None:
-    for place in NOTES:
+@pytest.mark.parametrize(("study", "notes"), [(full(), FULL_NOTES), (published(), PUBLISHED_NOTES)])
+def test_notes_name_keys_that_exist(study: Study, notes: dict[str, str]) -> None:
+    for place in notes:
         key, inner = place.split(".")
-        section = getattr(published(), key)
+        section = getattr(study, key)
         assert inner in section if isinstance(section, dict) else hasattr(section, inner)
 
 

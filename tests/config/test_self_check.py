@@ -3,11 +3,12 @@
 import pytest
 
 from whichdevice.config.load import load_study, read_study, resolved, write_study
-from whichdevice.config.published import published
 from whichdevice.config.self_check import FIRST, SECOND, SELF_CHECKS, SLOWED
+from whichdevice.config.studies import published
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import program_requests
 from whichdevice.measuring.request import build_request
+from whichdevice.planning.checks import check_study
 from whichdevice.study_runs import study_runs
 
 CONFIG = {
@@ -46,8 +47,9 @@ def test_forecasts_leave_them_out():
 
 
 def test_an_unknown_workload_is_named():
+    study = resolved(load_study(CONFIG | {"self_check": {"workload": "mnist_offical"}}))
     with pytest.raises(StudyError, match="mnist_offical is no built-in workload; did you mean mnist_official"):
-        load_study(CONFIG | {"self_check": {"workload": "mnist_offical"}})
+        check_study(study)
 
 
 def test_every_published_study_checks_itself():

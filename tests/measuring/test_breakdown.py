@@ -4,7 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.measuring.breakdown import AS_TIMED, ONE_BATCH, ONE_STEP, ONE_WEIGHT, split_up, steps_at_once
+from whichdevice.measuring.breakdown import (
+    AS_TIMED,
+    ONE_BATCH,
+    ONE_STEP,
+    ONE_WEIGHT,
+    explain_step,
+    least_seconds,
+    split_up,
+    steps_at_once,
+)
 
 PARTS = ("input", "host", "compute", "other")
 
@@ -48,3 +57,14 @@ def test_no_part_is_larger_than_what_is_left_of_the_step() -> None:
 def test_as_many_steps_at_once_as_in_the_runs_timed_windows(seconds: float, least: float, steps: int) -> None:
     loop, request = SimpleNamespace(window_seconds=least), SimpleNamespace(seconds=seconds)
     assert steps_at_once(loop, request, 0.01) == steps  # type: ignore[arg-type]
+
+
+def test_a_step_too_long_for_the_run_is_not_broken_down() -> None:
+    sent = []
+    emit = SimpleNamespace(progress=lambda *_: None, part=lambda place, found: sent.append((place, found)))
+    request = SimpleNamespace(replicas=1, seconds=1.0)
+    explain_step(SimpleNamespace(), None, None, None, None, None, request, 0.5, emit)
+    [(place, found)] = sent
+    assert place == "breakdown" and found.step_time is None
+    assert found.reason == "a step takes 0.5 s, too long to break down in a run this short"
+    assert least_seconds(0.5) > 6 * request.seconds > least_seconds(0.3)

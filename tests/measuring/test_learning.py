@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.learning import learn
+from whichdevice.measuring.learning import Learner
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
@@ -22,12 +23,12 @@ BATCH, LENGTH, HOURS = 4, 60, 2000
 RATE, LOWEST = 1e-3, 1e-4  # the recipe's first rate and the one that it stops at
 
 
-def request_for(epochs: int, validation: bool = True) -> Request:
+def request_for(epochs: int, validation: bool = True, seconds: float | None = None) -> Request:
     return Request(
         device="cpu", kind="cpu", replicas=1, workload="weather_gru", module="weather_gru", backend="tensorflow",
         precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=LENGTH, repeat=1, seed=1,
-        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-        profile=False, dataset="weather_denmark", source="standin",
+        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, learn_seconds=seconds, seconds=1.0,
+        min_steps=1, timeout=60.0, profile=False, dataset="weather_denmark", source="standin",
     )  # fmt: skip
 
 
@@ -66,11 +67,14 @@ class Scripted(TrainingLoop):
         return float(self.model.get_weights()[0].item())
 
 
-def learned(loop: Scripted, folder: Path, epochs: int, validation: bool = True, stream: io.StringIO | None = None):
+def learned(
+    loop: Scripted, folder: Path, epochs: int, validation=True, stream: io.StringIO | None = None, seconds=None
+):
     workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
     order = RandomDraws(100, BATCH, 1)
     emit = Emitter(stream or io.StringIO())
-    return learn(loop, workload, loop.model, request_for(epochs, validation), order, 3, 1.0, folder, emit)
+    request = request_for(epochs, validation, seconds)
+    return Learner(loop, workload, loop.model, request, order, 3, 1.0, folder, emit).learn()
 
 
 def test_learning_stops_when_validation_gets_no_better(tmp_path):
@@ -164,6 +168,46 @@ def test_learning_is_told_before_its_first_step(tmp_path):
     assert (told["phase"], told["value"]["epoch"], told["value"]["seconds_left"]) == ("learning", 1, 3.0)
 
 
+class Slow(Scripted):
+    """A step takes a fortieth of a second."""
+
+    def run(self, batches: np.ndarray) -> Means:
+        time.sleep(0.025 * len(batches))
+        return super().run(batches)
+
+
+def ended_by(stream: io.StringIO) -> str:
+    messages = map(json.loads, stream.getvalue().splitlines())
+    return next(message["value"]["ended_by"] for message in messages if message.get("place") == "learning")
+
+
+def test_the_time_budget_ends_an_epoch_where_it_is(tmp_path):
+    stream, loop = io.StringIO(), Slow([1.0, 0.5, 0.4, 0.3])
+    epochs = learned(loop, tmp_path, epochs=20, seconds=0.11, stream=stream)
+    assert 3 < loop.steps < 9
+    assert epochs[-1].steps == (loop.steps % 3 or None)
+    assert [epoch.steps for epoch in epochs[:-1]] == [None] * (len(epochs) - 1)
+    assert epochs[-1].validation_loss is not None
+    assert ended_by(stream) == "seconds"
+
+
+def test_a_call_that_is_a_whole_epoch_is_made_shorter(tmp_path):
+    loop = Slow([1.0, 0.5])
+    loop.whole_epochs = True
+    Learner(
+        loop, workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH)), loop.model,
+        request_for(5, seconds=0.05), RandomDraws(100, BATCH, 1), 1000, 0.025, tmp_path, Emitter(io.StringIO()),
+    ).learn()  # fmt: skip
+    assert 1 <= loop.steps < 10
+
+
+def test_learning_says_that_all_epochs_were_learned_or_a_callback_stopped(tmp_path):
+    whole, stopped = io.StringIO(), io.StringIO()
+    learned(Scripted([1.0]), tmp_path, epochs=1, stream=whole, seconds=60)
+    learned(Scripted([1.0, 0.5, *[0.6] * 20]), tmp_path, epochs=20, stream=stopped)
+    assert (ended_by(whole), ended_by(stopped)) == ("epochs", "callback")
+
+
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):
     loop = Scripted([1.0])
     loop.run(np.zeros((7, BATCH), np.int32))
@@ -184,7 +228,7 @@ def test_a_real_run_is_validated_on_every_held_out_hour(tmp_path):
     model = workload.model()
     loop = backend.training_loop(workload, model, train, validation)
     order = workload.order(train.examples, 1)
-    epochs = learn(loop, workload, model, request, order, 3, 0.1, tmp_path, Emitter(io.StringIO()))
+    epochs = Learner(loop, workload, model, request, order, 3, 0.1, tmp_path, Emitter(io.StringIO())).learn()
 
     held_out = validation.arrays["inputs"]
     assert held_out.shape == (1, HOURS - 24 - int(0.9 * (HOURS - 24)), 20)

@@ -7,7 +7,7 @@ import synthetic
 
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
-from whichdevice.planning.against import against_records
+from whichdevice.planning.sources import against_records
 
 
 def records(**config: object) -> list[Path]:

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.measuring.request import planned_record
-from whichdevice.planning.messages import stopped_lines
+from whichdevice.planning.progress import stopped_lines
 from whichdevice.planning.study_plan import StudyPlan, plan_study
 from whichdevice.records.store import write_record
 

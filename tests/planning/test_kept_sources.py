@@ -12,7 +12,7 @@ from whichdevice.config.load import write_study
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
-from whichdevice.planning import kept_sources
+from whichdevice.planning import sources
 from whichdevice.planning.study_plan import StudyPlan
 from whichdevice.records.store import write_record
 
@@ -30,7 +30,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append(list(names))
         return {name: data.source if data.source != "auto" else calls.found for name in names}
 
-    monkeypatch.setattr(kept_sources, "decide_sources", decide)
+    monkeypatch.setattr(sources, "decide_sources", decide)
     return calls
 
 

@@ -6,10 +6,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import synthetic
 from planning.planned import end
 
-from whichdevice.planning.messages import END
-from whichdevice.planning.progress import StudyProgress, answer_lines, shows_progress
+from whichdevice.config.load import write_study
+from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress, stopped_lines
+from whichdevice.tables.base import table
+from whichdevice.tables.board import COLUMNS
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", True)
 
 
 def tell(logger: logging.Logger, event: str, **facts: object) -> None:
@@ -78,7 +86,29 @@ def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems(plan):
     logger.info("Using shell: /bin/bash")
     logger.info("Nothing to be done (all requested files are present and up to date).")
     logger.error("WorkflowError: no such rule")
+    logger.error("RuleException:\nCalledProcessError in file rules/runs.smk, line 24:\nCommand ...")
+    logger.error("WorkflowError:\nAt least one job did not complete successfully.")
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["Nothing", "WorkflowError:"]
+
+
+def test_a_log_that_a_full_disk_cuts_short_prints_no_traceback(plan, capsys):
+    class Full(logging.StreamHandler):
+        def emit(self, record):
+            try:
+                raise OSError(28, "No space left on device")
+            except OSError:
+                self.handleError(record)
+
+    logger = logging.Logger("snakemake")
+    logger.addHandler(Full())
+    StudyProgress(plan(), io.StringIO()).listen(logger)
+    logger.info("Job stats")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_the_reason_why_a_study_stopped(plan, monkeypatch):
+    monkeypatch.setattr("whichdevice.planning.progress.is_full", lambda reason, *folders: True)
+    assert stopped_lines(plan())[0].startswith("No room left on the disk of results/planned: make some.")
 
 
 def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(plan):
@@ -106,14 +136,38 @@ def test_dry_runs_and_jobs_of_a_scheduler_show_snakemakes_own_lines(call, shown)
     assert shows_progress(call) is shown
 
 
-def test_the_answer_has_workloads_in_rows_and_devices_in_columns(tmp_path):
-    tables = tmp_path / "tables"
-    tables.mkdir()
-    (tables / "summary.csv").write_text("device,workload,throughput,unit\ncpu,cnn,2720,image\ncpu,cnn,900,image\n")
-    (tables / "forecasts.csv").write_text("device,workload,throughput,unit\nT4,cnn,60000,image\nT4,rnn,,sequence\n")
-    head, row = answer_lines(str(tmp_path))
-    assert head.split("  ")[-1].strip() == "T4, forecast" and "cpu, measured" in head
-    assert row.startswith("cnn") and "2,720 images/s" in row and row.endswith("60,000 images/s")
+def board_of(folder: Path) -> str:
+    """The tables of a study in which a T4 is forecast and a CPU was measured."""
+    study = synthetic.small_study()
+    write_study(study, folder / "config.yaml")
+    cells = [
+        {
+            "workload": "mnist_cnn", "unit": "image", "mode": "train", "device": device, "kind": kind, "batch": 1024,
+            "evidence": evidence, "precision": "float32", "step_ms": step, "low_ms": step * 0.8, "high_ms": step * 1.2,
+            "wide": False, "throughput": 1024e3 / step, "throughput_low": 1024e3 / step / 1.2,
+            "throughput_high": 1024e3 / step / 0.8, "baseline": "cpu", "ratio": 400 / step, "ratio_low": 300 / step,
+            "ratio_high": 500 / step, "fits": True,
+        }
+        for device, kind, evidence, step in (("cpu", "cpu", "measured", 400.0), ("T4", "gpu", "forecast", 20.0))
+    ]  # fmt: skip
+    (folder / "tables").mkdir()
+    table(cells, COLUMNS).to_csv(folder / "tables" / "board.csv", index=False)
+    return str(folder)
+
+
+def test_the_answer_is_that_of_the_page_with_workloads_in_rows_and_devices_in_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr("whichdevice.report.verdict.compared_words", lambda study: [])
+    lines = answer_lines(board_of(tmp_path), width=120)
+    assert lines[0] == "Measured: cpu trains mnist_cnn at 2,560 images/s [2,133 – 3,200]."
+    assert lines[1].startswith("Forecast: T4 is fastest on mnist_cnn, 15 to 25 times as fast as cpu")
+    head, row = lines[-2:]
+    assert head.split() == ["cpu,", "measured", "T4,", "forecast"]
+    assert row.startswith("mnist_cnn (batch 1024)  images/s  2,560 [2,133–3,200]")
+
+
+def test_devices_that_a_narrow_terminal_has_no_room_for_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("whichdevice.report.verdict.compared_words", lambda study: [])
+    assert answer_lines(board_of(tmp_path), width=60)[-1] == "1 more device in the report."
 
 
 def test_without_tables_there_is_no_answer(tmp_path):

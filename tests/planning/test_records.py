@@ -175,7 +175,7 @@ def test_planning_changes_nothing_on_disk(plan):
 
 
 def test_a_record_of_this_machine_counts_before_a_merged_one_of_its_run_but_an_older_one_does_not(plan):
-    from whichdevice.planning.merged import Merged
+    from whichdevice.planning.sources import Merged
 
     planned = plan(**CPU)
     run, *_ = planned.runs

@@ -10,8 +10,8 @@ from planning.planned import RUNS, end
 
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
-from whichdevice.planning import messages
-from whichdevice.planning.messages import closing_lines
+from whichdevice.planning import study_plan
+from whichdevice.planning.progress import closing_lines
 from whichdevice.records.store import write_record
 
 
@@ -70,6 +70,26 @@ def test_only_narrows_what_is_measured_and_not_the_study(plan):
     assert len(planned.runs) == 3 * RUNS
 
 
+def test_only_that_selects_no_run_at_all_is_one_line(plan):
+    """The TPU's eight cores cannot share a batch of 100, so the study has no such run."""
+    sizes = {"mnist_cnn": {"batch_size": [100, 256]}}
+    with pytest.raises(
+        StudyError, match=r"^config: only selects nothing: no run has device tpu, batch_size 100 together$"
+    ):
+        plan(workloads=sizes, only={"device": "tpu", "batch_size": 100})
+    assert plan(workloads=sizes, only={"device": "tpu", "batch_size": 256}).wanted() == []  # no TPU here
+
+
+def test_runs_that_learn_longer_come_last_in_their_block(plan):
+    workloads = {"mnist_cnn": {"batch_size": [64, 128, 256, 512]}, "matmul": {"batch_size": [64, 128]}}
+    planned = plan(workloads=workloads, train={"epochs": 2, "seconds": 5, "repeats": 1})
+    ordered = sorted(planned.wanted("cpu"), key=lambda run: -planned.place(run.path))
+    assert [run.cell.workload for run in ordered[:6]] == ["matmul"] * 2 + ["mnist_cnn"] * 4
+    assert {run.repeat for run in ordered[:6]} == {1}
+    later = [run.cell.workload for run in ordered[6:]]
+    assert later != sorted(later)  # nothing learns: at random
+
+
 def test_earlier_records_are_kept_in_sight(plan):
     earlier = end(plan(), *["ok"] * 2 * RUNS)
     planned = plan(only={"workload": "matmul", "device": "cpu"})
@@ -99,7 +119,7 @@ def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeyp
         facts = synthetic.record_of(planned.study, run).workload.model_copy(update={"estimated_memory": need})
         record = synthetic.failed_record(planned.study, run, "refused").model_copy(update={"workload": facts})
         write_record(record, Path(planned_record(planned.study, run)))
-    monkeypatch.setattr(messages, "available_memory", lambda: 5e9)
+    monkeypatch.setattr(study_plan, "available_memory", lambda: 5e9)
     assert plan(retry="failed").wanted() == planned.wanted()[:1]
     assert plan(retry="failed", run_on="all").wanted() == planned.wanted()[:2]  # whose node may have more
 
@@ -142,7 +162,7 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that lacks PyTorch, whatever this one has."""
-    monkeypatch.setattr("whichdevice.planning.checks.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr("whichdevice.planning.environment.find_spec", lambda name: None if name == "torch" else name)
 
 
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):

@@ -13,9 +13,10 @@ from whichdevice.errors import StudyError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    parser.add_argument("--full", action="store_true", help="the full study instead of the quick one")
     parser.add_argument("--published", action="store_true", help="the published recipes instead of the quick study")
     parser.add_argument("--check", type=Path, metavar="FILE", help="check a config file instead, and print nothing")
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write both studies and the schema to a folder")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write all studies and the schema to a folder")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,26 +26,28 @@ def run(args: argparse.Namespace) -> int:
     elif args.write:
         write(args.write)
     else:
-        sys.stdout.write(generated_files()["published.yaml" if args.published else "config.yaml"])
+        name = "published" if args.published else "full" if args.full else "config"
+        sys.stdout.write(generated_files()[f"{name}.yaml"])
     return 0
 
 
 def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
-    from whichdevice.config.load import check_only, load_study, resolved
+    from whichdevice.config.load import load_study, resolved
     from whichdevice.config.yaml_file import check_yaml
     from whichdevice.machine.devices import absent_devices
-    from whichdevice.planning.checks import check_cells, check_study
-    from whichdevice.planning.merged import with_merged
+    from whichdevice.planning.checks import check_cells, check_only, check_study
+    from whichdevice.planning.sources import with_merged
     from whichdevice.study_runs import study_runs
 
     call, _ = with_merged(load_study(check_yaml(path), str(path)))  # whose devices may run a workload
-    check_only(call, str(path))
     study = resolved(call)
     try:
         check_study(study)
+        runs = study_runs(study)
+        check_only(call, runs)
         # Of what this host lacks, and whatever run_on says: another host may be meant.
-        check_cells(study, study_runs(study), absent_devices(study.model_copy(update={"run_on": "auto"})))
+        check_cells(study, runs, absent_devices(study.model_copy(update={"run_on": "auto"})))
     except StudyError as error:
         raise StudyError(f"{path}: {str(error).removeprefix('config: ')}") from error
 

@@ -75,8 +75,8 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
     from whichdevice.machine.cpu import available_memory
-    from whichdevice.planning.compile_plan import compiled_records
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
+    from whichdevice.planning.products import compiled_records
 
     study, wanted = plan.study, plan.wanted()
     needs = {run: estimate_run(study, run) for run in plan.to_measure()}

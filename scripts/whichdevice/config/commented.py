@@ -18,14 +18,12 @@ set single keys for one call: snakemake --cores 1 all --config study=try 'measur
 Every key has an example in docs/configuration.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
-The quick study: all six workloads on any machine in minutes, no network needed.
+The quick study: all six workloads on any machine in about five minutes, no network needed.
 Run it: make study, or snakemake --cores 1 all
-The recurrent workloads run smaller than published; their real shapes stand in every record.
-The recipes as published are in config/published.yaml."""
+The recurrent workloads run smaller than published, and learning has a time budget; records and report say so.
+More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
 QUICK_NOTES = {
     "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
-    "workloads.mnist_official": "also training time against data-set size",
-    "workloads.mnist_cnn_loops": "two backends, and each one's quickest loop against plain model.fit",
     "workloads.fashion_cnn": "a tenth of the data keeps the default study short",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",

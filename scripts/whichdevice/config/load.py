@@ -1,14 +1,12 @@
 """From what a person wrote to a checked study, and back to a file."""
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
-from whichdevice.cells import Cell, workload_cells
 from whichdevice.config.faults import brief, config_error, did_you_mean
 from whichdevice.config.model import Call, Study
 from whichdevice.config.self_check import with_self_check
@@ -33,7 +31,6 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
     for name in call.run_on if isinstance(call.run_on, list) else []:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
-    _check_modules(call, where)
     _check_devices(call, where)
     _check_resources(call, where)
     return call
@@ -72,25 +69,6 @@ def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnySt
         raise config_error(error, model, where) from error
 
 
-def _check_modules(call: Call, where: str) -> None:
-    from whichdevice.workloads import is_file_module, workload_names
-
-    known = workload_names()
-    for name, workload in call.workloads.items():
-        module = " ".join((workload.module or name).split())
-        if is_file_module(module):
-            if not Path(module).is_file():
-                raise StudyError(
-                    f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs"
-                )
-        elif module not in known:
-            place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
-            hint = did_you_mean(module, known)
-            raise StudyError(
-                f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
-            )
-
-
 def _check_resources(call: Call, where: str) -> None:
     for name, device in call.devices.items():
         for resource, value in device.resources.items():
@@ -107,36 +85,3 @@ def _check_devices(call: Call, where: str) -> None:
             if device not in call.devices:
                 hint = did_you_mean(device, call.devices)
                 raise StudyError(f"{where}: workloads.{name}.device: {device} is no device here{hint}")
-
-
-def check_only(call: Call, where: str = "config") -> None:
-    """Raise StudyError unless every value of `only` occurs in the study and together they select something.
-
-    Apart from `load_study`, since `only` may name a device that merged records alone have.
-    """
-    wanted = call.only.model_dump(exclude_none=True)
-    if not wanted:
-        return
-    cells = [
-        {**asdict(cell), "repeat": repeat} for cell in _cells(call) for repeat in range(1, call.measure.repeats + 1)
-    ]
-    for axis, values in wanted.items():
-        present = sorted({cell[axis] for cell in cells if cell[axis] is not None})
-        for value in values:
-            if value not in present:
-                hint = did_you_mean(value, present) if present else "; no workload sets it"
-                raise StudyError(f"{where}: only.{axis}: {value} does not occur in this study{hint}")
-    if not any(all(cell[axis] in values for axis, values in wanted.items()) for cell in cells):
-        chosen = ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in wanted.items())
-        raise StudyError(f"{where}: only selects nothing: no workload has {chosen} together")
-
-
-def _cells(call: Call) -> list[Cell]:
-    from whichdevice.workloads import workload_class
-
-    found: list[Cell] = []
-    for name, workload in call.workloads.items():
-        batch_size = 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size
-        for device, settings in call.devices.items():
-            found += workload_cells(device, settings.kind, name, workload, batch_size)
-    return found

@@ -80,7 +80,10 @@ class Train(Section):
     """How learning is followed; speed does not depend on it."""
 
     epochs: Count | None = Field(2, description="epochs to learn; empty takes each recipe's; 0 learns nothing")
-    repeats: Count = Field(1, description="the first so many repeats learn to the end")
+    seconds: PositiveFloat | None = Field(
+        6.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
+    )
+    repeats: Count = Field(1, description="the first so many repeats learn")
 
 
 class Workload(Section):
@@ -168,18 +171,10 @@ def _default_devices() -> dict[str, Device]:
 
 def _default_workloads() -> dict[str, Workload]:
     return {
-        "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
+        "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
-        "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
-        "mnist_cnn": Workload(batch_size=[256, 512, 1024], export=True),
-        "mnist_cnn_loops": Workload(
-            module="mnist_cnn",
-            batch_size=[256],
-            backend=["tensorflow", "jax"],
-            loop=["epoch", "fit"],
-            fraction=[0.1],
-            epochs=0,
-        ),
+        "mnist_official": Workload(batch_size=[1024]),
+        "mnist_cnn": Workload(batch_size=[256, 1024], export=True),
         "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),

@@ -1,9 +1,9 @@
-"""The files made from the typed config: two commented studies and the JSON schema that editors read."""
+"""The files made from the typed config: three commented studies and the JSON schema that editors read."""
 
 import json
 from typing import Any
 
-from whichdevice.config import published
+from whichdevice.config import studies
 from whichdevice.config.commented import commented
 from whichdevice.config.model import Study, StudyFile
 
@@ -12,7 +12,8 @@ def generated_files() -> dict[str, str]:
     """Name and text of each generated file of the folder config/."""
     return {
         "config.yaml": commented(Study()),
-        "published.yaml": commented(published.published(), published.HEADER, published.NOTES),
+        "full.yaml": commented(studies.full(), studies.FULL_HEADER, studies.FULL_NOTES),
+        "published.yaml": commented(studies.published(), studies.PUBLISHED_HEADER, studies.PUBLISHED_NOTES),
         "study.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
     }
 

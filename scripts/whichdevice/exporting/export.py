@@ -229,7 +229,7 @@ def _facts(learned: Learned) -> dict[str, Any]:
         "run": record.run,
         "backend": record.asked.backend,
         "precision": record.asked.precision,
-        "epochs": len(record.epochs),
+        "epochs": record.learned_epochs,
         "source": record.data.source if record.data else None,
         "metric": metric,
         "validation_metric": record.results.get(f"validation_{metric}") if metric else None,

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import style
 from whichdevice.figures.style import front
 from whichdevice.results import StudyResults
-from whichdevice.tables.base import CELL
+from whichdevice.tables.base import CELL, epochs_text
 from whichdevice.tables.sheet import SECONDS
 from whichdevice.tables.statistics import geometric
 from whichdevice.tables.time_to_target import START
@@ -133,6 +133,5 @@ def _panel(
 
 
 def _epochs(runs: pd.DataFrame) -> str:
-    counts = sorted({int(count) for count in runs["learned_epochs"]})
-    words = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{words} epoch{'s' if counts[-1] > 1 else ''}"
+    counts = runs["learned_epochs"]
+    return epochs_text(counts.min(), counts.max(), bool(runs["cut"].fillna(False).any()))

@@ -22,7 +22,7 @@ from whichdevice.figures import FEW_POINTS
 from whichdevice.files import replacing
 from whichdevice.results import StudyResults
 from whichdevice.study_runs import workflow_command
-from whichdevice.tables.base import length_words, number, share_words
+from whichdevice.tables.base import length_words, number, run_epochs_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -416,7 +416,7 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
 
 def run_label(run: pd.Series, study: StudyResults) -> str:
     """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
-    epochs = f"{run['learned_epochs']} epoch" + ("s" if run["learned_epochs"] != 1 else "")
+    epochs = run_epochs_words(run)
     source = [run["source"]] if len(study.sources) > 1 else []
     below = ", ".join([f"b{run['batch_size']}", epochs, *share_words(run), *source])
     return f"{run['workload']} on {run['device']}\n{below}"

@@ -13,7 +13,7 @@ TITLE = "Training curves"
 CAPTION = (
     "Loss and quality after each learned epoch, on training data (dashed, hollow) and validation data (solid, "
     "filled). One line pair per device and batch size, from the first repeat that learned. Training loss is a "
-    "mean over the epoch, with dropout on."
+    "mean over the epoch, with dropout on. A last point between two epochs: train.seconds ended the run there."
 )
 CATEGORY = "Learning"
 MOST_LINES = 4
@@ -66,7 +66,7 @@ def _first_runs(epochs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
 
 
 def _pair(axes: Axes, run: pd.DataFrame, name: str, label: str, look: dict) -> None:
-    x = run["epoch"].to_numpy(float)
+    x = run["passed"].to_numpy(float)
     if run[f"validation_{name}"].notna().any():
         axes.plot(x, run[f"validation_{name}"], label=label, markersize=4, **look)
         axes.plot(x, run[name], mfc="white", ls="--", lw=1, markersize=4, **look)
@@ -77,7 +77,7 @@ def _pair(axes: Axes, run: pd.DataFrame, name: str, label: str, look: dict) -> N
 def _finish(above: Axes, below: Axes, own: pd.DataFrame) -> None:
     for axes in (above, below):
         axes.set_xlabel("epoch", fontsize=8)
-        axes.set_xlim(0.6, own["epoch"].max() + 0.4)
+        axes.set_xlim(min(0.6, own["passed"].min() * 0.8), own["passed"].max() + 0.4)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     metric = own["metric_name"].dropna()
     below.set_ylabel(str(metric.iloc[0]) if len(metric) else "", parse_math=False)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.results import StudyResults
+from whichdevice.tables.base import run_epochs_words
 
 TITLE = "Weather: predicted and true"
 CAPTION = (
@@ -59,7 +60,7 @@ def draw(study: StudyResults) -> Figure:
         figure,
         f"grey: warm-up of {int(first['warm_up'])} steps; {first['split']} data; "
         f"first {steps} of {len(first['times'])} hours; "
-        f"{run['learned_epochs']} epochs of {run['steps_per_epoch']} steps, b{run['batch_size']}{more}",
+        f"{run_epochs_words(run)} of {run['steps_per_epoch']} steps, b{run['batch_size']}{more}",
     )
     return figure
 

@@ -21,6 +21,7 @@ from whichdevice.workloads.batch_order import BatchOrder
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3
+LONGEST = 6.0  # in time budgets: a step that would take longer to break down is nearly all compute
 STEPS_OF_ONE_WEIGHT = 64  # at least: they are quick, and a difference of few would be noise
 AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
 METHOD = (
@@ -48,6 +49,8 @@ def explain_step(
     try:
         if request.replicas > 1:
             found = Breakdown(reason="several replicas: not broken down")
+        elif least_seconds(step_time) > LONGEST * request.seconds:
+            found = Breakdown(reason=f"a step takes {step_time:.2g} s, too long to break down in a run this short")
         else:
             found = _broken_down(backend, workload, model, loop, train, order, request, step_time)
     except Exception as error:
@@ -82,6 +85,11 @@ def _broken_down(
             variant_loop.run(order.take(count))
     rounds = _rounds(variants, order, steps, request.seconds * SHARE)
     return split_up(rounds, backend.gap_share(partial(variants[ONE_BATCH].run, order.take(steps))))
+
+
+def least_seconds(step_time: float) -> float:
+    """What the least rounds take where a step is long: each variant traced and compiled by 3 steps, then timed by 2."""
+    return step_time * 2 * (3 + 2 * LEAST_ROUNDS)
 
 
 def steps_at_once(loop: TrainingLoop, request: Request, step_time: float) -> int:

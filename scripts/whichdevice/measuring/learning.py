@@ -1,7 +1,11 @@
-"""Learning to the end: epochs from the initial weights, with validation and the recipe's callbacks."""
+"""Learning to the end: epochs from the initial weights, with validation and the recipe's callbacks.
+
+`train.seconds` bounds it: when the time is up, the epoch ends where it is, is validated as usual, and is the last one.
+"""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,106 +13,104 @@ import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
-from whichdevice.records.schema import Epoch, Request
+from whichdevice.records.schema import Epoch, Learning, Request
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
 
-def learn(
-    loop: TrainingLoop,
-    workload: TrainingWorkload,
-    model: Any,
-    request: Request,
-    order: BatchOrder,
-    steps_per_epoch: int,
-    step_time: float,
-    folder: Path,
-    emit: Emitter,
-) -> list[Epoch]:
-    """Train `request.epochs` epochs, fewer where a callback stops; each is sent as soon as it is over."""
-    import keras
+@dataclass
+class Learner:
+    """A loop that learns as its request asks; `step_time` is that of the timed steps, in seconds."""
 
-    loop.reset()
-    loop.publish()
-    callbacks = keras.callbacks.CallbackList(
-        workload.callbacks(folder) if request.validation else [], model=model, add_history=False
-    )
-    model.stop_training = False
-    callbacks.on_train_begin()
-    epochs: list[Epoch] = []
-    left = _Countdown(request.epochs * steps_per_epoch, step_time)
-    for number in range(1, request.epochs + 1):
-        callbacks.on_epoch_begin(number - 1)
-        emit.energy_part(f"epoch {number}")
-        epochs.append(_epoch(loop, request, order, steps_per_epoch, number, left, emit))
-        emit.energy_part(None)
+    loop: TrainingLoop
+    workload: TrainingWorkload
+    model: Any
+    request: Request
+    order: BatchOrder
+    steps_per_epoch: int
+    step_time: float
+    folder: Path
+    emit: Emitter
+
+    def learn(self) -> list[Epoch]:
+        """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
+        import keras
+
+        loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
+        loop.reset()
         loop.publish()
-        rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
-        epochs[-1].learning_rate = float(rate)
-        callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
-        loop.adopt()  # a callback may have changed the learning rate
-        emit.append("epochs", epochs[-1])
-        workload.after_epoch(number, model)
-        if model.stop_training:
-            break
-    callbacks.on_train_end()
-    if (best := workload.best_weights()) is not None:
-        model.load_weights(best)
-        loop.adopt()
-    return epochs
-
-
-class _Countdown:
-    """Seconds that are left, from the steps still to do and how long the last ones took."""
-
-    def __init__(self, steps: int, step_time: float) -> None:
-        self.steps, self.step_time = steps, step_time
+        callbacks = keras.callbacks.CallbackList(
+            workload.callbacks(self.folder) if self.request.validation else [], model=model, add_history=False
+        )
+        model.stop_training = False
+        callbacks.on_train_begin()
+        epochs: list[Epoch] = []
+        self._left = self.request.epochs * self.steps_per_epoch
+        self._deadline = time.perf_counter() + (self.request.learn_seconds or float("inf"))
+        ended = "epochs"
+        for number in range(1, self.request.epochs + 1):
+            callbacks.on_epoch_begin(number - 1)
+            emit.energy_part(f"epoch {number}")
+            epochs.append(self._epoch(number))
+            emit.energy_part(None)
+            loop.publish()
+            rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
+            epochs[-1].learning_rate = float(rate)
+            callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
+            loop.adopt()  # a callback may have changed the learning rate
+            emit.append("epochs", epochs[-1])
+            workload.after_epoch(number, model)
+            if model.stop_training:
+                ended = "callback"
+                break
+            if self._left and self._seconds_left <= 0:
+                ended = "seconds"
+                break
+        emit.part("learning", Learning(ended_by=ended))
+        callbacks.on_train_end()
+        if (best := workload.best_weights()) is not None:
+            model.load_weights(best)
+            loop.adopt()
+        return epochs
 
     @property
-    def seconds(self) -> float:
-        return self.steps * self.step_time
+    def _seconds_left(self) -> float:
+        return self._deadline - time.perf_counter()
 
-    def did(self, steps: int, seconds: float) -> None:
-        self.steps -= steps
-        self.step_time = seconds / steps
+    def _epoch(self, number: int) -> Epoch:
+        done, seconds, sums = 0, 0.0, np.zeros(2)
+        self._report(number)
+        while True:
+            part = self.order.take(self._window(self.steps_per_epoch - done))
+            began = time.perf_counter()
+            means = self.loop.run(part)
+            took = time.perf_counter() - began
+            self.step_time = took / len(part)
+            seconds, done = seconds + took, done + len(part)
+            self._left -= len(part)
+            sums += np.array([means.loss, means.metric or 0.0]) * len(part)
+            self._report(number, loss=means.loss, metric=means.metric)
+            if done == self.steps_per_epoch or self._seconds_left <= 0:
+                break
+        epoch = Epoch(epoch=number, seconds=seconds, loss=sums[0] / done)
+        epoch.steps = done if done < self.steps_per_epoch else None
+        epoch.metric = None if means.metric is None else float(sums[1] / done)
+        if self.request.validation:
+            epoch.validation_loss, epoch.validation_metric, epoch.validation_seconds = _timed(self.loop.evaluate)
+        return epoch
 
+    def _window(self, left: int) -> int:
+        """Steps of the next call: a second's worth, or the whole epoch, no more than fit the time that is left."""
+        wanted = left if self.loop.whole_epochs else max(1, round(PROGRESS_SECONDS / self.step_time))
+        fitting = self._seconds_left / max(self.step_time, 1e-9)
+        return max(1, min(left, wanted, int(min(fitting, left))))
 
-def _epoch(
-    loop: TrainingLoop,
-    request: Request,
-    order: BatchOrder,
-    steps_per_epoch: int,
-    number: int,
-    left: _Countdown,
-    emit: Emitter,
-) -> Epoch:
-    window = steps_per_epoch if loop.whole_epochs else max(1, round(PROGRESS_SECONDS / left.step_time))
-    seconds, sums = 0.0, np.zeros(2)
-    counts = {"epoch": number, "epochs": request.epochs}
-    emit.progress("learning", **counts, step_time=left.step_time, seconds_left=left.seconds)
-    for start in range(0, steps_per_epoch, window):
-        part = order.take(min(window, steps_per_epoch - start))
-        began = time.perf_counter()
-        means = loop.run(part)
-        took = time.perf_counter() - began
-        seconds += took
-        left.did(len(part), took)
-        sums += np.array([means.loss, means.metric or 0.0]) * len(part)
-        emit.progress(
-            "learning",
-            **counts,
-            step_time=left.step_time,
-            seconds_left=left.seconds,
-            loss=means.loss,
-            metric=means.metric,
-        )
-    epoch = Epoch(epoch=number, seconds=seconds, loss=sums[0] / steps_per_epoch)
-    epoch.metric = None if means.metric is None else float(sums[1] / steps_per_epoch)
-    if request.validation:
-        epoch.validation_loss, epoch.validation_metric, epoch.validation_seconds = _timed(loop.evaluate)
-    return epoch
+    def _report(self, number: int, **values: float | None) -> None:
+        counts = {"epoch": number, "epochs": self.request.epochs}
+        seconds = min(self._left * self.step_time, max(self._seconds_left, 0.0))
+        self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
 
 
 def _timed(evaluate: Callable[[], Means]) -> tuple[float, float | None, float]:

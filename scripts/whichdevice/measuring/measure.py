@@ -15,10 +15,10 @@ from whichdevice.locks import measurement_lock
 from whichdevice.measuring.attempt import run_attempt
 from whichdevice.measuring.progress import Progress
 from whichdevice.measuring.repetition import chosen, repetition, with_note
-from whichdevice.measuring.request import build_request, run_key
+from whichdevice.measuring.request import build_request, measuring_order, run_key
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import write_record
-from whichdevice.study_runs import measuring_order, study_runs
+from whichdevice.study_runs import study_runs
 
 WAITING = "waiting for another measurement on this host"
 

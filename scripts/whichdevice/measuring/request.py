@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -101,6 +102,7 @@ def build_request(study: Study, run: Run) -> Request:
         steps_per_epoch=workload.steps_per_epoch or chosen.recipe.steps_per_epoch,
         validation=workload.validation,
         learn=learn,
+        learn_seconds=study.train.seconds if learn else None,
         seconds=study.measure.seconds,
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,
@@ -111,3 +113,20 @@ def build_request(study: Study, run: Run) -> Request:
         options=workload.options,
         slowdown=workload.slowdown,
     )
+
+
+def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:
+    """Randomised blocks: all first repeats, then all second ones, in each the shortest runs first, else at random.
+
+    So drift hits all cells, and a study has numbers of every cell early. Runs differ in how long they may learn and in
+    whether their step is broken down; those that do not differ are in an order that follows from the study's seed and
+    from their names: the same at every call, and a cell more leaves the others' order as it was.
+    """
+
+    def place(run: Run) -> tuple[int, float, bytes]:
+        request = build_request(study, run)
+        learning = (request.learn_seconds or float("inf")) if request.learn else 0.0
+        longer = learning + request.breakdown * request.seconds
+        return run.repeat, longer, hashlib.sha256(f"{study.seed} {run.path}".encode()).digest()
+
+    return sorted(runs, key=place)

@@ -14,7 +14,7 @@ from whichdevice.datasets.store import load_dataset
 from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import FirstStepWatched
-from whichdevice.measuring.learning import learn
+from whichdevice.measuring.learning import Learner
 from whichdevice.measuring.made_data import made_data
 from whichdevice.measuring.recorded_predictions import RecordedPredictions
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
@@ -67,7 +67,8 @@ def run_training(
         emit.part("artefacts", {"profile": profiles[0]} if profiles else {})
     if request.learn:
         fresh = workload.order(train.examples, request.seed)
-        epochs = learn(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
+        learner = Learner(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
+        epochs = learner.learn()
         results = _final_results(epochs, workload, request)
         _keep_artefacts(loop, workload, model, validation, folder, results, emit)
     if not request.breakdown:

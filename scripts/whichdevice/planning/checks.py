@@ -1,26 +1,28 @@
-"""What a config may name but this version cannot run."""
+"""What a config may name but this version cannot run: each check raises StudyError with one line."""
 
-import sys
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
-from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
-from whichdevice.cells import Cell, Run
+from whichdevice.cells import Cell, Run, selected
+from whichdevice.config.faults import did_you_mean
 from whichdevice.config.hardware import hardware_rows, price_sheet
-from whichdevice.config.model import Study
+from whichdevice.config.model import Call, Study, Workload
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import study_targets
-from whichdevice.planning.axis_checks import check_axes
-from whichdevice.planning.export_plan import check_export
 from whichdevice.study_runs import uneven_cells
+from whichdevice.workloads import is_file_module, workload_class, workload_names
+from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.base import Workload as WorkloadClass
+from whichdevice.workloads.model_file import ModelFile
 
 
 def check_study(study: Study) -> None:
     """Raise StudyError where the config names what is not there or asks for what this version cannot run."""
+    check_modules(study)
     check_backends(study)
     check_axes(study)
     check_export(study)
@@ -82,30 +84,6 @@ def uneven_notes(study: Study) -> list[str]:
     ]
 
 
-def missing_packages(study: Study) -> dict[tuple[str, str], str]:
-    """For each kind of device and backend that this environment cannot run: why, and what to do.
-
-    A framework is installed or not; whether it was built for the kind is known where envs/install.sh installed it.
-    """
-    made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
-    kinds = {device.kind for device in study.devices.values()}
-    backends = {backend for workload in study.workloads.values() for backend in workload.backend}
-    missing: dict[tuple[str, str], str] = {}
-    for kind, backend in product(sorted(kinds), sorted(backends)):
-        needed = environment_of(kind, backend)
-        how = f"make study ENV={needed} (docs/devices.md, Environments)"
-        if find_spec(backend_class(backend).package) is None:
-            missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
-        elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):
-            missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
-    return missing
-
-
-def environment_of(kind: str, backend: str) -> str:
-    """The name in envs/ that a run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
-    return "torch" if backend == "torch" else "cpu" if (kind, backend) == ("tpu", "jax") else kind
-
-
 def check_forecast(study: Study) -> None:
     """Raise StudyError on a device or workload of `forecast` that does not exist, or a precision that no device has."""
     targets = study_targets(study)
@@ -130,3 +108,101 @@ def _uneven(study: Study, cell: Cell) -> StudyError:
 
 def _unknown(workload: str, key: str, value: str, who: str, known: Iterable[str]) -> StudyError:
     return StudyError(f"config: workloads.{workload}.{key}: {who} does not run {value}; it runs {', '.join(known)}")
+
+
+def check_modules(study: Study) -> None:
+    """Raise StudyError where a workload names no built-in module and no file."""
+    known = workload_names()
+    for name, workload in study.workloads.items():
+        module = " ".join((workload.module or name).split())
+        if is_file_module(module):
+            if not Path(module).is_file():
+                raise StudyError(f"config: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
+        elif module not in known:
+            place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
+            hint = did_you_mean(module, known)
+            raise StudyError(f"config: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)")
+
+
+def check_axes(study: Study) -> None:
+    """Raise StudyError where a workload varies what its module does not read."""
+    for name, workload in study.workloads.items():
+        module = workload.module or name
+        for axis, reason in _meaningless(workload, module, workload_class(module)):
+            raise StudyError(f"config: workloads.{name}.{axis}: {reason}; leave it out")
+
+
+def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
+    """Each axis that is set and not read, with the reason."""
+    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
+    what = f"{module} is a single operation and"
+    learns_not = "mode predict learns nothing"
+    return [
+        (axis, reason)
+        for axis, asked, reason in (
+            ("mode", predicts and not has_model, f"{what} predicts nothing"),
+            ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
+            ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "sequence_length",
+                workload.sequence_length is not None and not _has_sequences(module, chosen),
+                f"{module} has no sequences",
+            ),
+            (
+                "options",
+                bool(workload.options) and not _may_read_options(module, chosen),
+                f"{module} reads none",
+            ),
+            ("fraction", predicts and workload.fraction != [1.0], "mode predict reads no training data"),
+            ("export", predicts and workload.export, learns_not),
+            ("target", predicts and workload.target is not None, learns_not),
+            ("epochs", predicts and workload.epochs is not None, learns_not),
+            ("steps_per_epoch", predicts and workload.steps_per_epoch is not None, learns_not),
+            ("validation", predicts and not workload.validation, learns_not),
+        )
+        if asked
+    ]
+
+
+def _may_read_options(module: str, chosen: type[WorkloadClass]) -> bool:
+    """A model file says itself, when it runs, which it never read."""
+    return is_file_module(module) or issubclass(chosen, ModelFile)
+
+
+def _has_sequences(module: str, chosen: type[WorkloadClass]) -> bool:
+    """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
+    if chosen.recipe.sequence_length is not None:
+        return True
+    if issubclass(chosen, ModelFile) and any(
+        array is not None and None in array.shape for array in (chosen.declared.input, chosen.declared.target)
+    ):
+        return True
+    return is_file_module(module) and "sequence_length" in Path(module).read_text(encoding="utf-8", errors="replace")
+
+
+def check_export(study: Study) -> None:
+    """Raise StudyError where a workload is exported that never learns."""
+    for name, workload in study.workloads.items():
+        if not workload.export:
+            continue
+        chosen = workload_class(workload.module or name)
+        epochs = next(
+            value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None
+        )
+        if not issubclass(chosen, TrainingWorkload) or not epochs or not study.train.repeats:
+            raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
+
+
+def check_only(call: Call, runs: Sequence[Run], where: str = "config") -> None:
+    """Raise StudyError unless every value of `only` occurs in these runs and together they select some."""
+    wanted = call.only.model_dump(exclude_none=True)
+    cells = [{**asdict(run.cell), "repeat": run.repeat} for run in runs]
+    for axis, values in wanted.items():
+        present = sorted({cell[axis] for cell in cells if cell[axis] is not None})
+        for value in values:
+            if value not in present:
+                hint = did_you_mean(value, present) if present else "; no workload sets it"
+                raise StudyError(f"{where}: only.{axis}: {value} does not occur in this study{hint}")
+    if wanted and not any(selected(run, call.only) for run in runs):
+        chosen = ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in wanted.items())
+        raise StudyError(f"{where}: only selects nothing: no run has {chosen} together")

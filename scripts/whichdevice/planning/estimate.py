@@ -16,18 +16,22 @@ from statistics import median
 import numpy as np
 
 from whichdevice.backends import backend_class
+from whichdevice.backends.number_formats import product_format
 from whichdevice.cells import Cell, Run
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.measuring.breakdown import LEAST_ROUNDS, SHARE
+from whichdevice.machine import devices
+from whichdevice.machine.calibration import host_flops
+from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
-from whichdevice.planning.device_speed import step_flops
 from whichdevice.processes import quick_imports, time_limit, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
+from whichdevice.tables.sheet import sheet_peak, sheet_row
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
@@ -38,6 +42,9 @@ FIRST_STEP_SECONDS = 2.0  # tracing
 EAGER_SECONDS = 50e-6
 RUN_BYTES = 600_000  # record, log and predictions
 REDRAW_SECONDS = 40.0  # tables, figures and report
+EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
+SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
+FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
 MODEL_SECONDS = 60.0  # that a model file may take to give data and model
 
 
@@ -75,11 +82,12 @@ def estimate_run(study: Study, run: Run) -> Need:
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
-    if request.breakdown:  # two more programs, and two variants of the loop
-        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, LEAST_ROUNDS * 2 * 2 * step)
+    if request.breakdown and least_seconds(step) <= LONGEST * request.seconds:  # two more programs and loops
+        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, least_seconds(step))
     if request.learn:
-        validation = shape.validation_examples * shape.forward_flops / (speed or math.inf)
-        seconds += request.epochs * (shape.steps_per_epoch * step + validation * request.validation)
+        validation = shape.validation_examples * shape.forward_flops / (speed or math.inf) * request.validation
+        epochs = request.epochs * (shape.steps_per_epoch * step + validation)
+        seconds += min(epochs, (request.learn_seconds or math.inf) + validation)
     disk = RUN_BYTES + request.learn * shape.weights
     unknown = shape.unknown or (_unknown_speed(run.cell.device) if shape.flops_per_step and not step else None)
     return Need(min(seconds, request.timeout), shape.memory, disk, unknown)
@@ -156,3 +164,32 @@ def _shape(request_json: str) -> _Shape:
         eager_seconds=EAGER_SECONDS * costs.operations * eager / (3 if predicts else 1),  # forward: a third
         unknown=None if costs.training_flops is not None else f"operations of the model {costs.counted}",
     )
+
+
+def step_flops(study: Study, device: str, precision: str) -> float | None:
+    """Operations a second that a step is taken to reach on a device; None where its hardware is not known."""
+    settings = study.devices[device]
+    if settings.kind == "cpu":
+        return EFFICIENCY * _host_flops()
+    sheet = hardware_rows()
+    name = None if study.run_on == "all" else _name_here(settings.kind)  # a scheduler's device is not this host's
+    row = sheet_row(device, name, study, sheet)
+
+    def peak(product: str) -> float | None:
+        return sheet_peak(row, product, settings.replicas, None, sheet).tflops
+
+    found = peak(product_format(precision)) or peak("float32")  # a GPU without a format multiplies in float32
+    if found is None and settings.kind == "tpu" and (half := peak("bfloat16")) is not None:
+        found = half / FLOAT32_PASSES
+    return None if found is None else SHEET_SHARE * found * 1e12
+
+
+@cache
+def _host_flops() -> float:
+    return host_flops()
+
+
+@cache
+def _name_here(kind: str) -> str | None:
+    """What this host's device of a kind calls itself."""
+    return devices.kind(kind).describe().name

@@ -4,30 +4,36 @@ A handler of Snakemake's logger listens to its events; Snakemake's own lines sta
 handler that does would stop Snakemake.
 """
 
-import csv
 import logging
+import os
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from shutil import get_terminal_size
+from textwrap import shorten
+from typing import IO, Any
 
 from whichdevice.cells import Run, parse_run
 from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import is_full
 from whichdevice.measuring.progress import run_line
-from whichdevice.planning.messages import job_error_line
+from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
-from whichdevice.terminal import LiveLine, duration, rounded
+from whichdevice.study_runs import repeat_failed
+from whichdevice.terminal import LiveLine, duration
 
-if TYPE_CHECKING:
-    from whichdevice.planning.study_plan import StudyPlan
-
+LONGEST = 300  # characters of what a scheduler says
+# How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
+END = "For further error details see the cluster/cloud log"
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
+# Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
+REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 6.0  # of one program that is compiled for a forecast
-DRAWING = {"tables": 10.0, "figures": 20.0, "page": 10.0}  # seconds
-COLUMNS = 6  # devices in the table at the end
+DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
 def shows_progress(arguments: Sequence[str]) -> bool:
@@ -40,13 +46,14 @@ class OnlyProblems(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is printed."""
-        return record.levelno >= logging.WARNING or str(record.msg).startswith(NOTHING)
+        text = str(record.msg)
+        return text.startswith(NOTHING) or (record.levelno >= logging.WARNING and not text.startswith(REPEATED))
 
 
 class StudyProgress(logging.Handler):
     """A handler of Snakemake's logger for one call of the workflow."""
 
-    def __init__(self, plan: "StudyPlan", stream: IO[str] | None = None) -> None:
+    def __init__(self, plan: StudyPlan, stream: IO[str] | None = None) -> None:
         super().__init__()
         self._plan = plan
         self._line = LiveLine(self.text, stream)
@@ -58,7 +65,11 @@ class StudyProgress(logging.Handler):
         self.total, self.done, self.programs = 0, 0, 0
 
     def listen(self, logger: logging.Logger) -> "StudyProgress":
-        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them."""
+        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them.
+
+        A log that a full disk cuts short prints no traceback of its own: what the jobs have to say counts.
+        """
+        logging.raiseExceptions = False
         logger.addHandler(self)
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
@@ -152,38 +163,105 @@ def _job_text(job: dict[str, Any]) -> str:
     return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}, {took}"
 
 
-def answer_lines(root: str) -> list[str]:
-    """Workloads against devices from the study's tables: the best throughput of each, measured or forecast."""
-    best: dict[str, dict[str, tuple[float, str]]] = {}
-    columns: dict[str, float] = {}
-    for table, kind in (("summary", "measured"), ("forecasts", "forecast")):
-        for row in _rows(Path(root) / "tables" / f"{table}.csv"):
-            with suppress(KeyError, ValueError):
-                rate, device = float(row["throughput"]), f"{row['device']}, {kind}"
-                cells = best.setdefault(row["workload"], {})
-                if rate > cells.get(device, (0.0, ""))[0]:
-                    cells[device] = rate, row["unit"]
-                    columns.setdefault(device, 0.0)
-    if not best:
+def answer_lines(root: str, width: int | None = None) -> list[str]:
+    """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
+    from whichdevice.report.first_screen import grid, headline
+    from whichdevice.report.verdict import compared_words
+    from whichdevice.results import StudyResults
+
+    folder = Path(root)
+    if not (folder / "tables" / "board.csv").is_file():
         return []
-    shown = list(columns)[:COLUMNS]
-    head = ["best throughput", *shown]
-    lines = [[workload, *(_rate(cells.get(device)) for device in shown)] for workload, cells in best.items()]
-    widths = [max(len(line[place]) for line in [head, *lines]) for place in range(len(head))]
-    text = [
-        "  ".join(each.ljust(width) if place == 0 else each.rjust(width) for place, (each, width) in enumerate(pairs))
-        for pairs in (list(zip(line, widths, strict=True)) for line in [head, *lines])
+    study = StudyResults(folder / "config.yaml", folder / "tables")
+    sentences = [_text(phrase) for phrase in headline(study.board, compared_words(study))]
+    return [*sentences, "", *_board_lines(grid(study.board), width or get_terminal_size((120, 24)).columns)]
+
+
+def _text(phrase: Sequence[Any]) -> str:
+    return "".join(part if isinstance(part, str) else part.text for part in phrase)
+
+
+def _board_lines(board: dict[str, Any], width: int) -> list[str]:
+    """Workloads in rows and as many devices as fit the width, each speed with its interval."""
+    columns = [["", *(f"{row['workload']} ({', '.join(row['details'])})" for row in board["rows"])]]
+    columns.append(["", *(f"{row['unit']}/s" for row in board["rows"])])
+    for place, device in enumerate(board["columns"]):
+        name = f"{device['device']}, {device['evidence']}"
+        columns.append([name, *(_cell_text(row["cells"][place]) for row in board["rows"])])
+    widths = [max(map(len, column)) for column in columns]
+    shown = next(
+        (n for n in range(len(columns), 3, -1) if sum(widths[:n]) + 2 * (n - 1) <= width), min(3, len(columns))
+    )
+    lines = [
+        "  ".join(
+            text.ljust(size) if place < 2 else text.rjust(size)
+            for place, (text, size) in enumerate(zip(row, widths, strict=False))
+        ).rstrip()
+        for row in zip(*columns[:shown], strict=True)
     ]
-    more = len(columns) - len(shown)
-    return [*text, *([f"{more} more devices are in the report."] if more else [])]
+    more = len(columns) - shown
+    return lines + [f"{more} more device{'s' * (more > 1)} in the report."] * bool(more)
 
 
-def _rate(found: tuple[float, str] | None) -> str:
-    return "–" if found is None else f"{rounded(found[0])} {found[1]}s/s"
+def _cell_text(cell: dict[str, Any] | None) -> str:
+    if cell is None or cell["speed"] is None:
+        return "–" if cell is None else cell["evidence"]
+    ends = cell["speed_interval"]
+    interval = f" [{ends[0].text}–{ends[1].text}]" if ends else ""
+    return f"{cell['speed'].text}{interval}" + " too wide" * cell["wide"]
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
+def closing_lines(plan: StudyPlan) -> list[str]:
+    """What a person reads at the end of a study."""
+    left_out = [
+        f"{count} runs left out: {reason}."
+        for platform, reason in plan.missing.items()
+        if (count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs))
+    ]
+    lines = [line for line in [" ".join([*_how_they_ended(plan), *left_out])] if line]
+    page = f"{plan.study.root}/report.html"
+    return lines + [f"Report: {page}"] * Path(page).is_file()
+
+
+def stopped_lines(plan: StudyPlan) -> list[str]:
+    """What a person reads where jobs ended without their output: cancelled, killed, or lost with their node."""
+    wanted = plan.wanted()
+    lost = [run.path for run in wanted if not Path(plan.record(run)).is_file()]
+    lines = [
+        f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
+        "or lost with their node. The same call again goes on with them."
+    ] if lost else []  # fmt: skip
+    root = plan.study.root
+    if is_full(None, Path(root)):
+        lines = [f"No room left on the disk of {root}: make some. The same call again goes on with what is missing."]
+    return [*lines, f"The study stopped; finished runs are kept. Logs: {root}/logs"]
+
+
+def _how_they_ended(plan: StudyPlan) -> list[str]:
+    found = (run_status(record) for record in plan.records(plan.in_reach()))
+    statuses = Counter(status for status in found if status is not None)
+    total, refused = sum(statuses.values()), statuses.pop("refused", 0)
+    failed = sum(statuses.values()) - statuses.pop("ok", 0)
+    if not total:
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    if not failed and not refused:
+        return [f"All {total} runs are ok."]
+    named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    lines = [f"{failed} of {total} runs failed ({named})." if failed else "No run failed."]
+    lines += [f"{refused} of {total} runs refused: they did not fit this host."] if refused else []
+    again = [*(["failed runs"] if failed else []), *(["refused runs that now fit"] if refused else [])]
+    return [*lines, f"The report says why. To repeat {' and '.join(again)}: {repeat_failed(plan.study)}"]
+
+
+def job_error_line(event: str, facts: dict[str, Any]) -> str:
+    """The line for what Snakemake reports of a failed job or group of jobs; empty for anything else."""
+    text, end, _ = str(facts.get("rule_msg") or "").partition(END)
+    if event == "JOB_ERROR" and end:
+        what, logs = next(iter(facts["output"]), facts["rule_name"]), facts["log"]
+    elif event == "GROUP_ERROR":
+        what, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
+    else:
+        return ""
+    text = shorten(text.partition("sbatch call:")[0] or "failed", LONGEST, placeholder=" ...")
+    log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
+    return f"{what.removesuffix(' (update)')}: {text}{log}"

@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run, selected
-from whichdevice.config.load import check_only, load_study, resolved
+from whichdevice.config.load import load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.prepare import standin_notes
 from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import available_memory
 from whichdevice.machine.devices import absent_devices, require_kind
-from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, planned_record
+from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, measuring_order, planned_record
 from whichdevice.planning import slurm
-from whichdevice.planning.checks import check_cells, check_study, environment_of, missing_packages, uneven_notes
-from whichdevice.planning.kept_sources import data_sources, require_archives
-from whichdevice.planning.merged import Merged, with_merged
-from whichdevice.planning.messages import is_to_be_repeated
+from whichdevice.planning.checks import check_cells, check_only, check_study, uneven_notes
+from whichdevice.planning.environment import environment_of, missing_packages
+from whichdevice.planning.sources import Merged, data_sources, require_archives, with_merged
 from whichdevice.records.results_folder import write_keys
-from whichdevice.study_runs import measuring_order, study_runs
+from whichdevice.records.store import read_record
+from whichdevice.study_runs import study_runs
 
 Resource = Callable[..., int | str | None]
 
@@ -241,10 +242,10 @@ class StudyPlan:
 def plan_study(config: dict[str, Any]) -> StudyPlan:
     """Work a call out from Snakemake's config; raises StudyError on anything wrong in it."""
     call, merged = with_merged(load_study(config))
-    check_only(call)
     study = resolved(call)
     check_study(study)
     runs = study_runs(study)
+    check_only(call, runs)
     absent = absent_devices(study, merged.absent)
     check_cells(study, runs, absent)
     names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
@@ -254,3 +255,28 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     plan = StudyPlan(call, study, runs, absent, missing, merged)
     plan.need_packages()
     return plan
+
+
+def run_status(record: str) -> str | None:
+    """The status in a run's record, `unreadable` where it cannot be read, None where there is none."""
+    path = Path(record)
+    if not path.is_file():
+        return None
+    try:
+        return read_record(path).status
+    except StudyError:
+        return "unreadable"
+
+
+def is_to_be_repeated(study: Study, record: str) -> bool:
+    """Whether `retry=failed` takes a run: it failed, or was refused memory that is now available."""
+    status = run_status(record)
+    return _would_fit(study, record) if status == "refused" else status not in (None, "ok")
+
+
+def _would_fit(study: Study, record: str) -> bool:
+    """Whether this host has as much memory left as the run was expected to need; a scheduler's node may have."""
+    facts = read_record(Path(record)).workload
+    if facts is None:  # too many weights to build the model: the next try says so within seconds
+        return True
+    return study.run_on == "all" or facts.estimated_memory <= available_memory()

@@ -148,7 +148,7 @@ class ExportRecord(Part):
     run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
     backend: str | None = None  # that trained
     precision: str | None = None
-    epochs: Integer | None = None
+    epochs: float | None = None  # learned, with the part of a last one that train.seconds ended
     source: str | None = None  # of the training data
     validation_metric: float | None = None
     metric: str | None = None

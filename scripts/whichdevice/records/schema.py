@@ -64,6 +64,7 @@ class Request(Part):
     steps_per_epoch: Integer | None
     validation: bool
     learn: bool
+    learn_seconds: float | None = None  # time budget of learning; None: as long as its epochs take
     seconds: float
     min_steps: Integer
     timeout: float
@@ -250,10 +251,17 @@ class Breakdown(Part):
     reason: Redacted | None = None  # why there is none
 
 
+class Learning(Part):
+    """How learning ended: after all epochs, by a callback of the recipe, or when train.seconds were over."""
+
+    ended_by: Literal["epochs", "callback", "seconds"] | None = None  # None: nothing was learned to an end
+
+
 class Epoch(Part):
-    """One learning epoch, run in full."""
+    """One learning epoch."""
 
     epoch: Integer  # from 1
+    steps: Integer | None = None  # of an epoch that train.seconds ended early; None: all of them
     seconds: float  # training only
     validation_seconds: float | None = None
     loss: float | None = None
@@ -314,6 +322,7 @@ class Record(Part):
     cold: Cold = Field(default_factory=Cold)
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
+    learning: Learning = Field(default_factory=Learning)
     breakdown: Breakdown | None = None
     latency: Latency | None = None  # of mode predict
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
@@ -324,3 +333,11 @@ class Record(Part):
     attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
     started: AwareDatetime
     ended: AwareDatetime
+
+    @property
+    def learned_epochs(self) -> float:
+        """How many epochs were learned, with the part of the last one where train.seconds ended it."""
+        steps = self.epochs[-1].steps if self.epochs else None
+        if steps is None or self.workload is None:
+            return len(self.epochs)
+        return len(self.epochs) - 1 + steps / self.workload.steps_per_epoch

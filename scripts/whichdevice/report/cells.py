@@ -120,7 +120,7 @@ VALUES = [
     Heading("epoch_time", "Epoch, computed", "absolute", meaning="steps per epoch x step time"),
     Heading("learned_epoch_time", "Epoch, in full", "absolute", meaning="learned epochs without the first"),
     Heading("quality", "Quality", "absolute", meaning="validation, at the end of learning"),
-    Heading("learned_epochs", "Epochs learned", "absolute", meaning="of the run that learned most"),
+    Heading("learned_epochs", "Epochs learned", "absolute", meaning="of the longest run; a fraction: train.seconds"),
     Heading("relative", "Times the reference", "relative", meaning="same settings, paired repeats; above 1 is faster"),
     Heading("verdict", "Verdict", "relative", False),
     Heading("per_usd", "Examples per dollar", "dollar"),

@@ -140,10 +140,20 @@ def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
 
 
 def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
-    """How many epochs its runs learned, with the fewest where they differ: `3 epochs`, `12 to 18 epochs`."""
-    fewest, most = int(row["fewest_epochs"]), int(row["learned_epochs"])
-    words = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return f"{words} epoch{'s' if most > 1 else ''}"
+    """How many epochs the runs of a cell learned, with the fewest where they differ, and whether time ended them."""
+    return epochs_text(row["fewest_epochs"], row["learned_epochs"], bool(row["n_cut"]))
+
+
+def run_epochs_words(run: "pd.Series | Mapping[str, Any]") -> str:
+    """How many epochs one run learned, and whether time ended it."""
+    return epochs_text(run["learned_epochs"], run["learned_epochs"], bool(pd.notna(run["cut"]) and run["cut"]))
+
+
+def epochs_text(fewest: float, most: float, cut: bool) -> str:
+    """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
+    few, many = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
+    span = many if few == many else f"{few} to {many}"
+    return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * cut
 
 
 def device_name(row: pd.Series) -> str:

@@ -1,4 +1,4 @@
-"""Table `epochs`: one row per epoch that a run learned in full."""
+"""Table `epochs`: one row per epoch that a run learned."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +13,7 @@ COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "repeat": Column("int", "number of the process, from 1"),
     "epoch": Column("int", "epoch, from 1"),
+    "passed": Column("float", "epochs learned at its end; no whole number where train.seconds ended it early"),
     "seconds": Column("float", "s, training only"),
     "validation_seconds": Column("float", "s, validation"),
     "loss": Column("float", "training loss"),
@@ -44,4 +45,5 @@ def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
     }
     for epoch in record.epochs:
         metered = record.energy.parts.get(f"epoch {epoch.epoch}")
-        yield shared | dict(epoch) | {"joules": metered.joules if metered else None}
+        passed = epoch.epoch if epoch.steps is None else record.learned_epochs
+        yield shared | dict(epoch) | {"passed": passed, "joules": metered.joules if metered else None}

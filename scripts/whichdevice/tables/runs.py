@@ -65,7 +65,8 @@ COLUMNS: dict[str, Column] = {
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
     **BREAKDOWN_COLUMNS,
-    "learned_epochs": Column("int", "epochs learned in full"),
+    "learned_epochs": Column("float", "epochs learned; no whole number where train.seconds ended the last one early"),
+    "cut": Column("flag", "whether train.seconds ended learning before its epochs were over"),
     "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
     "validation_time": Column("float", "s, mean of the validation after these epochs"),
     "learning_time": Column("float", "s, all learned epochs with validation"),
@@ -227,7 +228,7 @@ def _quality(record: Record) -> dict[str, Any]:
     results = record.results
     metric = record.workload.metric if record.workload else None
     last = record.epochs[-1] if record.epochs else None
-    later = [epoch.seconds for epoch in record.epochs[1:]]
+    later = [epoch.seconds for epoch in record.epochs[1:] if epoch.steps is None]
     validations = [epoch.validation_seconds for epoch in record.epochs[1:] if epoch.validation_seconds is not None]
     final = {
         "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
@@ -236,7 +237,8 @@ def _quality(record: Record) -> dict[str, Any]:
         "validation_loss": _number(results, "validation_loss", last.validation_loss if last else None),
     }
     return {
-        "learned_epochs": len(record.epochs) or None,
+        "learned_epochs": record.learned_epochs or None,
+        "cut": record.learning.ended_by == "seconds" if record.epochs else None,
         "learned_epoch_time": sum(later) / len(later) if later else None,
         "validation_time": sum(validations) / len(validations) if validations else None,
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,

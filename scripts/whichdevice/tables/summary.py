@@ -98,8 +98,9 @@ COLUMNS: dict[str, Column] = {
     **_bounded({name: f"s, {name.replace('_', ' ')}, geometric mean" for name in COLD}),
     "n_learned": Column("int", "runs that learned; what they learned has a mean only where each of them has a number"),
     "n_diverged": Column("int", "of these runs, those whose training or validation loss ended as no number"),
-    "learned_epochs": Column("int", "epochs of the run that learned most"),
-    "fewest_epochs": Column("int", "epochs of the run that learned fewest"),
+    "n_cut": Column("int", "of these runs, those that train.seconds ended before their epochs were over"),
+    "learned_epochs": Column("float", "epochs of the run that learned most"),
+    "fewest_epochs": Column("float", "epochs of the run that learned fewest"),
     "metric": Column("text", "name of the quality metric"),
     **{name: Column("float", text) for name, text in LEARNED.items()},
     **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
@@ -167,6 +168,7 @@ def _learned(good: pd.DataFrame, of: pd.Series) -> pd.DataFrame:
     validated = known["validation_loss"].groupby(of).transform("any")
     diverged = ~known["loss"] | (validated & ~known["validation_loss"])
     found = pd.DataFrame({"n_learned": epochs.size(), "n_diverged": diverged.astype(int).groupby(of).sum()})
+    found["n_cut"] = learned["cut"].fillna(False).astype(int).groupby(of).sum()
     found["learned_epochs"], found["fewest_epochs"] = epochs.max(), epochs.min()
     values = learned[list(LEARNED)].astype("float64").where(known.groupby(of).transform("all"))
     found = found.join(values.groupby(of).mean())

@@ -1,14 +1,28 @@
-"""The publications' own recipes as a study, beside the quick default."""
+"""The studies that ship beside the quick default: a full one, and the publications' own recipes."""
 
 from whichdevice.config.model import Measure, SelfCheck, Study, Train, Workload
 
-HEADER = """\
+FULL_HEADER = """\
+The full study: what the quick one leaves out for time, about a quarter of an hour on two cores.
+More batch sizes, bfloat16, shares of the data, two backends and both loops; two whole epochs of learning.
+Run it: snakemake --cores 1 all --configfile config/full.yaml"""
+
+FULL_NOTES = {
+    "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
+    "workloads.mnist_official": "also training time against data-set size",
+    "workloads.mnist_cnn_loops": "two backends, and each one's quickest loop against plain model.fit",
+    "workloads.fashion_cnn": "a tenth of the data",
+    "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
+    "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
+}
+
+PUBLISHED_HEADER = """\
 The published study: each publication's recipe, exactly as it was published.
 It takes hours on a GPU or TPU and days on a CPU; a run that cannot fit this host's memory is refused and recorded.
 See first what it will take:  python -m whichdevice plan --configfile config/published.yaml
 Then run it:                  snakemake --cores 1 all --configfile config/published.yaml"""
 
-NOTES = {
+PUBLISHED_NOTES = {
     "data.source": "auto, so that the study needs no network; results then say `standin`. "
     "Only tfds or files give accuracies to compare with the published ones.",
     "train.epochs": "empty: each workload's own",
@@ -26,12 +40,37 @@ NOTES = {
 }
 
 
+def full() -> Study:
+    """Return the default of the first version: all workloads in more cells, and learning by whole epochs."""
+    return Study(
+        study="full",
+        train=Train(seconds=None),
+        workloads={
+            "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
+            "memory_stream": Workload(batch_size=[512]),
+            "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
+            "mnist_cnn": Workload(batch_size=[256, 512, 1024], export=True),
+            "mnist_cnn_loops": Workload(
+                module="mnist_cnn",
+                batch_size=[256],
+                backend=["tensorflow", "jax"],
+                loop=["epoch", "fit"],
+                fraction=[0.1],
+                epochs=0,
+            ),
+            "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
+            "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
+            "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
+        },
+    )
+
+
 def published() -> Study:
     """Every published recipe as one study."""
     return Study(
         study="published",
         measure=Measure(seconds=10, repeats=10, timeout=172800),
-        train=Train(epochs=None, repeats=3),
+        train=Train(epochs=None, seconds=None, repeats=3),
         self_check=SelfCheck(workload="mnist_official", batch_size=1024),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),

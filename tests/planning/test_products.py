@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.planning.export_plan import export_inputs, exported_models, other_learned
+from whichdevice.planning.products import export_inputs, exported_models, other_learned
 from whichdevice.records.store import write_record
 
 CNN = {"mnist_cnn": {"batch_size": [256, 512], "export": True}, "mnist_official": {"batch_size": [64], "export": True}}

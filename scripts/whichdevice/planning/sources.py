@@ -1,0 +1,167 @@
+"""What a call starts from: the source of each dataset, merged records, and the records that it compares with."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from whichdevice.cells import Run
+from whichdevice.config.load import read_study
+from whichdevice.config.model import Call, Device, Source, Study
+from whichdevice.datasets.base import get_dataset
+from whichdevice.datasets.prepare import check_folder, decide_sources, has_archives
+from whichdevice.datasets.sources import first_missing
+from whichdevice.errors import StudyError, one_line
+from whichdevice.records.results_folder import (
+    MergedDevice,
+    MergedSource,
+    merged_records,
+    merged_sources,
+    record_paths,
+)
+
+FETCHED = "its records were fetched; nothing is measured here"
+ELSEWHERE = "measured elsewhere; its records were merged"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The merged records of a call."""
+
+    records: dict[Run, Path] = field(default_factory=dict)  # a record of this machine counts before
+    absent: dict[str, str] = field(default_factory=dict)  # device: why it is never measured here
+    notes: list[str] = field(default_factory=list)  # one line each for the person who calls
+    fetched: bool = False  # a published study that is only shown here
+
+
+def with_merged(call: Call) -> tuple[Call, Merged]:
+    """The call with the devices of merged records among its own, and the merged records that count.
+
+    A pure function of the config and of results/<study>: no network, nothing written.
+    """
+    root = Path(call.root)
+    sources = merged_sources(root)
+    if not sources:
+        return call, Merged()
+    devices = dict(call.devices)
+    absent: dict[str, str] = {}
+    for source in sources.values():
+        for name, device in source.devices.items():
+            devices.setdefault(name, _device(device))
+            if device.elsewhere:
+                absent[name] = ELSEWHERE
+    call = call.model_copy(update={"devices": devices})
+    records: dict[Run, Path] = {}
+    left_out: Counter[str] = Counter()
+    for run, path in merged_records(root).items():
+        source = next(source for folder, source in sources.items() if path.is_relative_to(folder))
+        if (why := _unlike(call, run, source)) is None:
+            records[run] = path
+        else:
+            left_out[why] += 1
+    fetched = any(source.fetched for source in sources.values())
+    if fetched:
+        absent = dict.fromkeys(devices, FETCHED)
+    notes = [f"merged: {count} records left out: {why}" for why, count in left_out.items()]
+    return call, Merged(records, absent, notes, fetched)
+
+
+def _device(merged: MergedDevice) -> Device:
+    return Device(
+        kind=merged.kind, replicas=merged.replicas, hardware=merged.hardware, usd_per_hour=merged.usd_per_hour
+    )
+
+
+def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
+    """Why a merged record is not of a workload and a device of this study."""
+    name = run.cell.workload
+    workload, device, there = study.workloads.get(name), study.devices[run.cell.device], source.workloads.get(name)
+    if workload is None:
+        return f"this study has no workload {name}"
+    own = workload.module or name
+    if there is not None and PurePosixPath(own).name != PurePosixPath(there).name:
+        return f"workload {name} is {one_line(there[:80])} there and {own} here"
+    other = source.devices[run.cell.device]
+    if (other.kind, other.replicas) != (device.kind, device.replicas):
+        return (
+            f"{run.cell.device} is {other.kind} with {other.replicas} replicas there and {device.kind} with "
+            f"{device.replicas} here; merge again with --rename {other.name}=NAME"
+        )
+    return None
+
+
+def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
+    """The source of each dataset: what the call names, else what was kept, else decided now.
+
+    Archives that were put into `data.dir` since then replace what was taken without them. Raises StudyError where
+    `data.dir` is no folder although a source has to be decided.
+    """
+    known = {
+        name: source
+        for name, source in _kept(call).items()
+        if name in names and (source == "files" or not has_archives(name, call.data))
+    }
+    known |= {name: source for name, source in call.data.sources.items() if name in names}
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return known
+    if not call.storage.bucket:
+        check_folder(call.data)
+    return {**known, **decide_sources(missing, call.data)}
+
+
+def require_archives(call: Call, name: str) -> None:
+    """Raise StudyError where an archive of the dataset is missing, with what can be done instead.
+
+    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    """
+    if call.storage.bucket or has_archives(name, call.data):
+        return
+    if call.data.source == "files":
+        other = "take data.source: auto"
+    else:
+        named = name in call.data.sources
+        other = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
+    if call.data.folder is None:
+        what = f"data.dir names no folder; set it, or {other}"
+    else:
+        archive = first_missing(call.data.folder / name, get_dataset(name))
+        assert archive is not None
+        what = f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
+    raise StudyError(f"config: data.source: {name} is to come from files, and {what}")
+
+
+def _kept(call: Call) -> dict[str, Source]:
+    """What an earlier call decided, where this one has the same settings of its data."""
+    path = Path(call.root) / "config.yaml"
+    if call.data.source != "auto" or not path.is_file():
+        return {}
+    try:
+        before = read_study(path).data
+    except StudyError:
+        return {}
+    return before.sources if (before.source, before.dir) == ("auto", call.data.dir) else {}
+
+
+def against_records(call: Call) -> list[Path]:
+    """The records that `against` names; raises StudyError where it names none."""
+    if not call.against:
+        raise StudyError("compare: with what? --config against=results/<study>, or a folder of records")
+    if "://" in call.against:
+        raise StudyError(f"against: fetch it first: python -m whichdevice fetch {call.against}, then name its folder")
+    folder = Path(call.against).expanduser()
+    if not folder.is_dir():
+        raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")
+    own, other = Path(call.root).resolve(), folder.resolve()
+    if other == own / "runs" or own.is_relative_to(other):
+        what = "is" if other in (own, own / "runs") else "holds"
+        raise StudyError(f"against: {call.against} {what} this study itself; name another one, or set study=<name>")
+    paths = record_paths(folder)
+    if not paths:
+        raise StudyError(f"against: no record.json below {call.against}")
+    return paths
+
+
+def record_times(paths: list[Path]) -> list[int]:
+    """When each record was written, so that a replaced one compares anew."""
+    return [path.stat().st_mtime_ns for path in paths]
