@@ -4,7 +4,8 @@ import pytest
 
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.declaration import Array, is_model_file, read_declaration
+from whichdevice.workloads.declaration import is_model_file, read_declaration
+from whichdevice.workloads.shapes import Array
 
 MODEL = "def model(options):\n    return None\n"
 

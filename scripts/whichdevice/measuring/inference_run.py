@@ -25,7 +25,7 @@ from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
-from whichdevice.workloads.shapes import leaves
+from whichdevice.workloads.shapes import Tree, leaves, mapped
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -80,8 +80,11 @@ def inference_facts(
     )
 
 
-def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[np.ndarray]:
-    """Batches of the model's inputs from random training examples, in host memory; the same on every backend."""
+def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[Tree]:
+    """Batches of the model's inputs from random training examples, in host memory; the same on every backend.
+
+    Each is an array, or a tuple or dict of arrays.
+    """
     import keras
 
     if train.examples < 1:
@@ -90,20 +93,20 @@ def input_batches(workload: TrainingWorkload, train: Split, request: Request) ->
     with keras.device("cpu"):
         arrays = {name: keras.ops.convert_to_tensor(np.asarray(values)) for name, values in train.arrays.items()}
 
-        def drawn() -> np.ndarray:
+        def drawn() -> Tree:
             index = random.integers(0, train.examples, request.batch_size, dtype=np.int32)
             inputs = workload.batch(arrays, keras.ops.convert_to_tensor(index))[0]
-            return np.ascontiguousarray(keras.ops.convert_to_numpy(inputs))
+            return mapped(lambda leaf: np.ascontiguousarray(keras.ops.convert_to_numpy(leaf)), inputs)
 
         first = drawn()
-        others = min(MOST_BATCHES, MOST_BYTES // max(1, first.nbytes)) - 1
+        others = min(MOST_BATCHES, MOST_BYTES // max(1, sum(leaf.nbytes for leaf in leaves(first)))) - 1
         return [first, *(drawn() for _ in range(others))]
 
 
 class Calls:
     """Calls of a forward pass, one after the other, each timed."""
 
-    def __init__(self, forward: Forward, batches: Sequence[np.ndarray]) -> None:
+    def __init__(self, forward: Forward, batches: Sequence[Tree]) -> None:
         self._forward, self._batches = forward, cycle(batches)
         self._seconds = array("d")
 
@@ -114,12 +117,12 @@ class Calls:
             for _ in range(steps):
                 is_first = not self._seconds
                 predictions = self._call()
-                if is_first and not np.isfinite(predictions).all():
+                if is_first and not all(np.isfinite(leaf).all() for leaf in leaves(predictions)):
                     raise StudyError("the first predictions are not finite: look at the data and the initial weights")
 
         return run
 
-    def _call(self) -> np.ndarray:
+    def _call(self) -> Tree:
         inputs = next(self._batches)
         began = time.perf_counter()
         predictions = self._forward(inputs)

@@ -111,9 +111,11 @@ def _epoch(
     return epoch
 
 
-def _timed(evaluate: Callable[[], Means]) -> tuple[float, float | None, float]:
+def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:
     began = time.perf_counter()
     means = evaluate()
+    if means is None:
+        return None, None, None
     return means.loss, means.metric, time.perf_counter() - began
 
 

@@ -73,9 +73,9 @@ def model_costs(
 ) -> Costs:
     """Count a built Keras model for inputs like `example`: shape and type of one, without the batch.
 
-    Without it they are the model's own, with `sequence_length` along axes that it leaves open. `workload` is whose model
-    it is, so that a child process can build it on JAX where Keras runs on another backend here. With a folder `kept` the
-    count is read from there, or made by a child process on every backend and written there.
+    Without it they are the model's own, with `sequence_length` along axes that it leaves open. `workload` is whose
+    model it is, so that a child process can build it on JAX where Keras runs on another backend here. With a folder
+    `kept` the count is read from there, or made by a child process on every backend and written there.
     """
     import keras
 
