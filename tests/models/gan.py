@@ -29,12 +29,12 @@ class Gan(keras.Model):
             d_loss = self.loss_fn(ops.ones((count, 1)), self.discriminator(real))
             d_loss += self.loss_fn(ops.zeros((count, 1)), self.discriminator(made))
         weights = self.discriminator.trainable_weights
-        self.d_optimizer.apply_gradients(zip(tape.gradient(d_loss, weights), weights))
+        self.d_optimizer.apply_gradients(zip(tape.gradient(d_loss, weights), weights, strict=True))
         with tf.GradientTape() as tape:
             made = self.generator(keras.random.normal((count, NOISE), seed=self.seed))
             g_loss = self.loss_fn(ops.ones((count, 1)), self.discriminator(made))
         weights = self.generator.trainable_weights
-        self.g_optimizer.apply_gradients(zip(tape.gradient(g_loss, weights), weights))
+        self.g_optimizer.apply_gradients(zip(tape.gradient(g_loss, weights), weights, strict=True))
         return {"d_loss": d_loss, "g_loss": g_loss}
 
 

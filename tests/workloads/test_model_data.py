@@ -125,7 +125,7 @@ def test_a_generator_is_read_until_there_are_enough():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, "mine.py: data\\(\\) returns None; it must return"),
+        (None, "mine.py: data\\(\\) returns None .is a `return` missing.*; it must return"),
         ((np.zeros((9, 2)), np.zeros(8)), "returns 9 inputs and 8 targets; every input needs one target"),
         ((np.zeros((4, 2)), np.zeros(4)), "gives 4 examples; 8 are the least"),
         ((np.array(["a"] * 8), np.zeros(8)), "returns an array of type <U1; numbers are needed"),

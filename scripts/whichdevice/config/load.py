@@ -34,6 +34,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
     _check_modules(call, where)
+    _set_loops(call)
     _check_devices(call, where)
     _check_resources(call, where)
     return call
@@ -91,6 +92,22 @@ def _check_modules(call: Call, where: str) -> None:
                 read_address(module)
             except StudyError as error:
                 raise StudyError(f"{where}: workloads.{name}.module: {error}") from error
+
+
+def _set_loops(call: Call) -> None:
+    """Where nobody names a loop: those that can train the model; one with a train_step of its own has `fit` alone."""
+    from whichdevice.workloads import workload_class
+
+    for name, workload in call.workloads.items():
+        module = workload.module or name
+        if "loop" in workload.model_fields_set or not workload.module:
+            continue
+        try:
+            loops = getattr(workload_class(module), "loops", workload.loop)
+        except StudyError:  # whoever runs it says so
+            continue
+        if not {*workload.loop} <= {*loops}:
+            workload.loop = list(loops)
 
 
 def _check_resources(call: Call, where: str) -> None:

@@ -63,10 +63,13 @@ def why_refused(record: Record, run: Run | None) -> str | None:
     for name, artefact in record.artefacts.items():
         if not _is_plain(artefact.file):
             return f"artefact {name[:40]!r} is no file beside the record"
-    if (what := edited(record)) is not None:
-        return f"was edited: {what}"
-    if run is None:
-        return None
+    if run is not None and (why := _of_another_run(record, run)) is not None:
+        return why
+    what = edited(record)
+    return None if what is None else f"was edited: {what}"
+
+
+def _of_another_run(record: Record, run: Run) -> str | None:
     named = vars(run.cell)
     said = {axis: getattr(record.asked, axis) for axis in named}
     if record.run != run.path or said != named or record.asked.repeat != run.repeat:

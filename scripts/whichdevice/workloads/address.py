@@ -126,15 +126,14 @@ def _file(text: str) -> Address:
 
 def _function(text: str, module: str, function: str) -> Address:
     first, *rest = module.split(".")
+    near = get_close_matches(module, LIBRARIES, 1)
+    hint = f"; did you mean {near[0]}:{function}?" if near else ""
     for root in _roots(first):
         if (path := _module_file(root, [first, *rest])) is not None:
             found = Address(text, "function", path, module, function, root)
             _refuse_results(found)
             return found
-        if (root / first).is_dir() or not rest:
-            raise StudyError(f"workload {text}: the package {first} has no module {module}")
-    near = get_close_matches(module, LIBRARIES, 1)
-    hint = f"; did you mean {near[0]}:{function}?" if near else ""
+        raise StudyError(f"workload {text}: the package {first} has no module {module}{hint}")
     raise StudyError(f"workload {text}: no package {first} in this folder, nor installed{hint}")
 
 

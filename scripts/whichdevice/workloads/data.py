@@ -143,6 +143,8 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
         if not 1 <= len(parts) <= 3 or isinstance(item, str | int | float):
             raise StudyError(f"{where} yields {_described(item)}; {WANTED}")
         held = tuple(mapped(_array, _as_tree(part)) for part in parts)
+        if items and len(held) != len(items[0]):
+            raise StudyError(f"{where} yields {len(items[0])} and {len(held)} parts; each must have the same")
         if batches is None:
             batches = _looks_batched(held, input_)
         items.append(held)
