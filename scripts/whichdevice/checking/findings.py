@@ -19,7 +19,8 @@ def findings(
         lines += _facts(known)
     lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
     lines += [_line("forecast", f"{row['device']}: {_of_device(row)}") for row in forecasts]
-    return lines + [_line("hint", hint) for hint in hints]
+    doubts = known.get("model", {}).get("doubts", []) if known is not None else []
+    return lines + [_line("hint", hint) for hint in (*doubts, *hints)]
 
 
 def _line(name: str, text: str) -> str:

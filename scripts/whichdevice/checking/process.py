@@ -22,6 +22,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import with_finite_loss
+from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
 from whichdevice.measuring.workload_facts import own_formats, workload_facts
 from whichdevice.parent import end_with_supervisor
@@ -93,9 +94,10 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     emit.part(
         "model", {"outputs": _shapes(workload.outputs(model)), "precision": own_formats(model, request.precision)}
     )
+    emit.part("model", {"doubts": workload.doubts(model)})
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
-    small, _ = workload_facts(backend, workload, request, model, train, validation)
-    refuse_what_cannot_fit(small.estimated_memory, memory_limit)
+    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
+    refuse_what_cannot_fit(estimated_memory(costs, request, data_bytes, backend.activation_copies), memory_limit)
     emit.progress(f"compiling the first step ({request.loop})")
     loop = backend.training_loop(workload, model, train, validation)
     workload.check_options()

@@ -20,6 +20,7 @@ from whichdevice.measuring.memory_need import activation_bytes, inference_memory
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import load_and_build, timed_call
+from whichdevice.measuring.workload_facts import own_formats
 from whichdevice.records.facts import PREDICTION, WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
@@ -77,6 +78,7 @@ def inference_facts(
         bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
         + costs.activations * request.batch_size * width,
         estimated_memory=inference_memory(costs, request, data_bytes),
+        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
     )
 
 

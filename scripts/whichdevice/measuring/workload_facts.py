@@ -83,5 +83,6 @@ def workload_facts(
         metric=workload.metric,
         higher_is_better=workload.higher_is_better,
         model_summary=summary.getvalue(),
+        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
     )
     return facts, costs

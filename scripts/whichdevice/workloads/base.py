@@ -242,6 +242,10 @@ class TrainingWorkload(Workload):
         tensor = model.outputs[0]
         return Array(tuple(tensor.shape[1:]), str(tensor.dtype))
 
+    def doubts(self, model: Any) -> list[str]:
+        """What may be wrong with the model, a line each, for a person who tries it."""
+        return []
+
     def own_objects(self) -> dict[str, Any]:
         """Layers and functions of its own file by name, for Keras to read a saved model that has some of them."""
         return defined_in(sys.modules[type(self).__module__])

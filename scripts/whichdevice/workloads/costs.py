@@ -105,10 +105,11 @@ def model_costs(
 def _honest(found: Costs, model: Any) -> Costs:
     """The count, unknown where it has no product of a model with weights, a lower bound where layers hide theirs."""
     hidden = sorted({type(layer).__name__ for layer in _all_layers(model) if type(layer).__name__ in HIDING})
-    if found.forward_flops == 0 and (found.parameters or model.count_params() or hidden):
+    if found.forward_flops == 0:
         reason = f"unknown: {', '.join(hidden)} hides its products" if hidden else "unknown: no product was found"
         return replace(found, forward_flops=None, training_flops=None, counted=reason)
-    if hidden and found.forward_flops is not None and not (hidden == ["JaxLayer"] and found.operations):
+    traced = {*hidden} <= {"JaxLayer", "FlaxLayer"} and found.operations
+    if hidden and found.forward_flops is not None and not traced:
         return replace(found, counted=f"a lower bound: without {', '.join(hidden)}")
     return found
 

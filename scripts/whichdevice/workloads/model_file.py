@@ -21,7 +21,7 @@ from whichdevice.workloads.address import Address
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.data import drawn, generate, size_of, splits_of
 from whichdevice.workloads.declaration import Declaration, read_declaration
-from whichdevice.workloads.losses import CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
+from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.workloads.shapes import (
     Array,
     Signature,
@@ -41,6 +41,7 @@ from whichdevice.workloads.shapes import (
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
 SEED = 1
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
+OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = (  # what an error's text holds, and what to do
@@ -233,6 +234,19 @@ class ModelFile(TrainingWorkload):
             target = mapped(_target_of, found.outputs, _losses_like(loss, found.outputs))
         return self.declared.input or inputs, target
 
+    def doubts(self, model: Any) -> list[str]:
+        """That a loss of probabilities gets what is none: the last layer has no activation."""
+        import keras
+
+        loss, names = self.declared.loss, getattr(model, "output_names", [])
+        if loss not in OF_PROBABILITIES or not names:
+            return []
+        last = next((layer for layer in reversed(model.layers) if layer.name == names[0]), None)
+        if last is None or getattr(last, "activation", None) is not keras.activations.linear:
+            return []
+        better = f" or take LOSS {CLASSES_FROM_LOGITS}" if loss == CLASSES else ""
+        return [f"LOSS {loss} takes probabilities, but layer {last.name} has no softmax or sigmoid: add one{better}"]
+
     def check_options(self) -> None:
         """Raise StudyError on one that the file neither asked for nor names: it would be measured without it.
 
@@ -365,20 +379,27 @@ def error_line(error: BaseException, address: Address) -> str:
 
 def own_line(error: BaseException, address: Address) -> str:
     """The last line of one's own files that an error passed, e.g. ` (line 12)` or ` (blocks.py, line 12)`; else ''."""
-    if address.path is None or address.kind in ("saved", "library"):
+    place = own_place(error, address)
+    if place is None or address.path is None:
         return ""
+    return f" (line {place[1]})" if place[0] == address.path.resolve() else f" ({place[0].name}, line {place[1]})"
+
+
+def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None:
+    """The last file and line of one's own code that an error, or what caused it, passed; None: it passed none."""
+    if address.path is None or address.kind in ("saved", "library"):
+        return None
     main = address.path.resolve()
     files = {main, *(path.resolve() for path in address.files())}
-    frames: list[tuple[Path, int | None]] = []
+    frames: list[tuple[Path, int]] = []
     inner: BaseException | None = error
     while inner is not None and not frames:
-        found = [(Path(frame.filename).resolve(), frame.lineno) for frame in traceback.extract_tb(inner.__traceback__)]
+        found = [
+            (Path(each.filename).resolve(), each.lineno or 0) for each in traceback.extract_tb(inner.__traceback__)
+        ]
         frames = [frame for frame in found if frame[0] in files]
         inner = inner.__cause__ or inner.__context__
-    if not frames:
-        return ""
-    path, line = frames[-1]
-    return f" (line {line})" if path == main else f" ({path.name}, line {line})"
+    return frames[-1] if frames else None
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -124,7 +124,8 @@ def signature_of(model: Any, given: Tree | None, file: str) -> Signature:
             f"{file}: model() returns a model whose inputs are not known; start it with keras.Input(...), or say INPUT "
             'in the file, e.g. INPUT = {"shape": (28, 28, 1)}'
         )
-    if type(model).call is keras.Model.call:
+    if type(model).call is keras.Model.call:  # only its own train_step uses its parts
+        model.built = True
         return Signature(given, None)
     symbolic = mapped(lambda array: keras.Input(array.shape, dtype=array.dtype), given)
     return Signature(given, mapped(_described, model(symbolic)))
