@@ -17,12 +17,9 @@ FACTS: dict[str, Any] = {
     "estimated_memory": 9.2e8,
 }
 MODEL = {
-    "kind": "Sequential",
-    "inputs": ["uint8 (32, 32, 3)"],
-    "outputs": ["float32 (10,)"],
-    "forward_flops": 1.7e6,
+    "kind": "Sequential", "inputs": ["uint8 (32, 32, 3)"], "outputs": ["float32 (10,)"], "forward_flops": 1.7e6,
     "training_flops": 3.5e6,
-}
+}  # fmt: skip
 ROW = {
     "device": "T4", "status": "ok", "reason": None, "batch": 64, "fits": True, "memory_bytes": 1e9,
     "memory_available_bytes": 15.2e9, "step_seconds": 0.012, "low_seconds": 0.01, "high_seconds": 0.02,

@@ -18,7 +18,7 @@ class Doubled(keras.Model):
 
         (value, held), gradients = jax.value_and_grad(loss, has_aux=True)(trainable)
         trainable, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trainable)
-        return {"loss": value}, (trainable, held, optimizer, metrics)
+        return {"doubled_loss": value}, (trainable, held, optimizer, metrics)
 
 
 def model(options):

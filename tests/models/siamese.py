@@ -5,7 +5,7 @@ from keras import layers, ops
 
 INPUT = ({"shape": (6,)}, {"shape": (6,)})
 TARGET = {"shape": (1,)}
-LOSS, OPTIMIZER = "mean_squared_error", "sgd"
+LOSS, OPTIMIZER = "mean_squared_error", "adam"
 
 
 def model(options):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from whichdevice.backends.model_losses import build_late_parts, loss_and_metric, total_loss
 from whichdevice.workloads.base import Arrays, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode
 
 
 class State(NamedTuple):
@@ -51,7 +52,7 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
 
     def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
         prediction, non_trainable, own = model.stateless_call(
-            trainable, state.non_trainable, inputs, training=True, return_losses=True
+            trainable, state.non_trainable, inputs, return_losses=True, **in_mode(model, True)
         )
         loss = total_loss(workload.loss(target, prediction), own)
         known = list(zip(optimizer.variables, state.optimizer, strict=True))

@@ -9,6 +9,7 @@ from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
 from whichdevice.backends.jax_step import State, build_traced, state_of, training_step, write_back
 from whichdevice.backends.model_losses import as_one_array, loss_and_metric, total_loss
 from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode
 
 
 class JaxTraining(TrainingLoop):
@@ -93,7 +94,7 @@ class JaxTraining(TrainingLoop):
     def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
         """Predictions, and the model's own losses."""
         prediction, _, own = self._model.stateless_call(
-            state.trainable, state.non_trainable, inputs, training=False, return_losses=True
+            state.trainable, state.non_trainable, inputs, return_losses=True, **in_mode(self._model, False)
         )
         return prediction, own
 
@@ -152,7 +153,7 @@ def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
     )
 
     def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
-        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, training=False)
+        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, **in_mode(model, False))
         return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
 
     program = jax.jit(predicted)

@@ -6,7 +6,7 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.shapes import leaves
+from whichdevice.workloads.shapes import in_mode, leaves
 
 
 def total_loss(loss: Any, own: Sequence[Any]) -> Any:
@@ -70,6 +70,6 @@ def build_late_parts(workload: TrainingWorkload, model: Any, batch: tuple[Any, .
     if model.loss is None or workload.outputs(model) is None:
         return
     inputs, target, weights = keras.utils.unpack_x_y_sample_weight(batch)
-    prediction = model(inputs, training=True)
+    prediction = model(inputs, **in_mode(model, True))
     model.compute_loss(x=inputs, y=target, y_pred=prediction, sample_weight=weights)
     model.compute_metrics(inputs, target, prediction, weights)

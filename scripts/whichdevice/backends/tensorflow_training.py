@@ -13,7 +13,7 @@ from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.shapes import mapped
+from whichdevice.workloads.shapes import in_mode, mapped
 
 
 class TensorFlowTraining(TrainingLoop):
@@ -94,7 +94,7 @@ class TensorFlowTraining(TrainingLoop):
         inputs, target = self._workload.batch(self._train, self._own_rows(index))
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
-            prediction = self._model(inputs, training=True)
+            prediction = self._model(inputs, **in_mode(self._model, True))
             loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
         optimizer.apply(tape.gradient(scaled, variables), variables)
@@ -111,13 +111,13 @@ class TensorFlowTraining(TrainingLoop):
         if self._own:
             return self._pair(self._model.test_step(self._workload.batch(self._held_out, self._own_rows(index))))
         inputs, target = self._workload.batch(self._held_out, self._own_rows(index))
-        prediction = self._model(inputs, training=False)
+        prediction = self._model(inputs, **in_mode(self._model, False))
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
         return self._means(loss, target, prediction)
 
     def _predicted(self, index: Any) -> Any:
         inputs = self._workload.batch(self._held_out, self._own_rows(index))[0]
-        return as_one_array(self._model(inputs, training=False))
+        return as_one_array(self._model(inputs, **in_mode(self._model, False)))
 
     def _read(self, means: np.ndarray) -> Means:
         return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
@@ -184,7 +184,7 @@ def traced_forward(tf: Any, strategy: Any, model: Any, xla: bool) -> Forward:
         return mapped(lambda leaf: tf.gather(leaf, place), shares)
 
     def predicted(shares: Any) -> Any:
-        return mapped(lambda leaf: tf.cast(leaf, "float32"), model(own(shares), training=False))
+        return mapped(lambda leaf: tf.cast(leaf, "float32"), model(own(shares), **in_mode(model, False)))
 
     program = tf.function(lambda shares: strategy.run(predicted, (shares,)), jit_compile=xla or None, autograph=False)
 

@@ -10,7 +10,7 @@ from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
 from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.shapes import mapped
+from whichdevice.workloads.shapes import in_mode, mapped
 
 COMPILER = {"mode": "reduce-overhead"}  # CUDA graphs, where PyTorch finds that they can hold the programs
 
@@ -122,7 +122,7 @@ class TorchTraining(TrainingLoop):
             return
         inputs, target = self._workload.batch(self._train, index)
         self._model.zero_grad()
-        prediction = self._forward(inputs, training=True)
+        prediction = self._forward(inputs, **in_mode(self._model, True))
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
         self._optimizer.scale_loss(loss).backward()
         variables = self._model.trainable_variables
@@ -170,11 +170,11 @@ class TorchTraining(TrainingLoop):
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
         inputs = self._workload.batch(self._held_out, torch.tensor(index, device=self._device))[0]
-        return as_one_array(self._model(inputs, training=False)).cpu().numpy()
+        return as_one_array(self._model(inputs, **in_mode(self._model, False))).cpu().numpy()
 
     def _predicted(self, index: Any) -> tuple[Any, Any]:
         inputs, target = self._workload.batch(self._held_out, index)
-        return self._model(inputs, training=False), target
+        return self._model(inputs, **in_mode(self._model, False)), target
 
     def publish(self) -> None:
         """Steps change the Keras model's own variables: nothing to do."""
@@ -187,7 +187,7 @@ def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str],
     """The model's forward pass without gradients: compiled if it `compiles` and PyTorch can do it, else eager."""
 
     def predicted(inputs: Any) -> Any:
-        return mapped(lambda leaf: leaf.float(), model(inputs, training=False))
+        return mapped(lambda leaf: leaf.float(), model(inputs, **in_mode(model, False)))
 
     def compiled(inputs: Any) -> Any:
         torch.compiler.cudagraph_mark_step_begin()

@@ -89,7 +89,7 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )
     emit.part("workload", facts)
-    kind = f"{type(model).__name__}, trained by its own step" if workload.own_step(model) else type(model).__name__
+    kind = type(model).__name__
     emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(model)), "step": _step_words(workload, model)})
     emit.part(
         "model", {"outputs": _shapes(workload.outputs(model)), "precision": own_formats(model, request.precision)}

@@ -29,6 +29,7 @@ from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.quick_import import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode
 
 Mode = Literal["train", "predict"]
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -142,8 +143,7 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     from whichdevice.backends.jax_step import State, build_traced, training_step
 
     train, _ = workload.splits(_arrays(workload))
-    with _without_weights():
-        model = workload.model()
+    model = _built(workload)
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if workload.own_step(model) and mode == "train":
@@ -160,6 +160,17 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True)
 
 
+def _built(workload: TrainingWorkload) -> Any:
+    """The workload's model without its weights; with them where it comes compiled: no optimiser is made otherwise."""
+    try:
+        with _without_weights():
+            return workload.model()
+    except (StudyError, ValueError) as error:
+        if "stateless scope" not in str(error):
+            raise
+    return workload.model()
+
+
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
     """A function (weights, arrays, index int32 [batch]) → float32 predictions."""
     import jax
@@ -167,7 +178,7 @@ def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
 
     def predict(weights: Any, arrays: Any, index: Any) -> Any:
         inputs = workload.batch(arrays, index)[0]
-        prediction, _ = model.stateless_call(*weights, inputs, training=False)
+        prediction, _ = model.stateless_call(*weights, inputs, **in_mode(model, False))
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, "float32"), prediction)
 
     return predict

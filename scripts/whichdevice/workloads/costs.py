@@ -32,7 +32,7 @@ from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import WHOLE_COUNT
 from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.shapes import Array, Tree, from_json, leaves, mapped, to_json
+from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.
 HIDING = ("TorchModuleWrapper", "JaxLayer", "FlaxLayer", "TFSMLayer")
@@ -166,7 +166,7 @@ def _by_jax(model: Any, inputs: Tree) -> Costs:
     from jax import numpy as jnp
 
     def total(trainable: Any, held: Any, given: Any) -> Any:
-        out = model.stateless_call(trainable, held, given, **_training(model))[0]
+        out = model.stateless_call(trainable, held, given, **in_mode(model, True))[0]
         return sum(jnp.sum(leaf.astype("float32")) for leaf in jax.tree.leaves(out))
 
     def forward_half(trainable: Any, held: Any, given: Any) -> Any:
@@ -185,13 +185,6 @@ def _by_jax(model: Any, inputs: Tree) -> Costs:
     counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
     flops = _flops(forward), _flops(whole)
     return Costs(*flops, float(activations), 0, 0, counted, _started(whole))
-
-
-def _training(model: Any) -> dict[str, bool]:
-    """The argument by which a model's call knows that it trains, where it takes one."""
-    import inspect
-
-    return {"training": True} if "training" in inspect.signature(model.call).parameters else {}
 
 
 def _started(jaxpr: Any) -> float:
@@ -285,7 +278,7 @@ def _by_torch(model: Any, inputs: Tree) -> Costs:
     forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
     with sdpa_kernel(SDPBackend.MATH):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
-            out = model(zeros, training=False)
+            out = model(zeros, **in_mode(model, False))
         with backward:
             if weights:
                 total = sum(each.float().sum() for each in tree.flatten(out))

@@ -217,10 +217,8 @@ class ModelFile(TrainingWorkload):
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:
         """Of one input and one target, where the file does not say: as the compiled model takes and gives them."""
-        import keras
-
         label = self.address.label
-        with self._explaining("model()"), keras.StatelessScope(initialize_variables=False):
+        with self._explaining("model()"):
             built = self._called("model")
             found = signature_of(built, self.declared.input, label)
         if not built.compiled and self.declared.loss is None:

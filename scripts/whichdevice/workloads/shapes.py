@@ -3,6 +3,7 @@
 Data travel as a flat dict of arrays, whose keys are the path of each: `inputs`, `inputs/token_ids`, `targets/#0`.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -115,8 +116,8 @@ def signature_of(model: Any, given: Tree | None, file: str) -> Signature:
         what = "None (is a `return` missing?)" if model is None else f"a {type(model).__name__}"
         raise StudyError(f"{file}: model() returns {what}; a Keras model is needed")
     if model.built and getattr(model, "inputs", None):
-        taken = model.input if isinstance(model.input, dict | list | tuple) else model.inputs[0]
-        made = model.outputs[0] if isinstance(model, keras.Sequential) else model.output
+        one = isinstance(model, keras.Sequential)
+        taken, made = (model.inputs[0], model.outputs[0]) if one else (model.input, model.output)
         names = tuple(tensor.name for tensor in model.inputs)
         return Signature(mapped(_described, taken), mapped(_described, made), names)
     if given is None:
@@ -133,6 +134,13 @@ def signature_of(model: Any, given: Tree | None, file: str) -> Signature:
 
 def _described(tensor: Any) -> Array:
     return Array(tuple(tensor.shape[1:]), str(tensor.dtype))
+
+
+def in_mode(model: Any, training: bool) -> dict[str, bool]:
+    """The argument by which a model's call knows whether it trains; none where its call takes none."""
+    parameters = inspect.signature(model.call).parameters.values()
+    takes = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
+    return {"training": training} if takes else {}
 
 
 def check_declared(declared: "Declaration", file: str) -> None:
