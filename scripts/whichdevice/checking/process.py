@@ -63,7 +63,7 @@ def main() -> int:
     backend.start()
     backend.initialise()
     for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
-        emit = OfRequest(stream, number)
+        emit, backend.request = OfRequest(stream, number), request  # of its own loop
         work = partial(try_workload, backend, request, batch_size, job["memory_limit"], emit)
         run_to_end(work, backend, request.module, emit)
     Emitter(stream).end("ok")

@@ -64,7 +64,7 @@ class Address:
     @property
     def name(self) -> str:
         """A name for a workload of this address."""
-        return self.path.stem if self.path is not None and self.kind in ("file", "saved") else self.function
+        return self.path.stem if self.path is not None and self.kind != "function" else self.function
 
     @property
     def is_own(self) -> bool:
