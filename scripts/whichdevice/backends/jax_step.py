@@ -1,10 +1,13 @@
 """One training step as a pure function of its state: what the JAX backend runs and what the TPU compiler compiles."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whichdevice.backends.model_losses import build_late_parts, loss_and_metric, total_loss
+from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, TrainingWorkload
+from whichdevice.workloads.model_file import overridden
 from whichdevice.workloads.shapes import in_mode
 
 
@@ -75,6 +78,12 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
 def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
     """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
     from jax import numpy as jnp
+
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            "the model's own train_step takes data alone, as TensorFlow and PyTorch have it: JAX, whose program the "
+            "forecasts compile, needs train_step(state, data)"
+        )
 
     def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
         logs, after = model.train_step(tuple(state), workload.batch(arrays, index))

@@ -316,7 +316,7 @@ class ModelFile(TrainingWorkload):
         return name in self.declared.functions
 
     def _function(self, name: str) -> Callable[..., Any]:
-        wanted = self.address.function if name == "model" else name
+        wanted = self.address.function if name == "model" and self.address.kind == "function" else name
         found = getattr(self._source(), wanted, None)
         if not callable(found):
             raise StudyError(f"{self.address.label}: {wanted} is no function")
