@@ -30,7 +30,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
                 "loop",
-                has_model and "loop" in workload.model_fields_set and not {*workload.loop} <= {*chosen.loops},
+                has_model and "loop" in workload.model_fields_set and not {*workload.loop} <= {*getattr(chosen, "loops", workload.loop)},
                 f"the model of {module} has a train_step of its own, which only `fit` runs",
             ),
             (
