@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichdevice.cells import Run
-from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job
@@ -29,7 +28,7 @@ from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, Ex
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs
-from whichdevice.workloads import is_file_module
+from whichdevice.workloads import workload_hash
 
 FOLDER = "models"
 TIMEOUT = 1800.0  # seconds for each of the two processes
@@ -121,10 +120,7 @@ def _quality(record: Record) -> float:
 
 def export_code_hash(module: str) -> str:
     """Hash of the code that an export of this workload runs."""
-    entries = ["whichdevice.exporting.export", PROCESS]
-    if is_file_module(module):
-        return code_hash(*entries, files=[Path(module)])
-    return code_hash(*entries, f"whichdevice.workloads.{module}")
+    return workload_hash(module, "whichdevice.exporting.export", PROCESS)
 
 
 def learning_runs(study: Study, workload: str) -> list[Run]:

@@ -16,8 +16,7 @@ from whichdevice.measuring.failure_reason import reason_line
 from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_seconds, window_steps
 from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
 from whichdevice.records.schema import Breakdown, Request
-from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3

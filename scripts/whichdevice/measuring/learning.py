@@ -14,8 +14,7 @@ import numpy as np
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.schema import Epoch, Learning, Request
-from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder, TrainingWorkload
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
@@ -113,9 +112,11 @@ class Learner:
         self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
 
 
-def _timed(evaluate: Callable[[], Means]) -> tuple[float, float | None, float]:
+def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:
     began = time.perf_counter()
     means = evaluate()
+    if means is None:
+        return None, None, None
     return means.loss, means.metric, time.perf_counter() - began
 
 

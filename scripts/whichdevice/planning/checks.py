@@ -14,10 +14,11 @@ from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import study_targets
 from whichdevice.study_runs import uneven_cells
-from whichdevice.workloads import is_file_module, workload_class, workload_names
+from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
 from whichdevice.workloads.model_file import ModelFile
+from whichdevice.workloads.shapes import leaves
 
 
 def check_study(study: Study) -> None:
@@ -111,17 +112,21 @@ def _unknown(workload: str, key: str, value: str, who: str, known: Iterable[str]
 
 
 def check_modules(study: Study) -> None:
-    """Raise StudyError where a workload names no built-in module and no file."""
+    """Raise StudyError where a workload names no built-in module, file, package or model that exists."""
     known = workload_names()
     for name, workload in study.workloads.items():
         module = " ".join((workload.module or name).split())
-        if is_file_module(module):
-            if not Path(module).is_file():
-                raise StudyError(f"config: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
-        elif module not in known:
+        if is_path(module) and not Path(module).is_file():
+            raise StudyError(f"config: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
+        if not is_path(module) and ":" not in module and module not in known:
             place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
             hint = did_you_mean(module, known)
             raise StudyError(f"config: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)")
+        if ":" in module:
+            try:
+                read_address(module)
+            except StudyError as error:
+                raise StudyError(f"config: workloads.{name}.module: {error}") from error
 
 
 def check_axes(study: Study) -> None:
@@ -134,6 +139,7 @@ def check_axes(study: Study) -> None:
 
 def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
+    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
     has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
     what = f"{module} is a single operation and"
     learns_not = "mode predict learns nothing"
@@ -143,6 +149,11 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("mode", predicts and not has_model, f"{what} predicts nothing"),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "loop",
+                "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
+                f"the model of {module} has a train_step of its own, which only `fit` runs",
+            ),
             (
                 "sequence_length",
                 workload.sequence_length is not None and not _has_sequences(module, chosen),
@@ -166,18 +177,19 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
 
 def _may_read_options(module: str, chosen: type[WorkloadClass]) -> bool:
     """A model file says itself, when it runs, which it never read."""
-    return is_file_module(module) or issubclass(chosen, ModelFile)
+    return read_address(module).kind == "file" or issubclass(chosen, ModelFile)
 
 
 def _has_sequences(module: str, chosen: type[WorkloadClass]) -> bool:
     """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
     if chosen.recipe.sequence_length is not None:
         return True
-    if issubclass(chosen, ModelFile) and any(
-        array is not None and None in array.shape for array in (chosen.declared.input, chosen.declared.target)
-    ):
-        return True
-    return is_file_module(module) and "sequence_length" in Path(module).read_text(encoding="utf-8", errors="replace")
+    if issubclass(chosen, ModelFile):
+        stated = [array for tree in (chosen.declared.input, chosen.declared.target) for array in leaves(tree)]
+        if any(None in array.shape for array in stated):
+            return True
+    files = [path for path in read_address(module).files() if path.suffix == ".py"]
+    return any("sequence_length" in path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 
 def check_export(study: Study) -> None:

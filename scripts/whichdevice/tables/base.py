@@ -52,6 +52,7 @@ TYPE_COLUMNS: dict[str, Column] = {
     "type_storage": Column("text", "number format of weights as kept; of operands for a single operation"),
     "type_product": Column("text", "number format of the factors of products, as really used"),
     "type_sum": Column("text", "number format in which the terms of a product are summed"),
+    "remarks": Column("text", "what the run's label hides: layers in other number formats, a loss that became nan"),
     "emulated": Column("text", "how, where the device has no such products in hardware"),
 }
 

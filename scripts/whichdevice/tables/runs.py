@@ -268,6 +268,7 @@ def _types(record: Record) -> dict[str, Any]:
         "type_storage": types.storage if types else None,
         "type_product": types.product if types else None,
         "type_sum": types.sum if types else None,
+        "remarks": "; ".join(record.workload.remarks) or None if record.workload else None,
         "emulated": types.emulated if types else None,
     }
 
