@@ -39,7 +39,7 @@ class JaxTraining(TrainingLoop):
         return self._jax.device_put(arrays, self._whole)
 
     def _step(self) -> Any:
-        step = training_step(self._workload, self._model, self._model.optimizer)
+        step = self._single()
 
         def counted(carry: Any, constants: Any) -> Any:
             state, sums, done = carry
@@ -48,6 +48,10 @@ class JaxTraining(TrainingLoop):
             return state, sums + means, done + 1
 
         return counted
+
+    def _single(self) -> Any:
+        """One step, (state, arrays, index) → (state, means)."""
+        return training_step(self._workload, self._model, self._model.optimizer)
 
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""

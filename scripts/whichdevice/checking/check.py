@@ -21,6 +21,7 @@ from whichdevice.records.compiled import ProgramRequest
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.framework import TORCH
 
 SMALL_BATCH = 2  # enough for batch statistics
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -114,7 +115,7 @@ def request_for(module: str, backend: str, precision: str, options: Mapping[str,
         precision=precision,
         batch_size=SMALL_BATCH,
         fraction=1.0,
-        loop="epoch",
+        loop="fit" if chosen.framework == TORCH else "epoch",  # torch.compile takes a minute
         sequence_length=None,
         repeat=1,
         seed=1,

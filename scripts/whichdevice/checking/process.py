@@ -56,7 +56,8 @@ def main() -> int:
     stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
     end_with_supervisor()
     requests = [Request.model_validate(each) for each in job["requests"]]
-    backend = backend_class(requests[0].backend)(requests[0], job["threads"])
+    framework = workload_class(requests[0].module).framework
+    backend = backend_class(requests[0].backend, framework)(requests[0], job["threads"])
     backend.start()
     backend.initialise()
     for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
@@ -85,7 +86,7 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )
     emit.part("workload", facts)
-    emit.part("model", {"kind": type(model).__name__, "input": str(model.inputs[0].dtype)})
+    emit.part("model", {"kind": getattr(model, "kind", type(model).__name__), "input": str(model.inputs[0].dtype)})
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
     small, _ = workload_facts(backend, workload, request, model, train, validation)
     refuse_what_cannot_fit(small.estimated_memory, memory_limit)

@@ -40,7 +40,9 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.checking.findings import findings
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
+    from whichdevice.planning.checks import wrong_backend
     from whichdevice.workloads import workload_class
+    from whichdevice.workloads.framework import BACKENDS
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.model_shapes import check_declared
 
@@ -53,7 +55,12 @@ def run(args: argparse.Namespace) -> int:
             check_declared(chosen.declared, Path(args.module).name)
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
-    backends = args.backend or installed_backends()
+    possible = BACKENDS[chosen.framework]
+    if wrong := [name for name in args.backend or () if name not in possible]:
+        raise StudyError(f"--backend: {wrong_backend(args.module, chosen.framework, wrong[0])}")
+    backends = args.backend or [name for name in installed_backends() if name in possible]
+    if not backends:
+        raise StudyError(f"{' or '.join(possible)} must be installed to try {args.module}")
     options = given_options(args.option)
     print(f"Trying {args.module} on {', '.join(backends)}: up to {args.seconds:g} s ...", file=sys.stderr)
     tried = try_everywhere(args.module, backends, args.precision, options, args.seconds)

@@ -34,6 +34,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
     _check_modules(call, where)
+    _take_frameworks(call)
     _check_devices(call, where)
     _check_resources(call, where)
     return call
@@ -89,6 +90,18 @@ def _check_modules(call: Call, where: str) -> None:
             raise StudyError(
                 f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
             )
+
+
+def _take_frameworks(call: Call) -> None:
+    """A model of PyTorch or JAX runs on that backend where the config names none."""
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.framework import BACKENDS, KERAS
+
+    for name, workload in call.workloads.items():
+        if "backend" not in workload.model_fields_set:
+            framework = workload_class(workload.module or name).framework
+            if framework != KERAS:
+                workload.backend = list(BACKENDS[framework])
 
 
 def _check_resources(call: Call, where: str) -> None:

@@ -19,6 +19,7 @@ from whichdevice.records.request import Request
 from whichdevice.records.timings import Breakdown
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.native_model import NativeModel
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3
@@ -49,6 +50,8 @@ def explain_step(
     try:
         if request.replicas > 1:
             found = Breakdown(reason="several replicas: not broken down")
+        elif isinstance(model, NativeModel):
+            found = Breakdown(reason="a model without Keras: not broken down")
         else:
             found = _broken_down(backend, workload, model, loop, train, order, request, step_time)
     except Exception as error:

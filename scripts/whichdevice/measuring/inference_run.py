@@ -25,6 +25,7 @@ from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
+from whichdevice.workloads.native import NativeFile
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -81,11 +82,14 @@ def inference_facts(
 
 def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[np.ndarray]:
     """Batches of the model's inputs from random training examples, in host memory; the same on every backend."""
-    import keras
-
     if train.examples < 1:
         raise StudyError(f"{request.workload}: there are no examples to predict")
     random = np.random.default_rng(request.seed)
+    if isinstance(workload, NativeFile):
+        size = train.examples, request.batch_size
+        return [workload.host_inputs(train, random.integers(0, *size, dtype=np.int32)) for _ in range(MOST_BATCHES)]
+    import keras
+
     with keras.device("cpu"):
         arrays = {name: keras.ops.convert_to_tensor(np.asarray(values)) for name, values in train.arrays.items()}
 

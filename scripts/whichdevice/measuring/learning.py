@@ -13,6 +13,7 @@ from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.native_model import NativeModel
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
@@ -29,13 +30,9 @@ def learn(
     emit: Emitter,
 ) -> list[Epoch]:
     """Train `request.epochs` epochs, fewer where a callback stops; each is sent as soon as it is over."""
-    import keras
-
     loop.reset()
     loop.publish()
-    callbacks = keras.callbacks.CallbackList(
-        workload.callbacks(folder) if request.validation else [], model=model, add_history=False
-    )
+    callbacks = _callbacks(workload.callbacks(folder) if request.validation else [], model)
     model.stop_training = False
     callbacks.on_train_begin()
     epochs: list[Epoch] = []
@@ -46,8 +43,7 @@ def learn(
         epochs.append(_epoch(loop, request, order, steps_per_epoch, number, left, emit))
         emit.energy_part(None)
         loop.publish()
-        rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
-        epochs[-1].learning_rate = float(rate)
+        epochs[-1].learning_rate = _rate(model)  # before a callback changes it
         callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
         loop.adopt()  # a callback may have changed the learning rate
         emit.append("epochs", epochs[-1])
@@ -59,6 +55,29 @@ def learn(
         model.load_weights(best)
         loop.adopt()
     return epochs
+
+
+class _NoCallbacks:
+    """Stands for Keras' list of callbacks where a model is not Keras'."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def _callbacks(chosen: list[Any], model: Any) -> Any:
+    if isinstance(model, NativeModel):
+        return _NoCallbacks()
+    import keras
+
+    return keras.callbacks.CallbackList(chosen, model=model, add_history=False)
+
+
+def _rate(model: Any) -> float | None:
+    if isinstance(model, NativeModel):
+        return model.learning_rate()
+    import keras
+
+    return float(keras.ops.convert_to_numpy(model.optimizer.learning_rate))
 
 
 class _Countdown:

@@ -5,6 +5,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+from whichdevice.backends import backend_module
 from whichdevice.cells import Run
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Source, Study
@@ -60,7 +61,8 @@ def content_key(*parts: object) -> str:
 @cache
 def run_code_hash(module: str, backend: str) -> str:
     """Hash of the code that a run of this workload on this backend executes."""
-    entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
+    framework = workload_class(module).framework
+    entries = ["whichdevice.measuring.process", backend_module(backend, framework)]
     if is_file_module(module):
         return code_hash(*entries, files=[Path(module)])
     return code_hash(*entries, f"whichdevice.workloads.{module}")

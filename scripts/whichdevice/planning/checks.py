@@ -17,6 +17,8 @@ from whichdevice.forecast.study import study_targets
 from whichdevice.planning.axis_checks import check_axes
 from whichdevice.planning.export_plan import check_export
 from whichdevice.study_runs import uneven_cells
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.framework import BACKENDS, NAMES
 
 
 def check_study(study: Study) -> None:
@@ -32,9 +34,13 @@ def check_study(study: Study) -> None:
 def check_backends(study: Study) -> None:
     """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
     for name, workload in study.workloads.items():
+        module = workload.module or name
+        framework = workload_class(module).framework
         for backend in workload.backend:
             if backend not in backend_names():
                 raise _unknown(name, "backend", backend, "this version", backend_names())
+            if backend not in BACKENDS[framework]:
+                raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
             runs = backend_class(backend)
             for precision in workload.precision:
                 if precision not in runs.precisions:
@@ -42,6 +48,11 @@ def check_backends(study: Study) -> None:
             for loop in workload.loop:
                 if loop not in runs.loops:
                     raise _unknown(name, "loop", loop, backend, runs.loops)
+
+
+def wrong_backend(module: str, framework: str, backend: str) -> str:
+    """Why a model does not run on a backend, and which one it takes."""
+    return f"{module} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
 
 
 def check_hardware(study: Study) -> None:

@@ -9,6 +9,7 @@ from whichdevice.exporting.export import export_path, learning_runs
 from whichdevice.measuring.request import planned_record
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.framework import KERAS, NAMES
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
@@ -49,6 +50,10 @@ def check_export(study: Study) -> None:
         if not workload.export:
             continue
         chosen = workload_class(workload.module or name)
+        if chosen.framework != KERAS:
+            raise StudyError(
+                f"config: workloads.{name}.export: {NAMES[chosen.framework]} cannot be exported; only Keras' are"
+            )
         epochs = next(
             value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None
         )

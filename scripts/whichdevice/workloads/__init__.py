@@ -26,13 +26,18 @@ INFRASTRUCTURE = {
     "declaration",
     "decoder_layers",
     "file_errors",
+    "framework",
     "generated_data",
     "given_data",
     "image_classifier",
+    "jax_model",
     "losses",
     "model_file",
     "model_shapes",
     "named_losses",
+    "native",
+    "native_model",
+    "torch_model",
 }
 
 

@@ -16,7 +16,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -32,6 +32,7 @@ from whichdevice.package_path import package_first
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import WHOLE_COUNT
 from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.native_model import NativeModel
 
 OpenShape = Sequence[int | None]
 COUNTS = Path("results/costs")  # where measured processes keep their counts, relative to the working directory
@@ -75,6 +76,8 @@ def model_costs(
     a child process can build it on JAX where Keras runs on another backend here. With a folder `kept` the count is read
     from there, or made by a child process on every backend and written there.
     """
+    if isinstance(model, NativeModel):
+        return model.costs
     import keras
 
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
@@ -101,6 +104,8 @@ def model_costs(
 
 def output_shape(model: Any, example: OpenShape) -> list[int]:
     """Shape of what the model gives for one input of the shape `example`; an axis that nobody knows counts 1."""
+    if isinstance(model, NativeModel):
+        return model.output_shape
     from keras import KerasTensor
 
     tensor = model.outputs[0]
@@ -133,9 +138,6 @@ def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
         out = model.stateless_call(trainable, held, inputs, training=True)[0]
         return sum(jnp.sum(leaf.astype("float32")) for leaf in jax.tree.leaves(out))
 
-    def forward_half(trainable: Any, held: Any, inputs: Any) -> Any:
-        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, held, inputs), trainable)[1])
-
     trainable, held = (
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
@@ -144,7 +146,18 @@ def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
         jax.ShapeDtypeStruct((1, *(size or 1 for size in shape)), own.dtype)
         for own, shape in zip(model.inputs, shapes, strict=True)
     ]
-    arguments = trainable, held, examples[0] if len(examples) == 1 else examples
+    return jaxpr_costs(total, trainable, held, examples[0] if len(examples) == 1 else examples)
+
+
+def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Costs:
+    """Count the forward pass and the gradients of `total(trainable, *others)`, a scalar, from their jaxprs."""
+    import jax
+    from jax import numpy as jnp
+
+    def forward_half(trainable: Any, *others: Any) -> Any:
+        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, *others), trainable)[1])
+
+    arguments = trainable, *others
     forward, whole = (jax.make_jaxpr(function)(*arguments).jaxpr for function in (forward_half, jax.grad(total)))
     kept = {out for out in forward.outvars if not hasattr(out, "val")} - set(forward.invars)  # no constants, no weights
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
@@ -244,7 +257,7 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
             kept.setdefault(tensor.data_ptr(), tensor.numel())
         return tensor
 
-    mapping = {torch.ops.aten.convolution_backward: _convolution_backward}
+    mapping = {torch.ops.aten.convolution_backward: convolution_gradients}
     forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
     with sdpa_kernel(SDPBackend.MATH):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
@@ -257,7 +270,7 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
     return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
 
 
-def _convolution_backward(
+def convolution_gradients(
     upstream: Any, given: Any, weights: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, wanted: Sequence[bool], **_: Any,
 ) -> float:  # fmt: skip

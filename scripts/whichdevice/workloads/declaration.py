@@ -11,6 +11,7 @@ from typing import Any
 
 from whichdevice.python_source import parsed
 from whichdevice.workloads.constants import FaultError, constants
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, framework_of
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
 
@@ -28,8 +29,8 @@ class Array:
 class Declaration:
     """The constants of a model file, in capitals there; `fault` says in one line what is wrong with them."""
 
-    input: Array | None = None
-    target: Array | None = None
+    input: Any = None  # an Array, or a dict or tuple of them
+    target: Any = None
     loss: str | None = None
     optimizer: str | None = None
     metric: str | None = None
@@ -45,6 +46,7 @@ class Declaration:
     functions: frozenset[str] = field(default_factory=frozenset)
     fault: str | None = None
     hints: tuple[str, ...] = ()
+    framework: str = KERAS
 
 
 CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:14]}
@@ -90,9 +92,21 @@ def read_declaration(path: Path) -> Declaration:
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
     names = [name for name, _, _ in constants(tree)]
+    framework = _framework(tree, faults)
     if "model" not in functions:
-        faults.insert(0, "it defines no function model(options) that returns a Keras model")
-    return Declaration(functions=functions, fault=faults[0] if faults else None, hints=_hints(names), **given)
+        faults.insert(0, f"it defines no function model(options) that returns {NAMES[framework]}")
+    fault = faults[0] if faults else None
+    return Declaration(functions=functions, fault=fault, hints=_hints(names), framework=framework, **given)
+
+
+def _framework(tree: ast.Module, faults: list[str]) -> str:
+    """What FRAMEWORK says, else what the imports show."""
+    for name, value, line in constants(tree):
+        if name == "FRAMEWORK":
+            if value in BACKENDS:
+                return str(value)
+            faults.append(f"FRAMEWORK must be one of {', '.join(BACKENDS)} (line {line})")
+    return framework_of(tree)
 
 
 def _parsed(path: Path) -> ast.Module | str:
@@ -121,7 +135,7 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, FaultError):
         raise value
     if name in ("input", "target"):
-        return _array(value)
+        return _structure(value)
     expected = TYPES.get(name)
     if expected is None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -129,6 +143,16 @@ def _checked(name: str, value: Any) -> Any:
     elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise FaultError(f"is {value!r}; it must be {' or '.join(each.__name__ for each in expected)}")
     return value
+
+
+def _structure(value: Any) -> Any:
+    """An array, or a dict or tuple of them."""
+    nested = isinstance(value, dict) and value and all(isinstance(each, dict | tuple) for each in value.values())
+    if nested and "shape" not in value:
+        return {name: _structure(each) for name, each in value.items()}
+    if isinstance(value, tuple) and value and all(isinstance(each, dict) for each in value):
+        return tuple(map(_structure, value))
+    return _array(value)
 
 
 def _array(value: Any) -> Array:

@@ -19,6 +19,7 @@ from whichdevice.python_source import string_constants
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.declaration import Declaration, read_declaration
 from whichdevice.workloads.file_errors import lacks_memory, told
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.generated_data import concrete, generate
 from whichdevice.workloads.given_data import Pair, drawn, pairs_of
 from whichdevice.workloads.model_shapes import check_data, check_declared, check_model
@@ -51,7 +52,19 @@ def model_file_class(module: str, path: Path, load: Callable[[], ModuleType]) ->
         "__doc__": f"The workload of {path.name}.",
         "module": module,
     }
-    return type("ModelFile", (ModelFile,), fields)
+    return type("ModelFile", (_kind(declared.framework),), fields)
+
+
+def _kind(framework: str) -> "type[ModelFile]":
+    if framework == TORCH:
+        from whichdevice.workloads.torch_model import TorchFile
+
+        return TorchFile
+    if framework == JAX:
+        from whichdevice.workloads.jax_model import JaxFile
+
+        return JaxFile
+    return ModelFile
 
 
 class ModelFile(TrainingWorkload):
@@ -205,10 +218,15 @@ class ModelFile(TrainingWorkload):
             if lacks_memory(error):
                 raise
             traceback.print_exc()  # for the run's log
-            import keras
+            raise StudyError(f"{self.path.name}: {part} fails{self._where()}: {told(error, self.path)}") from error
 
-            backend = keras.backend.backend()
-            raise StudyError(f"{self.path.name}: {part} fails on {backend}: {told(error, self.path)}") from error
+    def _where(self) -> str:
+        """On which of Keras' backends."""
+        if self.framework != KERAS:
+            return ""
+        import keras
+
+        return f" on {keras.backend.backend()}"
 
 
 def _higher_is_better(declared: Declaration) -> bool:

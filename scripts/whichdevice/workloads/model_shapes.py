@@ -6,11 +6,13 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.workloads.declaration import Array, Declaration
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.generated_data import concrete
 from whichdevice.workloads.given_data import Pair
 from whichdevice.workloads.named_losses import OF_CLASS_NUMBERS
 
 FINITE_LOOKED_AT = 64  # examples
+WHOSE = {KERAS: "Keras", TORCH: "torch.optim", JAX: "optax"}  # names an optimiser
 Shape = tuple[int | None, ...]
 
 
@@ -20,10 +22,15 @@ def check_declared(declared: Declaration, file: str) -> None:
         raise StudyError(f"{file}: {declared.fault}")
     if "data" not in declared.functions and (declared.input is None or declared.target is None):
         raise StudyError(f"{file}: it needs INPUT and TARGET, or a function data()")
-    for name, constant in (("loss", declared.loss), ("optimizer", declared.optimizer)):
+    needed = {"loss": declared.loss, "optimizer": declared.optimizer}
+    if declared.framework == TORCH:
+        needed.pop("loss")  # the module may have its own
+    for name, constant in needed.items():
         if constant is None and name not in declared.functions:
-            raise StudyError(f"{file}: it needs {name.upper()} (a Keras name) or a function {name}")
-    if declared.target is not None and "data" not in declared.functions:
+            raise StudyError(
+                f"{file}: it needs {name.upper()} (a {WHOSE[declared.framework]} name) or a function {name}"
+            )
+    if isinstance(declared.target, Array) and "data" not in declared.functions:
         _check_target_type(declared.loss, declared.target.dtype, f"{file}: targets")
 
 
@@ -35,7 +42,9 @@ def check_model(
 
     if not isinstance(model, keras.Model):
         what = "None" if model is None else f"a {type(model).__name__}"
-        raise StudyError(f"{file}: model() returns {what}; a Keras model is needed")
+        own = any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
+        hint = '; for a PyTorch module add FRAMEWORK = "torch"' if own else ""
+        raise StudyError(f"{file}: model() returns {what}; a Keras model is needed{hint}")
     if not model.built or len(model.inputs or ()) != 1 or len(model.outputs or ()) != 1:
         raise StudyError(
             f"{file}: model() returns a model without one input and one output; start it with keras.Input(...)"
