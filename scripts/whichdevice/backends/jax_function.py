@@ -20,13 +20,11 @@ from whichdevice.records.facts import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 from whichdevice.workloads.jax_model import JaxFile, JaxModel
 
-WHOLE = ("float32", "tf32", "bfloat16")  # what a function decides for itself is mixed precision
+LOSS_SCALE = 2.0**10  # in mixed float16
 
 
 class JaxFunction(Jax):
     """JAX on CPU, GPUs and TPU VM, for models that are its own."""
-
-    precisions = WHOLE
 
     def start(self) -> None:
         """Import JAX and set precision; threads and devices come by environment."""
@@ -37,10 +35,6 @@ class JaxFunction(Jax):
 
     def initialise(self) -> None:
         """Take the devices; raises StudyError where `fit` is to run on several."""
-        if self.request.precision not in WHOLE:
-            raise StudyError(
-                f"{self.request.module}: a JAX function casts by itself; precisions are {', '.join(WHOLE)}"
-            )
         if self.request.loop == "fit" and self.request.replicas > 1:
             raise StudyError(f"{self.request.device}: loop fit of a JAX function runs on one replica")
         self._take()
@@ -93,7 +87,9 @@ def prediction(model: JaxModel) -> Callable[[Any, Any], Any]:
     from jax import numpy as jnp
 
     def predicted(state: tuple[Any, Any], inputs: Any) -> Any:
-        output, _ = model.apply(*state, jax.tree.map(model.workload.typed, inputs), False)
+        trained, held = state
+        typed = jax.tree.map(model.workload.typed, inputs)
+        output, _ = model.apply(model.workload.computed(trained), held, model.workload.computed(typed), False)
         return jnp.asarray(jax.tree.leaves(output)[0], "float32")
 
     return predicted
@@ -104,13 +100,19 @@ def function_step(workload: JaxFile, model: JaxModel, optimizer: Any) -> Callabl
     import jax
     from jax import numpy as jnp
 
+    scale = LOSS_SCALE if workload.options.precision == "mixed_float16" else 1.0
+
     def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
-        output, held = model.apply(trained, held, inputs, True)
-        return workload.loss(target, output), (output, held)
+        output, changed = model.apply(workload.computed(trained), held, workload.computed(inputs), True)
+        loss = workload.loss(target, output)
+        kept = jax.tree.map(lambda new, old: new.astype(old.dtype), changed, held)
+        return loss * scale, (loss, output, kept)
 
     def step(state: State, inputs: Any, target: Any) -> tuple[State, Any]:
         differentiate = jax.value_and_grad(judged, has_aux=True)
-        (loss, (output, held)), gradients = differentiate(state.trainable, state.non_trainable, inputs, target)
+        (_, (loss, output, held)), gradients = differentiate(state.trainable, state.non_trainable, inputs, target)
+        if scale != 1.0:
+            gradients = jax.tree.map(lambda each: each / scale, gradients)
         updates, kept = optimizer.update(gradients, state.optimizer, state.trainable)
         trained = jax.tree.map(lambda value, change: (value + change).astype(value.dtype), state.trainable, updates)
         metric = 0.0 if workload.metric is None else workload.quality(target, output)
@@ -137,7 +139,8 @@ class FunctionTraining(JaxTraining):
         return gathered(self._workload, function_step(self._workload, self._model, self._model.optimizer))
 
     def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
-        return self._model.apply(state.trainable, state.non_trainable, inputs, False)[0], []
+        computed = self._workload.computed
+        return self._model.apply(computed(state.trainable), state.non_trainable, computed(inputs), False)[0], []
 
     def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
         output, _ = self._inferred(state, self._workload.batch(arrays, index)[0])

@@ -3,18 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from whichdevice.backends.jax_function import WHOLE, function_step, gathered, prediction
+from whichdevice.backends.jax_function import function_step, gathered, prediction
 from whichdevice.backends.jax_step import State
-from whichdevice.errors import StudyError
 from whichdevice.workloads.jax_model import JaxFile
 
 
-def jax_step(workload: JaxFile, precision: str, mode: str) -> tuple[Callable[..., Any], Any, Any]:
+def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any]:
     """The function of a step, its first argument as shapes, and shapes of the data."""
     import jax
 
-    if precision not in WHOLE:
-        raise StudyError(f"{workload.path.name}: a JAX function casts by itself; precisions are {', '.join(WHOLE)}")
     train, _ = workload.splits({})
     model = workload.model()
 

@@ -29,8 +29,9 @@ from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.quick_import import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
-from whichdevice.workloads.framework import TORCH
+from whichdevice.workloads.jax_model import JaxFile
 from whichdevice.workloads.native import NativeFile
+from whichdevice.workloads.torch_model import TorchFile
 
 Mode = Literal["train", "predict"]
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -133,12 +134,15 @@ def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
     """A step of a PyTorch module or a JAX function, with weights, data and example numbers placed as for Keras."""
     import jax
 
-    if workload.framework == TORCH:
-        from whichdevice.forecast.torch_programs import torch_step as native_step
-    else:
-        from whichdevice.forecast.jax_programs import jax_step as native_step
+    if isinstance(workload, TorchFile):
+        from whichdevice.forecast.torch_programs import torch_step
 
-    function, state, arrays = native_step(workload, precision, mode)
+        function, state, arrays = torch_step(workload, precision, mode)
+    else:
+        from whichdevice.forecast.jax_programs import jax_step
+
+        assert isinstance(workload, JaxFile)
+        function, state, arrays = jax_step(workload, mode)
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if mode == "predict":
         return Step(jax.jit(function), (state, arrays, index), (2,), "batch", False)
