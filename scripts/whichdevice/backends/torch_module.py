@@ -18,7 +18,7 @@ from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
 from whichdevice.records.facts import Types
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.native import mapped
+from whichdevice.workloads.shapes import mapped
 from whichdevice.workloads.torch_model import TorchFile, TorchModel, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}

@@ -28,6 +28,7 @@ from whichdevice.parent import end_with_supervisor
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.shapes import leaves
 
 STEPS = 6  # on one batch, so that any model that learns at all shows it
 STANDIN_SEED = 1
@@ -86,7 +87,10 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )
     emit.part("workload", facts)
-    emit.part("model", {"kind": getattr(model, "kind", type(model).__name__), "input": str(model.inputs[0].dtype)})
+    emit.part(
+        "model",
+        {"kind": getattr(model, "kind", type(model).__name__), "input": leaves(workload.example(model))[0].dtype},
+    )
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
     small, _ = workload_facts(backend, workload, request, model, train, validation)
     refuse_what_cannot_fit(small.estimated_memory, memory_limit)

@@ -74,22 +74,24 @@ def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnySt
 
 
 def _check_modules(call: Call, where: str) -> None:
-    from whichdevice.workloads import is_file_module, workload_names
+    from whichdevice.workloads import is_path, read_address, workload_names
 
     known = workload_names()
     for name, workload in call.workloads.items():
         module = " ".join((workload.module or name).split())
-        if is_file_module(module):
-            if not Path(module).is_file():
-                raise StudyError(
-                    f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs"
-                )
-        elif module not in known:
+        if is_path(module) and not Path(module).is_file():
+            raise StudyError(f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
+        if not is_path(module) and ":" not in module and module not in known:
             place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
             hint = did_you_mean(module, known)
             raise StudyError(
                 f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
             )
+        if ":" in module:
+            try:
+                read_address(module)
+            except StudyError as error:
+                raise StudyError(f"{where}: workloads.{name}.module: {error}") from error
 
 
 def _take_frameworks(call: Call) -> None:

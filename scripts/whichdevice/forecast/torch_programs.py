@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.file_errors import told
-from whichdevice.workloads.native import packed
+from whichdevice.workloads.model_file import error_line
+from whichdevice.workloads.shapes import packed
 from whichdevice.workloads.torch_model import TorchFile, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
@@ -110,8 +110,8 @@ def torch_step(workload: TorchFile, precision: str, mode: str) -> tuple[Callable
     assert failure is not None
     if isinstance(failure, StudyError):
         raise failure
-    what = told(failure, workload.path)
-    raise StudyError(f"{workload.path.name}: torchax cannot run it on JAX: {what}") from failure
+    what = error_line(failure, workload.address)
+    raise StudyError(f"{workload.address.label}: torchax cannot run it on JAX: {what}") from failure
 
 
 def _prediction(traced: TracedModule) -> tuple[Callable[..., Any], Any]:

@@ -6,7 +6,7 @@ from math import isfinite
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.errors import StudyError
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder
 
 
 class FirstStepWatched:

@@ -26,6 +26,7 @@ from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
 from whichdevice.workloads.native import NativeFile
+from whichdevice.workloads.shapes import leaves
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -62,14 +63,14 @@ def inference_facts(
     workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
 ) -> WorkloadFacts:
     """For the record, at the request's batch size: operations of the forward pass alone."""
-    example = workload.example_shape(model)
+    example = workload.example(model)
     costs = model_costs(model, example=example, workload=workload, kept=COUNTS)
     data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
     width = activation_bytes(request.precision)
     return WorkloadFacts(
         unit=PREDICTION,
-        input_shape=[request.batch_size, *(size or 1 for size in example)],
-        target_shape=[request.batch_size, *output_shape(model, example)],
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
+        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
         flops_per_step=costs.call_flops(request.batch_size),

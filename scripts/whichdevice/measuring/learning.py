@@ -11,8 +11,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
-from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder, TrainingWorkload
 from whichdevice.workloads.native_model import NativeModel
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls

@@ -10,6 +10,7 @@ from whichdevice.records.facts import WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import Costs, model_costs, output_shape
+from whichdevice.workloads.shapes import leaves
 
 
 def workload_facts(
@@ -22,7 +23,7 @@ def workload_facts(
     counts: Path | None = None,
 ) -> tuple[WorkloadFacts, Costs]:
     """For the record, at the request's batch size; and what one example costs, kept in the folder `counts`."""
-    example = workload.example_shape(model)
+    example = workload.example(model)
     costs = model_costs(model, example=example, workload=workload, kept=counts)
     summary = io.StringIO()
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
@@ -31,8 +32,8 @@ def workload_facts(
     width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
     facts = WorkloadFacts(
         unit=workload.unit,
-        input_shape=[request.batch_size, *(size or 1 for size in example)],
-        target_shape=[request.batch_size, *output_shape(model, example)],
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
+        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
         training_examples=train.examples,

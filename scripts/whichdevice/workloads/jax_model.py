@@ -18,9 +18,9 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, jaxpr_costs
 from whichdevice.workloads.framework import JAX
-from whichdevice.workloads.model_shapes import check_declared
-from whichdevice.workloads.native import EXAMPLE, NativeFile, mapped, packed
+from whichdevice.workloads.native import EXAMPLE, NativeFile
 from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.shapes import check_declared, mapped, packed
 
 RATE = 1e-3  # of an optimiser that is given by its name
 
@@ -29,7 +29,6 @@ class JaxModel(NativeModel):
     """Parameters and what else a model holds, as trees of arrays, and the pure function that applies them."""
 
     def __init__(self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile") -> None:
-        super().__init__(workload.inputs)
         self.trained, self.held, self.apply, self.kind = trained, held, apply, kind
         self.workload = workload
 
@@ -56,7 +55,8 @@ class JaxModel(NativeModel):
         import jax
 
         leaves = jax.tree_util.tree_leaves_with_path(self.trained)
-        np.savez(path, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})  # type: ignore[arg-type]
+        arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves}
+        np.savez(path, **arrays)
 
     def learning_rate(self) -> float | None:
         """Optax keeps none to be read."""
@@ -90,7 +90,7 @@ class JaxModel(NativeModel):
 
         total, (output, _) = jax.eval_shape(forward, self.trained, self.held, inputs, target)
         if total.shape:
-            raise StudyError(f"{workload.path.name}: the loss has shape {total.shape}; a scalar is needed")
+            raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: forward(*given)[0], self.trained, self.held, inputs, target)
         numbers = {
             name: None if value is None else value / EXAMPLE
@@ -113,11 +113,11 @@ class JaxFile(NativeFile):
 
     def model(self) -> JaxModel:
         """The function and its parameters, traced once on shapes of a few examples."""
-        check_declared(self.declared, self.path.name)
-        with self._saying("model()"):
+        check_declared(self.declared, self.address.label)
+        with self._explaining("model()"):
             built = self._called("model")
         model = self._pair(built) if isinstance(built, tuple) else self._module(built)
-        with self._saying("the first training step"):
+        with self._explaining("the first training step"):
             _ = model.trial
         return model
 
@@ -126,7 +126,7 @@ class JaxFile(NativeFile):
 
         if len(built) != 2 or not callable(built[1]):
             raise StudyError(
-                f"{self.path.name}: model() returns a tuple of {len(built)}; (parameters, apply) is needed"
+                f"{self.address.label}: model() returns a tuple of {len(built)}; (parameters, apply) is needed"
             )
         trained, function = built
         known = inspect.signature(function).parameters
@@ -152,7 +152,8 @@ class JaxFile(NativeFile):
         if nnx is None or not isinstance(built, nnx.Module):
             what = "None" if built is None else f"a {type(built).__name__}"
             raise StudyError(
-                f"{self.path.name}: model() returns {what}; a pair (parameters, apply) or a flax.nnx.Module is needed"
+                f"{self.address.label}: model() returns {what}; a pair (parameters, apply) or a flax.nnx.Module is "
+                "needed"
             )
         graph, trained, others = nnx.split(built, nnx.Param, ...)
 
@@ -194,8 +195,8 @@ class JaxFile(NativeFile):
 
     def optimizer(self) -> Any:
         """A transformation with `init` and `update`, by the file's function or by its name in optax."""
-        file, name = self.path.name, self.declared.optimizer
-        with self._saying("optimizer()" if self._has("optimizer") else f"OPTIMIZER {name}"):
+        file, name = self.address.label, self.declared.optimizer
+        with self._explaining("optimizer()" if self._has("optimizer") else f"OPTIMIZER {name}"):
             if self._has("optimizer"):
                 made = self._called("optimizer")
             else:
@@ -240,8 +241,8 @@ class JaxFile(NativeFile):
             found = None
         if found is None:
             raise StudyError(
-                f"{self.path.name}: {constant} {name!r} is none of cross_entropy, mean_squared_error and optax.losses; "
-                f"write a function {constant.lower()}(output, target)"
+                f"{self.address.label}: {constant} {name!r} is none of cross_entropy, mean_squared_error and "
+                f"optax.losses; write a function {constant.lower()}(output, target)"
             )
         return found  # type: ignore[no-any-return]
 

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.workloads.declaration import Array
-
 if TYPE_CHECKING:
     from whichdevice.workloads.costs import Costs
 
@@ -16,9 +14,6 @@ class NativeModel(ABC):
 
     stop_training = False
     kind = "model"  # the name of the user's class
-
-    def __init__(self, inputs: list[Array]) -> None:
-        self.inputs = inputs  # shape and type of one example of each
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:

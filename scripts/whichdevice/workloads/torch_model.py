@@ -15,11 +15,10 @@ from whichdevice.errors import StudyError
 from whichdevice.records.facts import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, convolution_gradients
-from whichdevice.workloads.declaration import Array
 from whichdevice.workloads.framework import TORCH
-from whichdevice.workloads.model_shapes import check_declared
-from whichdevice.workloads.native import EXAMPLE, NativeFile, packed
+from whichdevice.workloads.native import EXAMPLE, NativeFile
 from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.shapes import check_declared, packed
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
@@ -30,8 +29,7 @@ NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
 class TorchModel(NativeModel):
     """A module of PyTorch, on the host until a backend moves it."""
 
-    def __init__(self, module: Any, workload: "TorchFile", inputs: list[Array]) -> None:
-        super().__init__(inputs)
+    def __init__(self, module: Any, workload: "TorchFile") -> None:
         self.module, self.workload = module, workload
         self.kind = type(module).__name__
         self.optimizer: Any = None  # the backend's
@@ -147,18 +145,18 @@ class TorchFile(NativeFile):
         """What the file's `model` returns; raises StudyError where that is no module."""
         from torch import nn
 
-        check_declared(self.declared, self.path.name)
-        with self._saying("model()"):
+        check_declared(self.declared, self.address.label)
+        with self._explaining("model()"):
             built = self._called("model")
         if not isinstance(built, nn.Module):
             what = "None" if built is None else f"a {type(built).__name__}"
-            raise StudyError(f"{self.path.name}: model() returns {what}; a torch.nn.Module is needed")
+            raise StudyError(f"{self.address.label}: model() returns {what}; a torch.nn.Module is needed")
         return built
 
     def model(self) -> TorchModel:
         """The module, tried on shapes of a few examples."""
-        model = TorchModel(self.module(), self, self.inputs)
-        with self._saying("the first training step"):
+        model = TorchModel(self.module(), self)
+        with self._explaining("the first training step"):
             _ = model.trial
         return model
 
@@ -187,8 +185,8 @@ class TorchFile(NativeFile):
             own = getattr(prediction, "loss", None)
             if own is None:
                 raise StudyError(
-                    f"{self.path.name}: the model's output has no `loss`; add LOSS, a name of torch.nn.functional such "
-                    "as cross_entropy, or a function loss(output, target)"
+                    f"{self.address.label}: the model's output has no `loss`; add LOSS, a name of torch.nn.functional "
+                    "such as cross_entropy, or a function loss(output, target)"
                 )
             return own.float().mean()
         if self._loss is None:
@@ -209,10 +207,10 @@ class TorchFile(NativeFile):
         """A fresh one over the module's trained parameters, by the file's function or its name in torch.optim."""
         from torch import optim
 
-        file, name = self.path.name, self.declared.optimizer or ""
+        file, name = self.address.label, self.declared.optimizer or ""
         if self._has("optimizer"):
             function = self._function("optimizer")
-            with self._saying("optimizer()"):
+            with self._explaining("optimizer()"):
                 count = len(inspect.signature(function).parameters)
                 made = function(*(module, self.options)[:count])
             if count == 0:
@@ -223,7 +221,7 @@ class TorchFile(NativeFile):
                 raise StudyError(
                     f"{file}: OPTIMIZER {name!r} is none of torch.optim, e.g. AdamW; or write optimizer(model)"
                 )
-            with self._saying(f"OPTIMIZER {name}"):
+            with self._explaining(f"OPTIMIZER {name}"):
                 made = kind([each for each in module.parameters() if each.requires_grad])
         if not isinstance(made, optim.Optimizer):
             raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of torch.optim is needed")
@@ -263,8 +261,8 @@ class TorchFile(NativeFile):
             name = "cross_entropy" if name in ("CrossEntropyLoss", "NLLLoss") else name
         if found is None:
             raise StudyError(
-                f"{self.path.name}: {constant} {name!r} is none of torch.nn.functional, e.g. cross_entropy; or write a "
-                f"function {constant.lower()}(output, target)"
+                f"{self.address.label}: {constant} {name!r} is none of torch.nn.functional, e.g. cross_entropy; or "
+                f"write a function {constant.lower()}(output, target)"
             )
 
         def loss(output: Any, target: Any) -> Any:
