@@ -92,7 +92,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.framework import BACKENDS, TORCH
     from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.model_shapes import check_declared
+    from whichdevice.workloads.shapes import check_declared
 
     if args.batch is not None and args.batch < 1:
         raise StudyError(f"--batch {args.batch}: a number of at least 1 is needed")

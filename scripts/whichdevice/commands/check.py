@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.framework import BACKENDS
     from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.model_shapes import check_declared
+    from whichdevice.workloads.shapes import check_declared
 
     devices = [find_target(name).device for name in args.device or DEVICES if name != "none"]
     chosen = workload_class(args.module)
