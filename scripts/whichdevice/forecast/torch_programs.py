@@ -5,8 +5,8 @@ and the optimiser of torch.optim. Gradients are JAX's. The module is built witho
 """
 
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from whichdevice.errors import StudyError
@@ -28,7 +28,7 @@ class TracedModule:
         self.workload, self.precision = workload, precision
         self.environment = torchax.default_env()
         with torch.device(device):
-            self.module = workload.module()
+            self.module = workload.made_module()
         if precision == "bfloat16":
             self.module.bfloat16()
         named = dict(self.module.named_parameters())  # shared ones once
@@ -61,14 +61,14 @@ class TracedModule:
         with torch.device("jax"):
             return torch.func.functional_call(self.module, {**trained, **held}, args, named)
 
-    def mixed(self) -> AbstractContextManager[Any]:
-        """What forward passes and losses run in."""
+    @contextmanager
+    def running(self, key: Any) -> Iterator[None]:
+        """What forward passes and losses run in: JAX's arrays, autocast, and random numbers from a key of JAX."""
         import torch
-        from torchax import amp
 
-        if self.precision not in MIXED:
-            return nullcontext()
-        return amp.autocast("jax", getattr(torch, MIXED[self.precision]), self.environment)
+        mixed = {"autocast_dtype": getattr(torch, MIXED[self.precision])} if self.precision in MIXED else {}
+        with self.environment, self.environment.override_property(prng=key, **mixed):
+            yield
 
 
 def shape_of(tensor: Any) -> Any:
@@ -122,7 +122,7 @@ def _prediction(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
 
     def predict(state: Any, arrays: Any, index: Any) -> Any:
         inputs, _ = traced.batch(arrays, index)
-        with traced.environment, traced.mixed():
+        with traced.running(jax.random.key(0)):
             output = traced.called(*traced.viewed(state), inputs)
         return jax.numpy.asarray(prediction_of(output).jax(), "float32")
 
@@ -132,8 +132,8 @@ def _prediction(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
 def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
     """A function (state, arrays, index) → (state, [loss, metric]), and the state's shapes.
 
-    The state: trained values, others, those of the optimiser. In float16 the loss is scaled, and a step whose gradients
-    are not finite changes nothing, as with PyTorch's GradScaler.
+    The state: trained values, others, those of the optimiser, and a key of random numbers. In float16 the loss is
+    scaled, and a step whose gradients are not finite changes nothing, as with PyTorch's GradScaler.
     """
     import jax
     from jax import numpy as jnp
@@ -142,9 +142,9 @@ def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
     traced.module.train()
     scale = LOSS_SCALE if traced.precision == "mixed_float16" else 1.0
 
-    def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
+    def judged(trained: Any, held: Any, inputs: Any, target: Any, key: Any) -> Any:
         tensors, others = traced.viewed((trained, held))
-        with traced.environment, traced.mixed():
+        with traced.running(key):
             output = traced.called(tensors, others, inputs, target)
             loss = workload.loss(target, output)
             metric = loss * 0 if workload.metric is None else workload.quality(target, output)
@@ -152,21 +152,24 @@ def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
         return loss.jax() * scale, (means, {name: each.jax() for name, each in others.items()})
 
     def step(state: Any, arrays: Any, index: Any) -> Any:
-        trained, held, optimizer = state
+        trained, held, optimizer, seed = state
+        now, later = jax.random.split(jax.random.wrap_key_data(seed))
         inputs, target = traced.batch(arrays, index)
-        (_, (means, held)), gradients = jax.value_and_grad(judged, has_aux=True)(trained, held, inputs, target)
+        (_, (means, held)), gradients = jax.value_and_grad(judged, has_aux=True)(trained, held, inputs, target, now)
+        seed = jax.random.key_data(later)
         if scale == 1.0:
             trained, optimizer = update(trained, gradients, optimizer)
-            return (trained, held, optimizer), means
+            return (trained, held, optimizer, seed), means
         gradients = jax.tree.map(lambda each: each / scale, gradients)
         finite = jnp.all(jnp.stack([jnp.isfinite(each).all() for each in jax.tree.leaves(gradients)]))
         trained, optimizer = jax.lax.cond(
             finite, lambda: update(trained, gradients, optimizer), lambda: (trained, optimizer)
         )
-        return (trained, held, optimizer), means
+        return (trained, held, optimizer, seed), means
 
     trained = traced.shapes(traced.trained)
-    return step, (trained, traced.shapes(traced.held), update.state(trained))
+    seed = jax.ShapeDtypeStruct((2,), "uint32")
+    return step, (trained, traced.shapes(traced.held), update.state(trained), seed)
 
 
 class _Update:

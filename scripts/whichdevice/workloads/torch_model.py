@@ -141,7 +141,7 @@ class TorchFile(NativeFile):
     framework = TORCH
     weights_file = "model.pt"
 
-    def module(self) -> Any:
+    def made_module(self) -> Any:
         """What the file's `model` returns; raises StudyError where that is no module."""
         from torch import nn
 
@@ -155,7 +155,7 @@ class TorchFile(NativeFile):
 
     def model(self) -> TorchModel:
         """The module, tried on shapes of a few examples."""
-        model = TorchModel(self.module(), self)
+        model = TorchModel(self.made_module(), self)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
