@@ -49,7 +49,6 @@ class TorchModule(Torch):
         place = Place(self.request.kind, self.request.precision)
         place.take(model)
         model.optimizer = workload.optimizer(model.module)
-        workload.check_options()
         return ModuleTraining(workload, model, train, validation, place, self.request.loop == "epoch", self._tell)
 
     def forward_pass(self, model: Any) -> Forward:

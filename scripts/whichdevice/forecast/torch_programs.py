@@ -100,7 +100,8 @@ def torch_step(workload: TorchFile, precision: str, mode: str) -> tuple[Callable
     for device in ("meta", "cpu"):  # without values first, as the module may be larger than this host's memory
         try:
             traced = TracedModule(workload, precision, device)
-            function, state = _training(traced) if mode == "train" else _prediction(traced)
+            step, state = _training(traced) if mode == "train" else _prediction(traced)
+            function = jax.jit(step)  # which keeps the trace for the targets
             jax.eval_shape(function, state, arrays, index)
         except Exception as error:
             failure = error
