@@ -15,7 +15,7 @@ def model():
     keys = jax.random.split(jax.random.key(0), len(SIZES) - 1)
     parameters = [
         {"kernel": jax.random.normal(key, (taken, given)) * (2 / taken) ** 0.5, "bias": jnp.zeros(given)}
-        for key, taken, given in zip(keys, SIZES[:-1], SIZES[1:])
+        for key, taken, given in zip(keys, SIZES[:-1], SIZES[1:], strict=True)
     ]
 
     def apply(parameters, inputs):

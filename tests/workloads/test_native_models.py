@@ -84,6 +84,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 
 def file_of(folder: Path, text: str) -> str:
+    folder.mkdir(exist_ok=True)
     path = folder / "mine.py"
     path.write_text(text, encoding="utf-8")
     return str(path)
@@ -161,7 +162,7 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
     assert model.sizes() == (7 * 4 + 2 * 4,) * 2  # the shared weights once
     inputs, target = workload.example("cpu")
     output = workload.forward(model.module, inputs, target)
-    assert float(workload.loss(target, output)) == pytest.approx(float(output.loss))
+    assert workload.loss(target, output).item() == pytest.approx(output.loss.item())
     assert model.output_shape == [5, 7]
 
 
@@ -172,7 +173,7 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
         ("return Net()", "return 3", "model() returns a int; a torch.nn.Module is needed"),
         ("nn.Linear(4, 10)", "nn.Linear(5, 10)", "mine.py: the first training step fails: RuntimeError: "),
         ('"cross_entropy"', '"categorical"', "LOSS 'categorical' is none of torch.nn.functional, e.g. cross_entropy"),
-        ('LOSS = "cross_entropy"', "", "the model's output has no `loss`; add LOSS"),
+        ('LOSS = "cross_entropy"', "", "the model's forward takes no `labels`; add LOSS"),
         ('"SGD"', '"Adamw"', "OPTIMIZER 'Adamw' is none of torch.optim, e.g. AdamW"),
         ('"SGD"', '"LBFGS"', "LBFGS evaluates the loss many times a step"),
     ],
@@ -187,6 +188,7 @@ def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
 @needs_torch
 def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_images():
     import torch
+
     from whichdevice.workloads.torch_model import by_class
 
     scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5))
@@ -201,6 +203,6 @@ def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_
     assert (model.costs.forward_flops, model.costs.training_flops) == (24, 48)
     assert model.output_shape == [3] and model.sizes() == (12, 12)
     with pytest.raises(StudyError, match="the first training step fails: TypeError: "):
-        made(tmp_path, JAX.replace("(4, 3)", "(5, 3)")).model()
+        made(tmp_path / "sizes", JAX.replace("(4, 3)", "(5, 3)")).model()
     with pytest.raises(StudyError, match="returns a int; a pair"):
-        made(tmp_path, JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
+        made(tmp_path / "none", JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()

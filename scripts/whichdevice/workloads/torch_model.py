@@ -23,6 +23,7 @@ from whichdevice.workloads.shapes import check_declared, packed
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
 FROM_LOGITS = ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
+WITHOUT_LOSS = "add LOSS, a name of torch.nn.functional such as cross_entropy, or a function loss(output, target)"
 NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
 
 
@@ -156,6 +157,8 @@ class TorchFile(NativeFile):
     def model(self) -> TorchModel:
         """The module, tried on shapes of a few examples."""
         model = TorchModel(self.made_module(), self)
+        if self.own_loss:
+            self._check_own_loss(model.module)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
@@ -164,6 +167,15 @@ class TorchFile(NativeFile):
     def own_loss(self) -> bool:
         """Whether the module computes its loss itself, as those of Hugging Face do when they are given labels."""
         return self.declared.loss is None and not self._has("loss")
+
+    def _check_own_loss(self, module: Any) -> None:
+        """Raise StudyError where the module does not take the targets by name."""
+        known = inspect.signature(module.forward).parameters.values()
+        names = {each.name for each in known}
+        _, given = self.arguments({}, packed(self.first, "targets"))
+        wrong = [name for name in given if name not in names]
+        if wrong and not any(each.kind is each.VAR_KEYWORD for each in known):
+            raise StudyError(f"{self.address.label}: the model's forward takes no `{wrong[0]}`; {WITHOUT_LOSS}")
 
     def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the module is called with: a dict by name, a tuple by place; with `target`, if the loss is its own."""
@@ -184,10 +196,7 @@ class TorchFile(NativeFile):
         if self.own_loss:
             own = getattr(prediction, "loss", None)
             if own is None:
-                raise StudyError(
-                    f"{self.address.label}: the model's output has no `loss`; add LOSS, a name of torch.nn.functional "
-                    "such as cross_entropy, or a function loss(output, target)"
-                )
+                raise StudyError(f"{self.address.label}: the model's output has no `loss`; {WITHOUT_LOSS}")
             return own.float().mean()
         if self._loss is None:
             self._loss = self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss or "")
