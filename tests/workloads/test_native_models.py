@@ -160,7 +160,7 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
     workload = made(tmp_path, PAIR)
     model = workload.model()
     assert model.sizes() == (7 * 4 + 2 * 4,) * 2  # the shared weights once
-    inputs, target = workload.example("cpu")
+    inputs, target = workload.tried_on("cpu")
     output = workload.forward(model.module, inputs, target)
     assert workload.loss(target, output).item() == pytest.approx(output.loss.item())
     assert model.output_shape == [5, 7]

@@ -135,6 +135,8 @@ def gathered(workload: JaxFile, step: Callable[..., Any]) -> Callable[[State, Ar
 class FunctionTraining(JaxTraining):
     """As for a Keras model, around the function's own step."""
 
+    _workload: JaxFile
+
     def _single(self) -> Any:
         return gathered(self._workload, function_step(self._workload, self._model, self._model.optimizer))
 

@@ -97,13 +97,13 @@ def _check_modules(call: Call, where: str) -> None:
 def _take_frameworks(call: Call) -> None:
     """A model of PyTorch or JAX runs on that backend where the config names none."""
     from whichdevice.workloads import workload_class
-    from whichdevice.workloads.framework import BACKENDS, KERAS
+    from whichdevice.workloads.framework import JAX, KERAS, TORCH
 
     for name, workload in call.workloads.items():
         if "backend" not in workload.model_fields_set:
             framework = workload_class(workload.module or name).framework
             if framework != KERAS:
-                workload.backend = list(BACKENDS[framework])
+                workload.backend = [TORCH if framework == TORCH else JAX]
 
 
 def _check_resources(call: Call, where: str) -> None:

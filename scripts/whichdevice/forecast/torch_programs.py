@@ -124,7 +124,8 @@ def _prediction(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
     def predict(state: Any, arrays: Any, index: Any) -> Any:
         inputs, _ = traced.batch(arrays, index)
         with traced.running(jax.random.key(0)):
-            output = traced.called(*traced.viewed(state), inputs)
+            trained, held = traced.viewed(state)
+            output = traced.called(trained, held, inputs)
         return jax.numpy.asarray(prediction_of(output).jax(), "float32")
 
     return predict, (traced.shapes(traced.trained), traced.shapes(traced.held))

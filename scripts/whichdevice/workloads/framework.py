@@ -5,8 +5,11 @@ else it imports; otherwise one that imports PyTorch is a PyTorch model, and one 
 """
 
 import ast
+from typing import Final
 
-KERAS, TORCH, JAX = "keras", "torch", "jax"
+KERAS: Final = "keras"
+TORCH: Final = "torch"
+JAX: Final = "jax"
 BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
 NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
 PACKAGES = {

@@ -7,7 +7,6 @@ and `optimizer()` returns a transformation of optax.
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -92,16 +91,8 @@ class JaxModel(NativeModel):
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: forward(*given)[0], self.trained, self.held, inputs, target)
-        numbers = {
-            name: None if value is None else value / EXAMPLE
-            for name, value in (
-                ("forward_flops", counted.forward_flops),
-                ("training_flops", counted.training_flops),
-                ("activations", counted.activations),
-            )
-        }
-        parameters, trained = self.sizes()
-        costs = replace(counted, parameters=parameters, trainable_parameters=trained, **numbers)
+        flops = [None if each is None else each / EXAMPLE for each in (counted.forward_flops, counted.training_flops)]
+        costs = Costs(*flops, counted.activations / EXAMPLE, *self.sizes(), counted.counted, counted.operations)
         return costs, list(jax.tree.leaves(output)[0].shape[1:])
 
 
@@ -147,15 +138,18 @@ class JaxFile(NativeFile):
 
         try:
             from flax import nnx
+
+            is_module = isinstance(built, nnx.Module)
         except ImportError:
-            nnx = None
-        if nnx is None or not isinstance(built, nnx.Module):
+            is_module = False
+        if not is_module:
             what = "None" if built is None else f"a {type(built).__name__}"
             raise StudyError(
                 f"{self.address.label}: model() returns {what}; a pair (parameters, apply) or a flax.nnx.Module is "
                 "needed"
             )
-        graph, trained, others = nnx.split(built, nnx.Param, ...)
+        graph, trained, *rest = nnx.split(built, nnx.Param, ...)
+        others = rest[0]
 
         def is_key(leaf: Any) -> bool:
             return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))
@@ -173,7 +167,7 @@ class JaxFile(NativeFile):
             module.train() if training else module.eval()
             args, named = ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
             output = module(*(inputs if isinstance(inputs, tuple) else args), **named)
-            return output, plain(nnx.split(module, nnx.Param, ...)[2])
+            return output, plain(list(nnx.split(module, nnx.Param, ...))[2])
 
         return JaxModel(trained, plain(others), apply, type(built).__name__, self)
 

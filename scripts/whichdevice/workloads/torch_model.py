@@ -87,7 +87,7 @@ class TorchModel(NativeModel):
         from torch.utils.flop_counter import FlopCounterMode
 
         workload, module = self.workload, copied(self.module, device).train()
-        inputs, target = workload.example(device)
+        inputs, target = workload.tried_on(device)
         weights = [each for each in module.parameters() if each.requires_grad]
         own = {id(each) for each in (weight.untyped_storage() for weight in module.parameters())}
         kept: dict[int, Any] = {}
@@ -243,7 +243,7 @@ class TorchFile(NativeFile):
         taken = {name: self.typed(array[index]) for name, array in arrays.items()}
         return packed(taken, "inputs"), packed(taken, "targets")
 
-    def example(self, device: str) -> tuple[Any, Any]:
+    def tried_on(self, device: str) -> tuple[Any, Any]:
         """Inputs and targets of the first examples."""
         import torch
 
