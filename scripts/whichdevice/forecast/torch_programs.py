@@ -84,11 +84,17 @@ def torch_step(workload: TorchFile, precision: str, mode: str) -> tuple[Callable
 
     Raises StudyError where torchax is missing or cannot run the module.
     """
-    try:
-        import torchax  # noqa: F401
-    except ImportError as error:
-        raise StudyError(f"PyTorch models are forecast through torchax, which does not load here: {error}") from error
     import jax
+    import torch
+
+    try:
+        import torchax
+
+        torchax.default_env()
+    except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
+        raise StudyError(
+            f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
+        ) from error
 
     train, _ = workload.splits({})
     arrays = {

@@ -83,16 +83,18 @@ class JaxModel(NativeModel):
         arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
         inputs, target = packed(arrays, "inputs"), packed(arrays, "targets")
 
-        def forward(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
+        def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
             output, held = self.apply(trained, held, inputs, True)
             return workload.loss(target, output), (output, held)
 
-        total, (output, _) = jax.eval_shape(forward, self.trained, self.held, inputs, target)
+        total, (output, _) = jax.eval_shape(judged, self.trained, self.held, inputs, target)
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
-        counted = jaxpr_costs(lambda *given: forward(*given)[0], self.trained, self.held, inputs, target)
-        flops = [None if each is None else each / EXAMPLE for each in (counted.forward_flops, counted.training_flops)]
-        costs = Costs(*flops, counted.activations / EXAMPLE, *self.sizes(), counted.counted, counted.operations)
+        counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
+        forward, training = ((each or 0.0) / EXAMPLE for each in (counted.forward_flops, counted.training_flops))
+        parameters, trained = self.sizes()
+        numbers = counted.activations / EXAMPLE
+        costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
         return costs, list(jax.tree.leaves(output)[0].shape[1:])
 
 
