@@ -6,6 +6,8 @@ from pathlib import Path
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 
+NATIVE = {("torch", "torch"): "torch_module", ("jax", "jax"): "jax_function"}  # models that are not Keras'
+
 
 def backend_names() -> list[str]:
     """The backends that this version can run: files named by letters alone, as a cell's name has them."""
@@ -13,13 +15,18 @@ def backend_names() -> list[str]:
     return sorted(names - {"base"})
 
 
-def backend_class(name: str) -> type[Backend]:
-    """The backend of that name; raises StudyError where there is none."""
+def backend_class(name: str, framework: str = "keras") -> type[Backend]:
+    """The backend of that name, for models of Keras or for a framework's own; raises StudyError where there is none."""
     if name not in backend_names():
         raise StudyError(f"backend {name}: this version runs {', '.join(backend_names())}")
-    module = importlib.import_module(f"{__name__}.{name}")
+    module = importlib.import_module(backend_module(name, framework))
     return next(
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Backend) and value is not Backend
+        if isinstance(value, type) and issubclass(value, Backend) and value.__module__ == module.__name__
     )
+
+
+def backend_module(name: str, framework: str = "keras") -> str:
+    """The module that holds it."""
+    return f"{__name__}.{NATIVE.get((name, framework), name)}"

@@ -82,11 +82,14 @@ class Jax(Backend):
         """Take the devices; JAX starts its client here and a TPU its system."""
         if self.request.precision == "tf32" and self.request.kind != "gpu":
             raise StudyError(f"{self.request.device}: precision tf32: only GPUs have it")
-        self._devices = take_devices(self._jax, self.request)
-        self._mesh = self._jax.sharding.Mesh(np.array(self._devices), ("replica",))
+        self._take()
         if self.request.loop == "fit" and self.request.replicas > 1:
             names = self._keras.distribution.list_devices(self.request.kind)[: self.request.replicas]
             self._keras.distribution.set_distribution(self._keras.distribution.DataParallel(devices=names))
+
+    def _take(self) -> None:
+        self._devices = take_devices(self._jax, self.request)
+        self._mesh = self._jax.sharding.Mesh(np.array(self._devices), ("replica",))
 
     def operation_loop(self, workload: OperationWorkload, random: np.random.Generator) -> OperationLoop:
         """Operands in the precision asked for, on every replica."""

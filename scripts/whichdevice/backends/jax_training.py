@@ -45,7 +45,7 @@ class JaxTraining(TrainingLoop):
         return self._jax.device_put(arrays, self._whole)
 
     def _step(self) -> Any:
-        step = training_step(self._workload, self._model, self._model.optimizer)
+        step = self._single()
 
         def counted(carry: Any, constants: Any) -> Any:
             state, sums, done = carry
@@ -54,6 +54,10 @@ class JaxTraining(TrainingLoop):
             return state, means if self._own else sums + means, done + 1  # its own are means so far
 
         return counted
+
+    def _single(self) -> Any:
+        """One step, (state, arrays, index) → (state, means)."""
+        return training_step(self._workload, self._model, self._model.optimizer)
 
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""

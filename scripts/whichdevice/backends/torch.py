@@ -71,13 +71,18 @@ class Torch(Backend):
 
             keras.utils.set_random_seed(self.request.seed)  # looks for TensorFlow, and remembers that there is none
         self._torch = torch
+        self._set_precision()
+        keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
+
+    def _set_precision(self) -> None:
+        """What PyTorch makes of float32 products, and whether it looks for the best convolutions."""
+        torch = self._torch
         tf32 = self.request.precision == "tf32" and self.request.kind == "gpu"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = self.request.loop == "epoch"
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # sums stay float32
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-        keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
 
     def initialise(self) -> None:
         """Take the devices: the CUDA context is made here, or ranks are started and connected."""

@@ -20,6 +20,7 @@ from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.framework import TORCH
 
 SMALL_BATCH = 2  # enough for batch statistics
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -161,7 +162,7 @@ def request_for(module: str, backend: str, precision: str, options: Mapping[str,
         precision=precision,
         batch_size=SMALL_BATCH,
         fraction=1.0,
-        loop=chosen.loops[0],
+        loop="fit" if chosen.framework == TORCH else chosen.loops[0],  # torch.compile takes a minute
         sequence_length=None,
         repeat=1,
         seed=1,

@@ -59,7 +59,8 @@ def main() -> int:
     stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
     end_with_supervisor()
     requests = [Request.model_validate(each) for each in job["requests"]]
-    backend = backend_class(requests[0].backend)(requests[0], job["threads"])
+    framework = workload_class(requests[0].module).framework
+    backend = backend_class(requests[0].backend, framework)(requests[0], job["threads"])
     backend.start()
     backend.initialise()
     for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
@@ -89,7 +90,7 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )
     emit.part("workload", facts)
-    kind = type(model).__name__
+    kind = getattr(model, "kind", type(model).__name__)
     emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(model)), "step": _step_words(workload, model)})
     emit.part(
         "model", {"outputs": _shapes(workload.outputs(model)), "precision": own_formats(model, request.precision)}

@@ -88,9 +88,10 @@ def question(args: argparse.Namespace) -> Study:
     """The study of one cell that measures the model here; raises StudyError on a wrong file, batch or option."""
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
-    from whichdevice.planning.checks import check_cells, check_study
+    from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_runs import study_runs
     from whichdevice.workloads import workload_class
+    from whichdevice.workloads.framework import BACKENDS, TORCH
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
 
@@ -101,12 +102,17 @@ def question(args: argparse.Namespace) -> Study:
     chosen = workload_class(args.model)
     if issubclass(chosen, ModelFile):
         check_declared(chosen.declared, chosen.address.label)
+    possible = BACKENDS[chosen.framework]
+    if args.backend and args.backend not in possible:
+        raise StudyError(f"--backend: {wrong_backend(args.model, chosen.framework, args.backend)}")
     backend = args.backend or first_backend(args.model)
     workload = {
         "module": args.model,
         "batch_size": args.batch or chosen.recipe.batch_size,
         "backend": backend,
         "options": given_options(args.option),
+        # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
+        "loop": "fit" if chosen.framework == TORCH else "epoch",
     }
     measure = {"seconds": 1.0, "min_steps": 2, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False}
     values: dict[str, Any] = {

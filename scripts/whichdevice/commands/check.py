@@ -55,8 +55,10 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.checking.findings import findings
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
+    from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
     from whichdevice.workloads import workload_class
+    from whichdevice.workloads.framework import BACKENDS
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
 
@@ -69,8 +71,12 @@ def run(args: argparse.Namespace) -> int:
             check_declared(chosen.declared, chosen.address.label)
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
+    possible = BACKENDS[chosen.framework]
     asked = args.backend or [first_backend(args.module)]
-    backends = installed_backends() if "all" in asked else list(dict.fromkeys(asked))
+    if wrong := [name for name in asked if name not in (*possible, "all")]:
+        raise StudyError(f"--backend: {wrong_backend(args.module, chosen.framework, wrong[0])}")
+    every = [name for name in installed_backends() if name in possible]
+    backends = every if "all" in asked else list(dict.fromkeys(asked))
     options = given_options(args.option)
     doing = [f"trying {args.module}"]
     with LiveLine(lambda: doing[-1]) as line:

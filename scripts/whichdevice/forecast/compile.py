@@ -24,9 +24,11 @@ from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import workload_class, workload_hash
+from whichdevice.workloads.framework import TORCH
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")
+TORCHAX = ("torch", "torchax")  # also, for a PyTorch module
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that a second compile would only repeat
 PARALLEL = 2  # processes; one program's compile keeps little more than one core busy, and takes 1 to 4 GB of memory
 LENGTH = 24
@@ -88,11 +90,15 @@ def cache_path(draft: CompiledRecord) -> Path:
 
 def _draft(request: ProgramRequest) -> CompiledRecord:
     target = find_target(request.device, request.devices)
-    workload_class(request.module)
-    versions = installed_versions((*NEEDED, *PACKAGES[target.compiler]))
+    versions = installed_versions((*_needed(request.module), *PACKAGES[target.compiler]))
     return CompiledRecord(
         asked=request, status="failed", versions=versions, code_hash=compile_code_hash(request.module)
     )
+
+
+def _needed(module: str) -> tuple[str, ...]:
+    """Packages that the workload's step is traced with."""
+    return (*NEEDED, *TORCHAX) if workload_class(module).framework == TORCH else NEEDED
 
 
 def _cached(draft: CompiledRecord) -> CompiledRecord | None:
@@ -107,9 +113,12 @@ def _cached(draft: CompiledRecord) -> CompiledRecord | None:
 def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
     """A record that says what is not installed, or None where all is."""
     compiler = find_target(draft.asked.device, draft.asked.devices).compiler
-    missing = [name for name in (*NEEDED, *PACKAGES[compiler]) if name not in draft.versions]
+    missing = [name for name in (*_needed(draft.asked.module), *PACKAGES[compiler]) if name not in draft.versions]
     if not missing:
         return None
+    if set(missing) <= set(TORCHAX):
+        reason = f"PyTorch models are forecast through torchax, which is not installed here: pip install {missing[-1]}"
+        return draft.model_copy(update={"status": "unavailable", "reason": reason})
     reason = f"{COMPILERS[compiler]} is not installed here (Linux on x86-64 only): pip install {' '.join(missing)}"
     return draft.model_copy(update={"status": "unavailable", "reason": reason})
 

@@ -29,7 +29,10 @@ from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.processes import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.jax_model import JaxFile
+from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import in_mode
+from whichdevice.workloads.torch_model import TorchFile
 
 Mode = Literal["train", "predict"]
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -123,7 +126,28 @@ def make_step(
         return _operation(workload)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{module}: no model of its own to compile")
+    if isinstance(workload, NativeFile):
+        return _native(workload, precision, mode)
     return _training(workload, precision, mode)
+
+
+def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
+    """A step of a PyTorch module or a JAX function, with weights, data and example numbers placed as for Keras."""
+    import jax
+
+    if isinstance(workload, TorchFile):
+        from whichdevice.forecast.torch_programs import torch_step
+
+        function, state, arrays = torch_step(workload, precision, mode)
+    else:
+        from whichdevice.forecast.jax_programs import jax_step
+
+        assert isinstance(workload, JaxFile)
+        function, state, arrays = jax_step(workload, mode)
+    index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
+    if mode == "predict":
+        return Step(jax.jit(function), (state, arrays, index), (2,), "batch", False)
+    return Step(jax.jit(function, donate_argnums=(0,)), (state, arrays, index), (2,), ("whole", "whole"), True)
 
 
 def _operation(workload: OperationWorkload) -> Step:

@@ -17,6 +17,7 @@ from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_sec
 from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
 from whichdevice.records.schema import Breakdown, Request
 from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
+from whichdevice.workloads.native_model import NativeModel
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3
@@ -48,6 +49,8 @@ def explain_step(
     try:
         if request.replicas > 1:
             found = Breakdown(reason="several replicas: not broken down")
+        elif isinstance(model, NativeModel):
+            found = Breakdown(reason="a model without Keras: not broken down")
         elif least_seconds(step_time) > LONGEST * request.seconds:
             found = Breakdown(reason=f"a step takes {step_time:.2g} s, too long to break down in a run this short")
         else:

@@ -24,6 +24,7 @@ from whichdevice.measuring.workload_facts import own_formats
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
+from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import Tree, leaves, mapped
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
@@ -85,11 +86,14 @@ def input_batches(workload: TrainingWorkload, train: Split, request: Request) ->
 
     Each is an array, or a tuple or dict of arrays.
     """
-    import keras
-
     if train.examples < 1:
         raise StudyError(f"{request.workload}: there are no examples to predict")
     random = np.random.default_rng(request.seed)
+    if isinstance(workload, NativeFile):
+        size = train.examples, request.batch_size
+        return [workload.host_inputs(train, random.integers(0, *size, dtype=np.int32)) for _ in range(MOST_BATCHES)]
+    import keras
+
     with keras.device("cpu"):
         arrays = {name: keras.ops.convert_to_tensor(np.asarray(values)) for name, values in train.arrays.items()}
 

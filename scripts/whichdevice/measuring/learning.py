@@ -15,6 +15,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.schema import Epoch, Learning, Request
 from whichdevice.workloads.base import BatchOrder, TrainingWorkload
+from whichdevice.workloads.native_model import NativeModel
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
@@ -35,14 +36,10 @@ class Learner:
 
     def learn(self) -> list[Epoch]:
         """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
-        import keras
-
         loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
         loop.reset()
         loop.publish()
-        callbacks = keras.callbacks.CallbackList(
-            workload.callbacks(self.folder) if self.request.validation else [], model=model, add_history=False
-        )
+        callbacks = _callbacks(workload.callbacks(self.folder) if self.request.validation else [], model)
         model.stop_training = False
         callbacks.on_train_begin()
         epochs: list[Epoch] = []
@@ -55,8 +52,7 @@ class Learner:
             epochs.append(self._epoch(number))
             emit.energy_part(None)
             loop.publish()
-            rate = keras.ops.convert_to_numpy(model.optimizer.learning_rate)  # before a callback changes it
-            epochs[-1].learning_rate = float(rate)
+            epochs[-1].learning_rate = _rate(model)  # before a callback changes it
             callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
             loop.adopt()  # a callback may have changed the learning rate
             emit.append("epochs", epochs[-1])
@@ -110,6 +106,29 @@ class Learner:
         counts = {"epoch": number, "epochs": self.request.epochs}
         seconds = min(self._left * self.step_time, max(self._seconds_left, 0.0))
         self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
+
+
+class _NoCallbacks:
+    """Stands for Keras' list of callbacks where a model is not Keras'."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def _callbacks(chosen: list[Any], model: Any) -> Any:
+    if isinstance(model, NativeModel):
+        return _NoCallbacks()
+    import keras
+
+    return keras.callbacks.CallbackList(chosen, model=model, add_history=False)
+
+
+def _rate(model: Any) -> float | None:
+    if isinstance(model, NativeModel):
+        return model.learning_rate()
+    import keras
+
+    return float(keras.ops.convert_to_numpy(model.optimizer.learning_rate))
 
 
 def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:

@@ -29,7 +29,8 @@ def main() -> int:
     emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
     end_with_supervisor()
     request = Request.model_validate(job["request"])
-    backend = backend_class(request.backend)(request, job["threads"])
+    framework = workload_class(request.module).framework
+    backend = backend_class(request.backend, framework)(request, job["threads"])
 
     def work() -> None:
         backend.start()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from whichdevice.backends import backend_module
 from whichdevice.cells import Run
 from whichdevice.config.model import Source, Study
 from whichdevice.datasets.prepare import recipe_key
@@ -60,7 +61,8 @@ def content_key(*parts: object) -> str:
 @cache
 def run_code_hash(module: str, backend: str) -> str:
     """Hash of the code that a run of this workload on this backend executes."""
-    return workload_hash(module, "whichdevice.measuring.process", f"whichdevice.backends.{backend}")
+    framework = workload_class(module).framework
+    return workload_hash(module, "whichdevice.measuring.process", backend_module(backend, framework))
 
 
 @cache

@@ -142,7 +142,7 @@ def _keep_artefacts(
     recorded = RecordedPredictions(loop.predict)
     outcome = workload.outcome(recorded, validation)
     emit.part("results", {**results, **outcome.results})
-    files = {"weights": "model.weights.h5", "examples": recorded.write(folder, validation.examples)}
+    files = {"weights": workload.weights_file, "examples": recorded.write(folder, validation.examples)}
     model.save_weights(folder / files["weights"])
     if (best := workload.best_weights()) is not None:
         best.unlink()  # the same weights, loaded after learning

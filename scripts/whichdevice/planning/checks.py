@@ -17,6 +17,7 @@ from whichdevice.study_runs import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES
 from whichdevice.workloads.model_file import ModelFile
 from whichdevice.workloads.shapes import leaves
 
@@ -35,9 +36,13 @@ def check_study(study: Study) -> None:
 def check_backends(study: Study) -> None:
     """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
     for name, workload in study.workloads.items():
+        module = workload.module or name
+        framework = workload_class(module).framework
         for backend in workload.backend:
             if backend not in backend_names():
                 raise _unknown(name, "backend", backend, "this version", backend_names())
+            if backend not in BACKENDS[framework]:
+                raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
             runs = backend_class(backend)
             for precision in workload.precision:
                 if precision not in runs.precisions:
@@ -45,6 +50,11 @@ def check_backends(study: Study) -> None:
             for loop in workload.loop:
                 if loop not in runs.loops:
                     raise _unknown(name, "loop", loop, backend, runs.loops)
+
+
+def wrong_backend(module: str, framework: str, backend: str) -> str:
+    """Why a model does not run on a backend, and which one it takes."""
+    return f"{module} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
 
 
 def check_hardware(study: Study) -> None:
@@ -203,6 +213,10 @@ def check_export(study: Study) -> None:
         )
         if not issubclass(chosen, TrainingWorkload) or not epochs or not study.train.repeats:
             raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
+        if chosen.framework != KERAS:
+            raise StudyError(
+                f"config: workloads.{name}.export: {NAMES[chosen.framework]} cannot be exported; only Keras' are"
+            )
 
 
 def check_only(call: Call, runs: Sequence[Run], where: str = "config") -> None:

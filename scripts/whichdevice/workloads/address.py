@@ -32,11 +32,16 @@ NOT_WORKLOADS = {
     "data",
     "declaration",
     "decoder_layers",
+    "framework",
     "image_classifier",
+    "jax_model",
     "libraries",
     "losses",
     "model_file",
+    "native",
+    "native_model",
     "shapes",
+    "torch_model",
 }
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

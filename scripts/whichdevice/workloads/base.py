@@ -140,6 +140,7 @@ class Workload(ABC):
     recipe: ClassVar[Recipe]
     dataset: ClassVar[str | None] = None
     unit: ClassVar[str] = "example"  # what throughput counts
+    framework: ClassVar[str] = "keras"  # else `torch` or `jax`: only that backend runs it, without Keras
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -195,6 +196,7 @@ class TrainingWorkload(Workload):
     metric: ClassVar[str | None] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
+    weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
 
     @abstractmethod
     def model(self) -> Any:

@@ -16,7 +16,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -31,6 +31,7 @@ from whichdevice.processes import quick_imports
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.native_model import NativeModel
 from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.
@@ -76,6 +77,8 @@ def model_costs(
     model it is, so that a child process can build it on JAX where Keras runs on another backend here. With a folder
     `kept` the count is read from there, or made by a child process on every backend and written there.
     """
+    if isinstance(model, NativeModel):
+        return model.costs
     import keras
 
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
@@ -125,6 +128,8 @@ def _all_layers(model: Any) -> list[Any]:
 
 def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
     """Shape of the first of what the model gives for one input like `example`; an axis that nobody knows counts 1."""
+    if isinstance(model, NativeModel):
+        return model.output_shape
     from keras import KerasTensor
 
     first = next(iter(leaves(outputs)), None) or next(iter(getattr(model, "outputs", None) or ()), None)
@@ -168,15 +173,23 @@ def _by_jax(model: Any, inputs: Tree) -> Costs:
         out = model.stateless_call(trainable, held, given, **in_mode(model, True))[0]
         return sum(jnp.sum(leaf.astype("float32")) for leaf in jax.tree.leaves(out))
 
-    def forward_half(trainable: Any, held: Any, given: Any) -> Any:
-        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, held, given), trainable)[1])
-
     trainable, held = (
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
     )
     examples = mapped(lambda own: jax.ShapeDtypeStruct((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
-    arguments = trainable, held, examples
+    return jaxpr_costs(total, trainable, held, examples)
+
+
+def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Costs:
+    """Count the forward pass and the gradients of `total(trainable, *others)`, a scalar, from their jaxprs."""
+    import jax
+    from jax import numpy as jnp
+
+    def forward_half(trainable: Any, *others: Any) -> Any:
+        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, *others), trainable)[1])
+
+    arguments = trainable, *others
     forward, whole = (jax.make_jaxpr(function)(*arguments).jaxpr for function in (forward_half, jax.grad(total)))
     kept = {out for out in forward.outvars if not hasattr(out, "val")} - set(forward.invars)  # no constants, no weights
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
@@ -273,7 +286,7 @@ def _by_torch(model: Any, inputs: Tree) -> Costs:
             kept.setdefault(tensor.data_ptr(), tensor.numel())
         return tensor
 
-    mapping = {torch.ops.aten.convolution_backward: _convolution_backward}
+    mapping = {torch.ops.aten.convolution_backward: convolution_gradients}
     forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
     with sdpa_kernel(SDPBackend.MATH):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
@@ -286,7 +299,7 @@ def _by_torch(model: Any, inputs: Tree) -> Costs:
     return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
 
 
-def _convolution_backward(
+def convolution_gradients(
     upstream: Any, given: Any, weights: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, wanted: Sequence[bool], **_: Any,
 ) -> float:  # fmt: skip

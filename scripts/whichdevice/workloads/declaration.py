@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import parsed
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, framework_of
 from whichdevice.workloads.shapes import Array, Tree
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
@@ -51,6 +52,7 @@ class Declaration:
     frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
     hints: tuple[str, ...] = ()
+    framework: str = KERAS
 
 
 CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:15]}
@@ -98,10 +100,11 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
     names = [name for name, _, _ in constants(tree)]
+    framework = _framework(tree, faults)
     if "model" not in functions:
         near = get_close_matches(function, [name for node in tree.body for name in _defined(node)], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        faults.insert(0, f"it defines no function {function}(options) that returns a Keras model{hint}")
+        faults.insert(0, f"it defines no function {function}(options) that returns {NAMES[framework]}{hint}")
     return Declaration(
         functions=functions,
         by_compile=any(_called_name(node) == "compile" for node in ast.walk(tree)) or function != "model",
@@ -109,8 +112,19 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in _imported(tree)),
         fault="; ".join(faults) or None,
         hints=_hints(names),
+        framework=framework,
         **given,
     )
+
+
+def _framework(tree: ast.Module, faults: list[str]) -> str:
+    """What FRAMEWORK says, else what the imports show."""
+    for name, value, line in constants(tree):
+        if name == "FRAMEWORK":
+            if isinstance(value, str) and value in BACKENDS:
+                return value
+            faults.append(f"FRAMEWORK must be one of {', '.join(BACKENDS)} (line {line})")
+    return framework_of(tree)
 
 
 def _called_name(node: ast.AST) -> str | None:

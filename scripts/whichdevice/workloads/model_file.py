@@ -21,6 +21,7 @@ from whichdevice.workloads.address import Address
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.data import drawn, generate, size_of, splits_of
 from whichdevice.workloads.declaration import Declaration, read_declaration
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.workloads.shapes import (
     Array,
@@ -84,7 +85,19 @@ def model_file_class(
         ),
         "__doc__": f"The workload of {label}.",
     }
-    return type("ModelFile", (ModelFile,), fields)
+    return type("ModelFile", (_kind(declared.framework),), fields)
+
+
+def _kind(framework: str) -> "type[ModelFile]":
+    if framework == TORCH:
+        from whichdevice.workloads.torch_model import TorchFile
+
+        return TorchFile
+    if framework == JAX:
+        from whichdevice.workloads.jax_model import JaxFile
+
+        return JaxFile
+    return ModelFile
 
 
 class ModelFile(TrainingWorkload):
@@ -348,11 +361,16 @@ class ModelFile(TrainingWorkload):
             if lacks_memory(error):
                 raise
             traceback.print_exc()  # for the run's log
-            import keras
-
-            backend = keras.backend.backend()
             line = error_line(error, self.address)
-            raise StudyError(f"{self.address.label}: {part} fails on {backend}: {line}") from error
+            raise StudyError(f"{self.address.label}: {part} fails{self._where()}: {line}") from error
+
+    def _where(self) -> str:
+        """On which of Keras' backends."""
+        if self.framework != KERAS:
+            return ""
+        import keras
+
+        return f" on {keras.backend.backend()}"
 
 
 def overridden(model: Any) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.losses import OF_CLASS_NUMBERS, OF_DISTRIBUTIONS
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def signature_of(model: Any, given: Tree | None, file: str) -> Signature:
 
     if not isinstance(model, keras.Model):
         what = "None (is a `return` missing?)" if model is None else f"a {type(model).__name__}"
-        raise StudyError(f"{file}: model() returns {what}; a Keras model is needed")
+        own = any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
+        hint = '; for a PyTorch module add FRAMEWORK = "torch"' if own else ""
+        raise StudyError(f"{file}: model() returns {what}; a Keras model is needed{hint}")
     if model.built and getattr(model, "inputs", None):
         one = isinstance(model, keras.Sequential)
         taken, made = (model.inputs[0], model.outputs[0]) if one else (model.input, model.output)
@@ -147,13 +150,17 @@ def check_declared(declared: "Declaration", file: str) -> None:
     """Raise StudyError for what the constants alone show."""
     if declared.fault is not None:
         raise StudyError(f"{file}: {declared.fault}")
-    if declared.by_compile:  # by the model's own `compile`; whether there is one shows when it is built
+    if declared.by_compile and declared.framework == KERAS:  # whether the model is compiled shows when it is built
         return
     if "data" not in declared.functions and (declared.input is None or declared.target is None):
         raise StudyError(f"{file}: it needs INPUT and TARGET, or a function data()")
-    for name, constant in (("loss", declared.loss), ("optimizer", declared.optimizer)):
+    needed = {"loss": declared.loss, "optimizer": declared.optimizer}
+    if declared.framework == TORCH:
+        needed.pop("loss")  # the module may have its own
+    for name, constant in needed.items():
         if constant is None and name not in declared.functions:
-            raise StudyError(f"{file}: it needs {name.upper()} (a Keras name) or a function {name}")
+            whose = {KERAS: "Keras", TORCH: "torch.optim", JAX: "optax"}[declared.framework]
+            raise StudyError(f"{file}: it needs {name.upper()} (a {whose} name) or a function {name}")
     if declared.target is not None and "data" not in declared.functions:
         for loss, target, place in by_output(declared.loss, declared.target):
             _check_target_type(loss, target.dtype, f"{file}: targets{place}")

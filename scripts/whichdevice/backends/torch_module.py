@@ -1,0 +1,287 @@
+"""PyTorch modules as people train them, without Keras: an ordinary loop over batches.
+
+`fit` is that loop as it is written in PyTorch's tutorials: batches come from host memory, operations run one by one.
+In `epoch` the data lie on the device, and `torch.compile` makes programs of the forward pass with the loss, and of its
+gradients; the optimiser runs as in `fit`. Mixed precision is `torch.autocast`, in float16 with a `GradScaler`.
+"""
+
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Forward, Means, TrainingLoop
+from whichdevice.backends.number_formats import emulated, product_format, storage_format
+from whichdevice.backends.torch import Torch
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Types
+from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.shapes import mapped
+from whichdevice.workloads.torch_model import TorchFile, TorchModel, prediction_of
+
+MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
+
+
+class TorchModule(Torch):
+    """PyTorch on one CPU or GPU, for models that are its own."""
+
+    def start(self) -> None:
+        """Import PyTorch; set precision and seed."""
+        import torch
+
+        self._torch = torch
+        torch.manual_seed(self.request.seed)
+        self._set_precision()
+
+    def initialise(self) -> None:
+        """Take the device; raises StudyError where there is none, or several are asked for."""
+        if self.request.replicas > 1:
+            raise StudyError(
+                f"{self.request.device}: a PyTorch module runs on one replica, not on {self.request.replicas}"
+            )
+        super().initialise()
+
+    def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
+        """`epoch`: compiled, data on the device; `fit`: one operation after the other, fed from the host."""
+        assert isinstance(workload, TorchFile)
+        place = Place(self.request.kind, self.request.precision)
+        place.take(model)
+        model.optimizer = workload.optimizer(model.module)
+        return ModuleTraining(workload, model, train, validation, place, self.request.loop == "epoch", self._tell)
+
+    def forward_pass(self, model: Any) -> Forward:
+        """`epoch`: compiled; `fit`: as the module runs by itself."""
+        place = Place(self.request.kind, self.request.precision)
+        place.take(model)
+        model.module.eval()
+        return module_forward(model, place, self.request.loop == "epoch", self._tell)
+
+    def types(self) -> Types:
+        """As parameters, autocast and PyTorch's switches are set; sums are float32 and rounded when stored."""
+        precision = self.request.precision
+        product = product_format(precision)
+        return Types(
+            storage=storage_format(precision),
+            product=product,
+            sum="float32",
+            emulated=emulated(self.request.kind, product),
+        )
+
+
+class Place:
+    """The device of a run and the number formats on it."""
+
+    def __init__(self, kind: str, precision: str) -> None:
+        import torch
+
+        self.device = "cuda" if kind == "gpu" else "cpu"
+        self.whole = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        self._mixed = getattr(torch, MIXED[precision]) if precision in MIXED else None
+        self.scaler = torch.amp.GradScaler(self.device, enabled=precision == "mixed_float16")
+
+    def take(self, model: TorchModel) -> None:
+        """Move a model's values to the device; in whole bfloat16 they are that."""
+        import torch
+
+        model.module.to(self.device)
+        if self.whole is not torch.float32:
+            model.module.to(self.whole)
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """What forward passes and losses run in."""
+        import torch
+
+        return nullcontext() if self._mixed is None else torch.autocast(self.device, self._mixed)
+
+    def moved(self, structure: Any) -> Any:
+        """Nested tensors on the device."""
+        return mapped(lambda each: each.to(self.device, non_blocking=True), structure)
+
+
+class ModuleTraining(TrainingLoop):
+    """Zero gradients, forward, loss, backward, update, for each batch; sums stay on the device until `run` ends."""
+
+    def __init__(
+        self,
+        workload: TorchFile,
+        model: TorchModel,
+        train: Split,
+        validation: Split,
+        place: Place,
+        compiles: bool,
+        tell: Callable[[str], None],
+    ) -> None:
+        import torch
+
+        self._workload, self._model, self._place, self._tell = workload, model, place, tell
+        self._optimizer, self._compiles = model.optimizer, compiles
+        self._examples, self._size = validation.examples, validation.batch_size or workload.options.batch_size
+        self._train = self._tensors(train, place.device if compiles else "cpu")
+        self._held_out = self._tensors(validation, place.device)
+        self._sums = torch.zeros(2, device=place.device)
+        self._initial = self._state()
+        self._judged: Callable[[Any, Any], Any] | None = None
+
+    def _tensors(self, split: Split, device: str) -> dict[str, Any]:
+        import torch
+
+        return {name: torch.tensor(np.asarray(array), device=device) for name, array in split.arrays.items()}
+
+    def _state(self) -> Any:
+        """A copy of all that a step changes: values, statistics, optimiser, loss scale and random numbers."""
+        import torch
+
+        held = [each.detach().clone() for each in self._values()]
+        random = torch.get_rng_state(), torch.cuda.get_rng_state() if self._place.device == "cuda" else None
+        return held, copy.deepcopy(self._optimizer.state_dict()), self._place.scaler.state_dict(), random
+
+    def _values(self) -> list[Any]:
+        return [*self._model.module.parameters(), *self._model.module.buffers()]
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train and wait for the sums, which need every step."""
+        import torch
+
+        self._model.module.train()
+        rows = torch.tensor(batches, device=self._place.device if self._compiles else "cpu")
+        if self._judged is None:
+            self._judged = self._best_way(rows[0])
+        self._sums.zero_()
+        for index in rows:
+            self._step(*self._fed(index), self._judged)
+        return self._read(self._sums / len(batches))
+
+    def _fed(self, index: Any) -> tuple[Any, Any]:
+        """Inputs and targets on the device."""
+        inputs, target = self._workload.batch(self._train, index)
+        return (inputs, target) if self._compiles else (self._place.moved(inputs), self._place.moved(target))
+
+    def _step(self, inputs: Any, target: Any, judged: Callable[[Any, Any], Any]) -> None:
+        scaler = self._place.scaler
+        self._optimizer.zero_grad()
+        with self._place.precision():
+            means = judged(inputs, target)
+        scaler.scale(means[0]).backward()
+        scaler.step(self._optimizer)
+        scaler.update()
+        self._sums += means.detach()
+
+    def _best_way(self, index: Any) -> Callable[[Any, Any], Any]:
+        """Compiled where that is asked for and PyTorch can do it, else step by step."""
+        import torch
+
+        from whichdevice.backends.torch_devices import is_out_of_memory
+
+        if not self._compiles:
+            self._tell("eager")
+            return self._means
+        before = self._state()
+        compiled = torch.compile(self._means)
+        try:
+            self._step(*self._fed(index), compiled)
+        except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
+            if is_out_of_memory(error):
+                raise
+            self._tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+            return self._means
+        finally:
+            self._restore(before)
+        self._tell("torch.compile")
+        return compiled
+
+    def _means(self, inputs: Any, target: Any) -> Any:
+        """Loss and metric of a batch, float32 [2]; the loss alone has gradients."""
+        import torch
+
+        output = self._workload.forward(self._model.module, inputs, target)
+        loss = self._workload.loss(target, output)
+        if self._workload.metric is None:
+            return torch.stack([loss, torch.zeros_like(loss)])
+        with torch.no_grad():
+            metric = self._workload.quality(target, output)
+        return torch.stack([loss, metric])
+
+    def _read(self, means: Any) -> Means:
+        loss, metric = means.tolist()
+        return Means(loss, None if self._workload.metric is None else metric)
+
+    def reset(self) -> None:
+        """Write back what every value held at first, and start the optimiser anew."""
+        self._restore(self._initial)
+
+    def _restore(self, state: Any) -> None:
+        import torch
+
+        held, optimizer, scale, random = state
+        with torch.no_grad():
+            for value, kept in zip(self._values(), held, strict=True):
+                value.copy_(kept)
+        self._optimizer.load_state_dict(copy.deepcopy(optimizer))
+        self._place.scaler.load_state_dict(scale)
+        torch.set_rng_state(random[0])
+        if random[1] is not None:
+            torch.cuda.set_rng_state(random[1])
+
+    def evaluate(self) -> Means:
+        """Weighted by batch, so that the tail counts for what it is."""
+        import torch
+
+        self._model.module.eval()
+        sums = torch.zeros(2, device=self._place.device)
+        with torch.no_grad(), self._place.precision():
+            for start in range(0, self._examples, self._size):
+                index = torch.arange(start, min(start + self._size, self._examples), device=self._place.device)
+                sums += self._means(*self._workload.batch(self._held_out, index)) * len(index)
+        return self._read(sums / self._examples)
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Predictions of the module as it is now."""
+        import torch
+
+        self._model.module.eval()
+        with torch.no_grad(), self._place.precision():
+            inputs, _ = self._workload.batch(self._held_out, torch.tensor(index, device=self._place.device))
+            found = prediction_of(self._workload.forward(self._model.module, inputs))
+        return found.float().cpu().numpy()
+
+    def publish(self) -> None:
+        """Steps change the module itself: nothing to do."""
+
+    def adopt(self) -> None:
+        """Steps change the module itself: nothing to do."""
+
+
+def module_forward(model: TorchModel, place: Place, compiles: bool, tell: Callable[[str], None]) -> Forward:
+    """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
+    import torch
+
+    from whichdevice.backends.torch_devices import is_out_of_memory
+
+    workload = model.workload
+
+    def predicted(inputs: Any) -> Any:
+        with place.precision():
+            return prediction_of(workload.forward(model.module, inputs)).float()
+
+    program = torch.compile(predicted) if compiles else predicted
+    known = False
+
+    @torch.no_grad()
+    def forward(inputs: Any) -> np.ndarray:
+        nonlocal program, known
+        placed = mapped(lambda each: workload.typed(torch.from_numpy(each).to(place.device)), inputs)
+        if not known:
+            known = True
+            tell("torch.compile" if compiles else "eager")
+            try:
+                program(placed)
+            except Exception as error:  # the eager one raises again what is wrong in the model
+                if is_out_of_memory(error) or not compiles:
+                    raise
+                tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+                program = predicted
+        return program(placed).cpu().numpy()
+
+    return forward

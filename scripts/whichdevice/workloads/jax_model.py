@@ -1,0 +1,266 @@
+"""A workload made of a file whose `model()` returns a JAX function with its parameters (docs/own-model.md).
+
+`model()` returns a pair (parameters, apply) with `apply(parameters, inputs)`, which may also take `training` and `key`,
+or a module of Flax NNX. The file's `loss(output, target)` and `metric(output, target)` are functions of `jax.numpy`,
+and `optimizer()` returns a transformation of optax.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads.base import Arrays
+from whichdevice.workloads.costs import Costs, jaxpr_costs
+from whichdevice.workloads.framework import JAX
+from whichdevice.workloads.native import EXAMPLE, NativeFile
+from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.shapes import check_declared, mapped, packed
+
+RATE = 1e-3  # of an optimiser that is given by its name
+
+
+class JaxModel(NativeModel):
+    """Parameters and what else a model holds, as trees of arrays, and the pure function that applies them."""
+
+    def __init__(self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile") -> None:
+        self.trained, self.held, self.apply, self.kind = trained, held, apply, kind
+        self.workload = workload
+
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of all trees that are floats; trained ones."""
+        import jax
+        from jax import numpy as jnp
+
+        sizes = [
+            sum(leaf.size for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating))
+            for tree in (self.trained, self.held)
+        ]
+        return sum(sizes), sizes[0]
+
+    def summary(self, print_fn: Callable[..., Any] = print) -> None:
+        """Print the path, shape and type of each parameter."""
+        import jax
+
+        for path, leaf in jax.tree_util.tree_leaves_with_path(self.trained):
+            print_fn(f"{jax.tree_util.keystr(path)}: {leaf.dtype}{list(leaf.shape)}")
+
+    def save_weights(self, path: Path) -> None:
+        """Write the trained values as an .npz file, by their paths."""
+        import jax
+
+        leaves = jax.tree_util.tree_leaves_with_path(self.trained)
+        arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves}
+        np.savez(path, **arrays)
+
+    def learning_rate(self) -> float | None:
+        """Optax keeps none to be read."""
+        return None
+
+    @property
+    def costs(self) -> Costs:
+        """What the jaxpr of a step holds."""
+        return self.trial[0]
+
+    @property
+    def output_shape(self) -> list[int]:
+        """Of one prediction."""
+        return self.trial[1]
+
+    @cached_property
+    def trial(self) -> tuple[Costs, list[int]]:
+        """Costs of one example and the prediction's shape, from a trace that runs nothing.
+
+        Raises what the file's model, loss or data raise.
+        """
+        import jax
+
+        workload = self.workload
+        arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
+        inputs, target = packed(arrays, "inputs"), packed(arrays, "targets")
+
+        def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
+            output, held = self.apply(trained, held, inputs, True)
+            return workload.loss(target, output), (output, held)
+
+        total, (output, _) = jax.eval_shape(judged, self.trained, self.held, inputs, target)
+        if total.shape:
+            raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
+        counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
+        forward, training = ((each or 0.0) / EXAMPLE for each in (counted.forward_flops, counted.training_flops))
+        parameters, trained = self.sizes()
+        numbers = counted.activations / EXAMPLE
+        costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
+        return costs, list(jax.tree.leaves(output)[0].shape[1:])
+
+
+class JaxFile(NativeFile):
+    """What a model file of JAX gives, as a workload."""
+
+    framework = JAX
+    weights_file = "model.npz"
+
+    def model(self) -> JaxModel:
+        """The function and its parameters, traced once on shapes of a few examples."""
+        check_declared(self.declared, self.address.label)
+        with self._explaining("model()"):
+            built = self._called("model")
+        model = self._pair(built) if isinstance(built, tuple) else self._module(built)
+        with self._explaining("the first training step"):
+            _ = model.trial
+        return model
+
+    def _pair(self, built: tuple[Any, ...]) -> JaxModel:
+        import jax
+
+        if len(built) != 2 or not callable(built[1]):
+            raise StudyError(
+                f"{self.address.label}: model() returns a tuple of {len(built)}; (parameters, apply) is needed"
+            )
+        trained, function = built
+        known = inspect.signature(function).parameters
+        held = {"key": jax.random.key_data(jax.random.key(0))} if "key" in known else {}
+
+        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
+            named: dict[str, Any] = {"training": training} if "training" in known else {}
+            if "key" in known:
+                now, later = jax.random.split(jax.random.wrap_key_data(held["key"]))
+                named, held = {**named, "key": now}, {"key": jax.random.key_data(later)}
+            return function(trained, inputs, **named), held
+
+        return JaxModel(jax.tree.map(jax.numpy.asarray, trained), held, apply, "function", self)
+
+    def _module(self, built: Any) -> JaxModel:
+        """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""
+        import jax
+
+        try:
+            from flax import nnx
+
+            is_module = isinstance(built, nnx.Module)
+        except ImportError:
+            is_module = False
+        if not is_module:
+            what = "None" if built is None else f"a {type(built).__name__}"
+            raise StudyError(
+                f"{self.address.label}: model() returns {what}; a pair (parameters, apply) or a flax.nnx.Module is "
+                "needed"
+            )
+        graph, trained, *rest = nnx.split(built, nnx.Param, ...)
+        others = rest[0]
+
+        def is_key(leaf: Any) -> bool:
+            return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+        keys = [is_key(leaf) for leaf in jax.tree.leaves(others)]
+        structure = jax.tree.structure(others)
+
+        def plain(others: Any) -> list[Any]:
+            leaves = jax.tree.leaves(others)
+            return [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
+
+        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
+            leaves = [jax.random.wrap_key_data(leaf) if key else leaf for leaf, key in zip(held, keys, strict=True)]
+            module = nnx.merge(graph, trained, jax.tree.unflatten(structure, leaves))
+            module.train() if training else module.eval()
+            args, named = ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
+            output = module(*(inputs if isinstance(inputs, tuple) else args), **named)
+            return output, plain(list(nnx.split(module, nnx.Param, ...))[2])
+
+        return JaxModel(trained, plain(others), apply, type(built).__name__, self)
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """Mean loss of a batch in float32."""
+        if self._loss is None:
+            self._loss = self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss, "LOSS")
+        return self._loss(_float32(prediction), target).astype("float32").mean()
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """Mean of the metric over a batch."""
+        if self._quality is None:
+            name = self.declared.metric
+            if self._has("metric"):
+                self._quality = self._function("metric")
+            else:
+                self._quality = _accuracy if name == "accuracy" else self._named_loss(name, "METRIC")
+        return self._quality(_float32(prediction), target).astype("float32").mean()
+
+    def optimizer(self) -> Any:
+        """A transformation with `init` and `update`, by the file's function or by its name in optax."""
+        file, name = self.address.label, self.declared.optimizer
+        with self._explaining("optimizer()" if self._has("optimizer") else f"OPTIMIZER {name}"):
+            if self._has("optimizer"):
+                made = self._called("optimizer")
+            else:
+                import optax
+
+                if not hasattr(optax, name or ""):
+                    raise StudyError(f"{file}: OPTIMIZER {name!r} is none of optax, e.g. adamw; or write optimizer()")
+                made = getattr(optax, name or "")(RATE)
+        if not (hasattr(made, "init") and hasattr(made, "update")):
+            raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of optax is needed")
+        return made
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Inputs and targets as they are; where everything is bfloat16, floats in that."""
+        from jax import numpy as jnp
+
+        taken = {name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()}
+        return packed(taken, "inputs"), packed(taken, "targets")
+
+    def typed(self, array: Any) -> Any:
+        """Floats in bfloat16 where everything is."""
+        return _cast(array, "bfloat16") if self.options.precision == "bfloat16" else array
+
+    def computed(self, tree: Any) -> Any:
+        """What a forward pass computes with: in mixed precision a copy of parameters and inputs in 16 bits."""
+        import jax
+
+        precision = self.options.precision
+        kind = precision.removeprefix("mixed_")
+        return tree if kind == precision else jax.tree.map(lambda leaf: _cast(leaf, kind), tree)
+
+    def _named_loss(self, name: str | None, constant: str) -> Callable[[Any, Any], Any]:
+        if name == "cross_entropy":
+            return _cross_entropy
+        if name == "mean_squared_error":
+            return lambda output, target: (output - target) ** 2
+        try:
+            import optax
+
+            found = getattr(optax.losses, name or "", None)
+        except ImportError:
+            found = None
+        if found is None:
+            raise StudyError(
+                f"{self.address.label}: {constant} {name!r} is none of cross_entropy, mean_squared_error and "
+                f"optax.losses; write a function {constant.lower()}(output, target)"
+            )
+        return found  # type: ignore[no-any-return]
+
+
+def _float32(tree: Any) -> Any:
+    return mapped(lambda leaf: _cast(leaf, "float32"), tree)
+
+
+def _cast(leaf: Any, kind: str) -> Any:
+    """A float in another format; whole numbers stay as they are."""
+    from jax import numpy as jnp
+
+    return leaf.astype(kind) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+
+def _cross_entropy(output: Any, target: Any) -> Any:
+    """Of logits [..., classes] and class numbers [...]."""
+    import jax
+    from jax import numpy as jnp
+
+    return -jnp.take_along_axis(jax.nn.log_softmax(output), target[..., None].astype("int32"), axis=-1)
+
+
+def _accuracy(output: Any, target: Any) -> Any:
+    return (output.argmax(-1) == target).astype("float32")

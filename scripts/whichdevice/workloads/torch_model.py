@@ -1,0 +1,302 @@
+"""A workload made of a file whose `model()` returns a PyTorch module (docs/own-model.md).
+
+The file's functions take what PyTorch's own take: `loss(output, target)`, `metric(output, target)` and
+`optimizer(model)`. Keras has no part in it.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import WHOLE_COUNT
+from whichdevice.workloads.base import Arrays
+from whichdevice.workloads.costs import Costs, convolution_gradients
+from whichdevice.workloads.framework import TORCH
+from whichdevice.workloads.native import EXAMPLE, NativeFile
+from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.shapes import check_declared, packed
+
+OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
+OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+FROM_LOGITS = ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
+WITHOUT_LOSS = "add LOSS, a name of torch.nn.functional such as cross_entropy, or a function loss(output, target)"
+NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
+
+
+class TorchModel(NativeModel):
+    """A module of PyTorch, on the host until a backend moves it."""
+
+    def __init__(self, module: Any, workload: "TorchFile") -> None:
+        self.module, self.workload = module, workload
+        self.kind = type(module).__name__
+        self.optimizer: Any = None  # the backend's
+
+    def sizes(self) -> tuple[int, int]:
+        """Parameters with the statistics beside them; trained parameters. Shared ones count once."""
+        parameters = list(self.module.parameters())
+        statistics = [each for each in self.module.buffers() if each.is_floating_point()]
+        trained = sum(each.numel() for each in parameters if each.requires_grad)
+        return sum(each.numel() for each in (*parameters, *statistics)), trained
+
+    def summary(self, print_fn: Callable[..., Any] = print) -> None:
+        """Print the module as PyTorch does."""
+        for line in str(self.module).splitlines():
+            print_fn(line)
+
+    def save_weights(self, path: Path) -> None:
+        """Write the state dict, which `torch.load` reads."""
+        import torch
+
+        torch.save(self.module.state_dict(), path)
+
+    def learning_rate(self) -> float | None:
+        """Of the first group of parameters."""
+        rate = self.optimizer.param_groups[0].get("lr")
+        return None if rate is None else float(rate)
+
+    @property
+    def costs(self) -> Costs:
+        """What PyTorch counts while a few examples go there and back."""
+        return self.trial[0]
+
+    @property
+    def output_shape(self) -> list[int]:
+        """Of the tensor that stands for the output (`prediction_of`)."""
+        return self.trial[1]
+
+    @cached_property
+    def trial(self) -> tuple[Costs, list[int]]:
+        """Costs of one example and the prediction's shape; raises what the file's model, loss or data raise.
+
+        Nothing is computed where shapes suffice (PyTorch's device `meta`); where values decide what the model does, a
+        copy of it trains on real examples.
+        """
+        try:
+            return self._counted("meta")
+        except Exception:
+            return self._counted("cpu")
+
+    def _counted(self, device: str) -> tuple[Costs, list[int]]:
+        """Attention counts as products of every place with every other, as PyTorch does not count all its kernels."""
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.utils.flop_counter import FlopCounterMode
+
+        workload, module = self.workload, copied(self.module, device).train()
+        inputs, target = workload.tried_on(device)
+        weights = [each for each in module.parameters() if each.requires_grad]
+        own = {id(each) for each in (weight.untyped_storage() for weight in module.parameters())}
+        kept: dict[int, Any] = {}
+
+        def keep(tensor: Any) -> Any:
+            if tensor.is_floating_point() and id(tensor.untyped_storage()) not in own:
+                kept.setdefault(id(tensor.untyped_storage()), tensor)
+            return tensor
+
+        mapping = {torch.ops.aten.convolution_backward: convolution_gradients}
+        forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
+        with sdpa_kernel(SDPBackend.MATH):
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
+                output = workload.forward(module, inputs, target)
+                loss = workload.loss(target, output)
+            with backward:
+                if weights:
+                    torch.autograd.grad(loss, weights, allow_unused=True)
+        numbers = sum(each.untyped_storage().nbytes() / each.element_size() for each in kept.values())
+        ahead, behind = (float(counter.get_total_flops()) / EXAMPLE for counter in (forward, backward))
+        shape = list(prediction_of(output).shape[1:])
+        return Costs(ahead, ahead + behind, numbers / EXAMPLE, *self.sizes(), WHOLE_COUNT), shape
+
+
+def copied(module: Any, device: str) -> Any:
+    """A copy of a module: on the host with its values, or on PyTorch's device `meta` without any."""
+    import torch
+
+    if device == "cpu":
+        return copy.deepcopy(module)
+    held: dict[int, Any] = {}
+    for each in module.parameters():
+        held[id(each)] = torch.nn.Parameter(torch.empty_like(each, device=device), each.requires_grad)
+    for each in module.buffers():
+        held[id(each)] = torch.empty_like(each, device=device)
+    return copy.deepcopy(module, held)
+
+
+def prediction_of(output: Any) -> Any:
+    """The tensor that stands for a model's output: itself, its `logits`, or the first of several."""
+    if hasattr(output, "shape"):
+        return output
+    if isinstance(output, dict):
+        named = [output[name] for name in NAMED_OUTPUTS if output.get(name) is not None]
+        return prediction_of((named or list(output.values()))[0])
+    return prediction_of(output[0])
+
+
+class TorchFile(NativeFile):
+    """What a model file of PyTorch gives, as a workload."""
+
+    framework = TORCH
+    weights_file = "model.pt"
+
+    def made_module(self) -> Any:
+        """What the file's `model` returns; raises StudyError where that is no module."""
+        from torch import nn
+
+        check_declared(self.declared, self.address.label)
+        with self._explaining("model()"):
+            built = self._called("model")
+        if not isinstance(built, nn.Module):
+            what = "None" if built is None else f"a {type(built).__name__}"
+            raise StudyError(f"{self.address.label}: model() returns {what}; a torch.nn.Module is needed")
+        return built
+
+    def model(self) -> TorchModel:
+        """The module, tried on shapes of a few examples."""
+        model = TorchModel(self.made_module(), self)
+        if self.own_loss:
+            self._check_own_loss(model.module)
+        with self._explaining("the first training step"):
+            _ = model.trial
+        return model
+
+    @property
+    def own_loss(self) -> bool:
+        """Whether the module computes its loss itself, as those of Hugging Face do when they are given labels."""
+        return self.declared.loss is None and not self._has("loss")
+
+    def _check_own_loss(self, module: Any) -> None:
+        """Raise StudyError where the module does not take the targets by name."""
+        known = inspect.signature(module.forward).parameters.values()
+        names = {each.name for each in known}
+        _, given = self.arguments({}, packed(self.first, "targets"))
+        wrong = [name for name in given if name not in names]
+        if wrong and not any(each.kind is each.VAR_KEYWORD for each in known):
+            raise StudyError(f"{self.address.label}: the model's forward takes no `{wrong[0]}`; {WITHOUT_LOSS}")
+
+    def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the module is called with: a dict by name, a tuple by place; with `target`, if the loss is its own."""
+        args, named = ((), dict(inputs)) if isinstance(inputs, dict) else ((inputs,), {})
+        if isinstance(inputs, tuple):
+            args = inputs
+        if target is not None and self.own_loss:
+            named |= target if isinstance(target, dict) else {"labels": target}
+        return args, named
+
+    def forward(self, module: Any, inputs: Any, target: Any = None) -> Any:
+        """The module's output."""
+        args, named = self.arguments(inputs, target)
+        return module(*args, **named)
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """Mean loss of a batch in float32, of the module's whole output."""
+        if self.own_loss:
+            own = getattr(prediction, "loss", None)
+            if own is None:
+                raise StudyError(f"{self.address.label}: the model's output has no `loss`; {WITHOUT_LOSS}")
+            return own.float().mean()
+        if self._loss is None:
+            self._loss = self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss or "")
+        return self._loss(prediction, target).float().mean()
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """Mean of the metric over a batch."""
+        if self._quality is None:
+            name = self.declared.metric
+            if self._has("metric"):
+                self._quality = self._function("metric")
+            else:
+                self._quality = self._accuracy if name == "accuracy" else self._named_loss(name or "", "METRIC")
+        return self._quality(prediction, target).float().mean()
+
+    def optimizer(self, module: Any = None) -> Any:
+        """A fresh one over the module's trained parameters, by the file's function or its name in torch.optim."""
+        from torch import optim
+
+        file, name = self.address.label, self.declared.optimizer or ""
+        if self._has("optimizer"):
+            function = self._function("optimizer")
+            with self._explaining("optimizer()"):
+                count = len(inspect.signature(function).parameters)
+                made = function(*(module, self.options)[:count])
+            if count == 0:
+                raise StudyError(f"{file}: optimizer() takes no model; write optimizer(model)")
+        else:
+            kind = getattr(optim, name, None)
+            if not isinstance(kind, type) or not issubclass(kind, optim.Optimizer):
+                raise StudyError(
+                    f"{file}: OPTIMIZER {name!r} is none of torch.optim, e.g. AdamW; or write optimizer(model)"
+                )
+            with self._explaining(f"OPTIMIZER {name}"):
+                made = kind([each for each in module.parameters() if each.requires_grad])
+        if not isinstance(made, optim.Optimizer):
+            raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of torch.optim is needed")
+        if isinstance(made, optim.LBFGS):
+            raise StudyError(f"{file}: LBFGS evaluates the loss many times a step; take another optimiser")
+        return made
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+        """Inputs and targets as tensors, in the types that PyTorch's layers and losses take."""
+        taken = {name: self.typed(array[index]) for name, array in arrays.items()}
+        return packed(taken, "inputs"), packed(taken, "targets")
+
+    def tried_on(self, device: str) -> tuple[Any, Any]:
+        """Inputs and targets of the first examples."""
+        import torch
+
+        placed = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
+        whole = {name: each.long() if each.dtype == torch.int32 else each for name, each in placed.items()}
+        return packed(whole, "inputs"), packed(whole, "targets")
+
+    def typed(self, tensor: Any) -> Any:
+        """Whole numbers as int64; where everything is bfloat16, floats in that."""
+        import torch
+
+        if tensor.dtype == torch.int32:
+            return tensor.long()
+        whole = self.options.precision == "bfloat16" and tensor.is_floating_point()
+        return tensor.bfloat16() if whole else tensor
+
+    def _named_loss(self, name: str, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
+        """A loss (output, target) by its name in torch.nn.functional, or by that of its class in torch.nn."""
+        from torch import nn
+
+        found = getattr(nn.functional, name, None) if name.endswith("_loss") or name in OTHER_LOSSES else None
+        if name.endswith("Loss") and (kind := getattr(nn, name, None)) is not None:
+            found = kind()
+            name = "cross_entropy" if name in ("CrossEntropyLoss", "NLLLoss") else name
+        if found is None:
+            raise StudyError(
+                f"{self.address.label}: {constant} {name!r} is none of torch.nn.functional, e.g. cross_entropy; or "
+                f"write a function {constant.lower()}(output, target)"
+            )
+
+        def loss(output: Any, target: Any) -> Any:
+            prediction = prediction_of(output).float()
+            if name in OF_CLASSES:
+                return found(*by_class(prediction, target))
+            return found(prediction, target.to(prediction.dtype).reshape(prediction.shape))
+
+        return loss
+
+    def _accuracy(self, output: Any, target: Any) -> Any:
+        """Share of right classes; of several yes-or-no scores, each counts by itself."""
+        prediction = prediction_of(output)
+        if self.declared.loss in (*FROM_LOGITS, "binary_cross_entropy", "BCELoss"):
+            least = 0.0 if self.declared.loss in FROM_LOGITS else 0.5
+            return ((prediction > least) == (target.reshape(prediction.shape) > 0.5)).float()
+        scores, classes = by_class(prediction, target)
+        return (scores.argmax(1) == classes).float()
+
+
+def by_class(prediction: Any, target: Any) -> tuple[Any, Any]:
+    """Scores and class numbers as PyTorch's cross-entropy takes them, with the classes along axis 1.
+
+    Where they are along the last axis, as those of sequences, all places become one batch.
+    """
+    if prediction.ndim == target.ndim + 1 and prediction.shape[:1] + prediction.shape[2:] != target.shape:
+        return prediction.flatten(0, -2), target.flatten()
+    return prediction, target

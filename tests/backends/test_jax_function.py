@@ -1,0 +1,55 @@
+"""JAX functions and Flax modules trained without Keras: both loops learn the same."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backends.scenario import REQUEST, ROOT
+
+from whichdevice.backends import backend_class
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+
+pytest.importorskip("jax")
+
+BATCH, STEPS = 16, 3
+EXAMPLES = ROOT / "docs" / "examples"
+FILES = [
+    "jax_mlp.py",
+    pytest.param(
+        "flax_cnn.py", marks=pytest.mark.skipif(not importlib.util.find_spec("flax"), reason="Flax is not installed")
+    ),
+]
+
+
+def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:
+    changes = {"backend": "jax", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
+    backend = backend_class("jax", "jax")(Request(**{**REQUEST, **changes}), 1)
+    backend.start()
+    backend.initialise()
+    workload = workload_class(str(path))(Options(BATCH, precision))
+    train, validation = workload.splits({})
+    model = workload.model()
+    training = backend.training_loop(workload, model, train, validation)
+    batches = workload.order(train.examples, 1).take(STEPS)
+    found = [training.run(batches[step : step + 1]).loss for step in range(STEPS)]
+    training.reset()
+    assert training.run(batches).loss == pytest.approx(np.mean(found), rel=1e-3 if precision == "float32" else 0.1)
+    assert np.isfinite(training.evaluate().loss)
+    inputs = workload.host_inputs(train, np.arange(BATCH))
+    assert backend.forward_pass(model)(inputs).shape == (BATCH, 10)
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_both_loops_train_the_same(name):
+    compiled, plain = (losses(EXAMPLES / name, loop) for loop in ("epoch", "fit"))
+    assert len(set(plain)) == STEPS
+    assert compiled == pytest.approx(plain, rel=1e-3)
+
+
+def test_mixed_precision_computes_in_half_and_keeps_float32():
+    half, full = (losses(EXAMPLES / "jax_mlp.py", "fit", precision) for precision in ("mixed_bfloat16", "float32"))
+    assert half != full and half == pytest.approx(full, rel=0.1)

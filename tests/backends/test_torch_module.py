@@ -1,0 +1,126 @@
+"""PyTorch modules trained without Keras: the ordinary loop, the compiled one, and what stays the same between them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backends.scenario import REQUEST
+
+from whichdevice.backends import backend_class
+from whichdevice.errors import StudyError
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+
+torch = pytest.importorskip("torch")
+
+BATCH, STEPS = 8, 4
+TEXT = """
+import torch
+from torch import nn
+INPUT = {"image": {"shape": (3, 8, 8)}, "scale": {"shape": ()}}
+TARGET = {"shape": (), "dtype": "int32", "below": 10}
+LOSS = "cross_entropy"
+METRIC = "accuracy"
+EXAMPLES = 64
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.1))
+        self.out = nn.Linear(144, 10)
+
+    def forward(self, image, scale):
+        return {"logits": self.out(self.body(image)) * scale[:, None], "other": scale}
+
+def model():
+    return Net()
+
+def optimizer(model):
+    return torch.optim.Adam(model.parameters(), lr=1e-2)
+"""
+
+
+class Training:
+    """A loop of the module in TEXT, with what it was built from."""
+
+    def __init__(self, folder: Path, loop: str, precision: str = "float32") -> None:
+        path = folder / "net.py"
+        path.write_text(TEXT, encoding="utf-8")
+        changes = {"backend": "torch", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
+        backend = backend_class("torch", "torch")(Request(**{**REQUEST, **changes}), 1)
+        backend.start()
+        backend.initialise()
+        self.backend, workload = backend, workload_class(str(path))(Options(BATCH, precision))
+        train, validation = workload.splits({})
+        self.model = workload.model()
+        self.loop = backend.training_loop(workload, self.model, train, validation)
+        self.batches = workload.order(train.examples, 1).take(STEPS)
+        self.inputs = workload.host_inputs(train, np.arange(BATCH))
+
+    def losses(self) -> list[float]:
+        return [self.loop.run(self.batches[step : step + 1]).loss for step in range(STEPS)]
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_plain_loop_learns_and_starts_anew_from_the_same_state(tmp_path):
+    this = Training(tmp_path, "fit")
+    first = this.losses()
+    assert len(set(first)) == STEPS and len(this.model.optimizer.state) > 0
+    this.loop.reset()
+    assert this.losses() == pytest.approx(first)  # weights, statistics, optimiser and dropout
+    assert this.backend.flags()["steps"] == "eager"
+    assert this.model.learning_rate() == 0.01
+
+
+def test_the_compiled_loop_learns_the_same_from_data_on_the_device(tmp_path, monkeypatch):
+    plain = Training(tmp_path, "fit").losses()
+    monkeypatch.setattr(torch, "compile", lambda function: function)
+    this = Training(tmp_path, "epoch")
+    assert this.losses() == pytest.approx(plain, rel=1e-5)  # trying it out left no trace
+    assert this.backend.flags()["steps"] == "torch.compile"
+
+
+def test_a_module_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(tmp_path, monkeypatch):
+    def refuse(function):
+        def run(*arguments):
+            raise RuntimeError("no such compiler\nlong trace")
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    this = Training(tmp_path, "epoch")
+    assert len(set(this.losses())) == STEPS
+    assert this.backend.flags()["steps"] == "eager, as torch.compile failed: no such compiler"
+
+
+def test_evaluation_counts_every_example_and_predictions_are_the_logits(tmp_path):
+    this = Training(tmp_path, "fit")
+    whole = this.loop.evaluate()
+    this.loop._size = 3  # 3 + 3 + 2
+    assert this.loop.evaluate() == pytest.approx(whole, rel=1e-5)
+    predictions = this.loop.predict(np.arange(5, dtype=np.int32))
+    assert predictions.shape == (5, 10) and predictions.dtype == np.float32
+    forward = this.backend.forward_pass(this.model)
+    assert forward(this.inputs).shape == (BATCH, 10)
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "bfloat16"])
+def test_half_precision_trains_and_the_record_has_its_types(tmp_path, precision):
+    this = Training(tmp_path, "fit", precision)
+    assert np.isfinite(this.losses()).all()
+    types = this.backend.types()
+    kept = next(this.model.module.parameters()).dtype
+    assert (types.product, types.storage) == ("bfloat16", str(kept).removeprefix("torch."))
+
+
+def test_several_replicas_are_refused_in_one_line():
+    request = Request(**{**REQUEST, "backend": "torch", "replicas": 2})
+    with pytest.raises(StudyError, match="runs on one replica, not on 2"):
+        backend_class("torch", "torch")(request, 1).initialise()

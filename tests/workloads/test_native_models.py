@@ -1,0 +1,208 @@
+"""Model files of PyTorch and JAX: which framework a file is of, what their parts may be, and what is refused."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whichdevice.config.load import load_study, resolved
+from whichdevice.errors import StudyError
+from whichdevice.planning.checks import check_backends
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+
+TORCH = """
+import torch
+from torch import nn
+INPUT = {"shape": (3, 8, 8)}
+TARGET = {"shape": (), "dtype": "int32", "below": 10}
+LOSS = "cross_entropy"
+METRIC = "accuracy"
+OPTIMIZER = "SGD"
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(4)
+        self.out = nn.Linear(4, 10)
+
+    def forward(self, x):
+        return self.out(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+def model():
+    return Net()
+"""
+PAIR = """
+import torch
+from torch import nn
+INPUT = {"ids": {"shape": (5,), "dtype": "int32", "below": 7}, "kinds": {"shape": (5,), "dtype": "int32", "below": 2}}
+TARGET = {"labels": {"shape": (5,), "dtype": "int32", "below": 7}}
+OPTIMIZER = "AdamW"
+
+class Output(dict):
+    loss = property(lambda self: self["loss"])
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(7, 4)
+        self.kinds = nn.Embedding(2, 4)
+        self.head = nn.Linear(4, 7, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, ids, kinds, labels=None):
+        logits = self.head(self.words(ids) + self.kinds(kinds))
+        loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        return Output(loss=loss, logits=logits)
+
+def model():
+    return Net()
+"""
+JAX = """
+import jax
+from jax import numpy as jnp
+INPUT = {"shape": (4,)}
+TARGET = {"shape": (3,)}
+LOSS = "mean_squared_error"
+
+class Descent:
+    def init(self, parameters):
+        return ()
+    def update(self, gradients, state, parameters=None):
+        return jax.tree.map(lambda each: -0.1 * each, gradients), state
+
+def optimizer():
+    return Descent()
+
+def model():
+    return {"kernel": jnp.ones((4, 3))}, lambda parameters, inputs: inputs @ parameters["kernel"]
+"""
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+
+def file_of(folder: Path, text: str) -> str:
+    folder.mkdir(exist_ok=True)
+    path = folder / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def made(folder: Path, text: str, batch: int = 4):
+    return workload_class(file_of(folder, text))(Options(batch))
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("import torch\n", "torch"),
+        ("def model():\n    from transformers import BertModel\n", "torch"),
+        ("from jax import numpy\n", "jax"),
+        ("import flax.nnx\nimport optax\n", "jax"),
+        ("import keras\nimport torch\n", "keras"),
+        ("import numpy\n", "keras"),
+        ("from mine import Net\nFRAMEWORK = 'torch'\n", "torch"),
+    ],
+)
+def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, framework):
+    assert workload_class(file_of(tmp_path, f"{text}\ndef model():\n    pass\n")).framework == framework
+    assert "mine" not in sys.modules  # nothing of it ran
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import torch\n", "it defines no function model(options) that returns a PyTorch model"),
+        ("FRAMEWORK = 'mxnet'\ndef model():\n    pass\n", "FRAMEWORK must be one of keras, torch, jax (line 1)"),
+        ("import jax\ndef model():\n    pass\n", "it needs INPUT and TARGET, or a function data()"),
+    ],
+)
+def test_what_constants_show_is_refused_before_anything_is_imported(tmp_path, text, line):
+    with pytest.raises(StudyError, match=r"mine\.py") as caught:
+        made(tmp_path, text).splits({})
+    assert line in str(caught.value)
+
+
+def test_a_config_need_not_name_the_backend_and_may_not_name_another(tmp_path):
+    module = file_of(tmp_path, TORCH)
+    study = resolved(load_study({"workloads": {"mine": {"module": module}}}))
+    assert study.workloads["mine"].backend == ["torch"]
+    wrong = resolved(load_study({"workloads": {"mine": {"module": module, "backend": ["jax"]}}}))
+    with pytest.raises(StudyError, match="is a PyTorch model, which jax does not run; take torch"):
+        check_backends(wrong)
+
+
+def test_nested_inputs_are_generated_by_path_and_come_back_nested(tmp_path):
+    workload = made(tmp_path, PAIR)
+    train, validation = workload.splits({})
+    assert set(train.arrays) == {"inputs/ids", "inputs/kinds", "targets/labels"}
+    assert train.examples == 1024 and validation.examples == 128
+    inputs = workload.host_inputs(train, np.arange(3))
+    assert {name: array.shape for name, array in inputs.items()} == {"ids": (3, 5), "kinds": (3, 5)}
+
+
+@needs_torch
+def test_operations_of_a_module_are_those_of_its_products(tmp_path):
+    model = made(tmp_path, TORCH).model()
+    forward = 2 * (4 * 8 * 8 * 3 * 9 + 4 * 10)
+    assert model.costs.forward_flops == forward
+    # Gradients of both layers' weights and of the last one's input; nobody needs that of the image.
+    assert model.costs.training_flops == forward + 2 * (4 * 8 * 8 * 3 * 9 + 2 * 4 * 10)
+    assert model.costs.activations > 4 * 8 * 8
+    assert model.sizes() == (4 * 3 * 9 + 8 + 50 + 8, 4 * 3 * 9 + 8 + 50)
+    assert model.output_shape == [10]
+
+
+@needs_torch
+def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
+    workload = made(tmp_path, PAIR)
+    model = workload.model()
+    assert model.sizes() == (7 * 4 + 2 * 4,) * 2  # the shared weights once
+    inputs, target = workload.tried_on("cpu")
+    output = workload.forward(model.module, inputs, target)
+    assert workload.loss(target, output).item() == pytest.approx(output.loss.item())
+    assert model.output_shape == [5, 7]
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("return Net()", "return 3", "model() returns a int; a torch.nn.Module is needed"),
+        ("nn.Linear(4, 10)", "nn.Linear(5, 10)", "mine.py: the first training step fails: RuntimeError: "),
+        ('"cross_entropy"', '"categorical"', "LOSS 'categorical' is none of torch.nn.functional, e.g. cross_entropy"),
+        ('LOSS = "cross_entropy"', "", "the model's forward takes no `labels`; add LOSS"),
+        ('"SGD"', '"Adamw"', "OPTIMIZER 'Adamw' is none of torch.optim, e.g. AdamW"),
+        ('"SGD"', '"LBFGS"', "LBFGS evaluates the loss many times a step"),
+    ],
+)
+def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
+    workload = made(tmp_path, TORCH.replace(old, new))
+    with pytest.raises(StudyError) as caught:
+        workload.optimizer(workload.model().module)
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+@needs_torch
+def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_images():
+    import torch
+
+    from whichdevice.workloads.torch_model import by_class
+
+    scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5))
+    assert scores.shape == (10, 7) and classes.shape == (10,)
+    scores, classes = by_class(torch.zeros(2, 7, 5, 5), torch.zeros(2, 5, 5))
+    assert scores.shape == (2, 7, 5, 5)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_path):
+    model = made(tmp_path, JAX).model()
+    assert (model.costs.forward_flops, model.costs.training_flops) == (24, 48)
+    assert model.output_shape == [3] and model.sizes() == (12, 12)
+    with pytest.raises(StudyError, match="the first training step fails: TypeError: "):
+        made(tmp_path / "sizes", JAX.replace("(4, 3)", "(5, 3)")).model()
+    with pytest.raises(StudyError, match="returns a int; a pair"):
+        made(tmp_path / "none", JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
