@@ -6,13 +6,17 @@ Cells are enumerated here and nowhere else.
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import DeviceKind, Study, Workload
+from whichdevice.errors import StudyError
 from whichdevice.records.results_folder import MERGED
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 # What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
 KIND_PRECISIONS = {
     "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
@@ -75,6 +79,38 @@ def _shares_evenly(study: Study, cell: Cell) -> bool:
         return True
     chosen = workload_class(study.workloads[cell.workload].module or cell.workload)
     return not issubclass(chosen, TrainingWorkload)
+
+
+def with_model_settings(study: AnyStudy) -> AnyStudy:
+    """Return the study with what a model decides where the config names none.
+
+    The backend is that of its framework, where it is a model of PyTorch or JAX; the loops are those that can train it:
+    a model with a train_step of its own has `fit` alone.
+    """
+    return study.model_copy(
+        update={"workloads": {name: _settled(name, each) for name, each in study.workloads.items()}}
+    )
+
+
+def _settled(name: str, workload: Workload) -> Workload:
+    try:
+        chosen = workload_class(workload.module or name)
+    except StudyError:  # the checks say so
+        return workload
+    update: dict[str, list[str]] = {}
+    if "backend" not in workload.model_fields_set and chosen.framework != KERAS:
+        update["backend"] = [TORCH if chosen.framework == TORCH else JAX]
+    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
+    if "loop" not in workload.model_fields_set and not {*workload.loop} <= {*loops}:
+        update["loop"] = list(loops)
+    return _updated(workload, update)
+
+
+def _updated(workload: Workload, update: dict[str, list[str]]) -> Workload:
+    """A copy in which these keys still count as not named in the config."""
+    copy = workload.model_copy(update=update)
+    copy.model_fields_set.difference_update(update)
+    return copy
 
 
 def own_modules(study: Study) -> dict[str, str]:

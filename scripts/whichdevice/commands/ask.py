@@ -89,7 +89,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
-    from whichdevice.study_runs import study_runs
+    from whichdevice.study_runs import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.framework import BACKENDS, TORCH
     from whichdevice.workloads.model_file import ModelFile
@@ -124,7 +124,7 @@ def question(args: argparse.Namespace) -> Study:
         "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
         "workloads": {config_name(args.model): workload},
     }
-    study = resolved(load_study(values, "ask"))
+    study = resolved(with_model_settings(load_study(values, "ask")))
     check_study(study)
     check_cells(study, study_runs(study), {})
     return study
@@ -151,7 +151,7 @@ def _measured(study: Study, model: str) -> Row:
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
     from whichdevice.measuring.measure import WAITING, measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
-    from whichdevice.study_runs import study_runs
+    from whichdevice.study_runs import study_runs, with_model_settings
 
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]

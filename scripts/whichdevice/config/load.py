@@ -31,8 +31,6 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
     for name in call.run_on if isinstance(call.run_on, list) else []:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
-    _take_frameworks(call)
-    _set_loops(call)
     _check_devices(call, where)
     _check_resources(call, where)
     return call
@@ -69,34 +67,6 @@ def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnySt
         return model.model_validate(values)
     except ValidationError as error:
         raise config_error(error, model, where) from error
-
-
-def _set_loops(call: Call) -> None:
-    """Where nobody names a loop: those that can train the model; one with a train_step of its own has `fit` alone."""
-    from whichdevice.workloads import workload_class
-
-    for name, workload in call.workloads.items():
-        module = workload.module or name
-        if "loop" in workload.model_fields_set or not workload.module:
-            continue
-        try:
-            loops = getattr(workload_class(module), "loops", workload.loop)
-        except StudyError:  # whoever runs it says so
-            continue
-        if not {*workload.loop} <= {*loops}:
-            workload.loop = list(loops)
-
-
-def _take_frameworks(call: Call) -> None:
-    """A model of PyTorch or JAX runs on that backend where the config names none."""
-    from whichdevice.workloads import workload_class
-    from whichdevice.workloads.framework import JAX, KERAS, TORCH
-
-    for name, workload in call.workloads.items():
-        if "backend" not in workload.model_fields_set:
-            framework = workload_class(workload.module or name).framework
-            if framework != KERAS:
-                workload.backend = [TORCH if framework == TORCH else JAX]
 
 
 def _check_resources(call: Call, where: str) -> None:

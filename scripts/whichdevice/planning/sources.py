@@ -19,6 +19,7 @@ from whichdevice.records.results_folder import (
     merged_sources,
     record_paths,
 )
+from whichdevice.study_runs import with_model_settings
 
 FETCHED = "its records were fetched; nothing is measured here"
 ELSEWHERE = "measured elsewhere; its records were merged"
@@ -39,6 +40,7 @@ def with_merged(call: Call) -> tuple[Call, Merged]:
 
     A pure function of the config and of results/<study>: no network, nothing written.
     """
+    call = with_model_settings(call)
     root = Path(call.root)
     sources = merged_sources(root)
     if not sources:
