@@ -151,7 +151,7 @@ def _measured(study: Study, model: str) -> Row:
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
     from whichdevice.measuring.measure import WAITING, measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
-    from whichdevice.study_runs import study_runs, with_model_settings
+    from whichdevice.study_runs import study_runs
 
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]
