@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT, arrays_for, without_dropout
+from backends.scenario import REQUEST, ROOT, arrays_for, small_mnist_cnn, without_dropout
 
 BATCH, STEPS = 16, 6
 
@@ -58,11 +58,10 @@ def main() -> None:
 def training(backend, dropout=False, loops=False, **changes):
     """Workload, model and loop; `loops`: as on an accelerator."""
     from whichdevice.backends.jax_training import JaxTraining
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
-    workload = workload_class("mnist_cnn")(Options(BATCH))
+    workload = small_mnist_cnn(Options(BATCH))
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for("mnist_cnn"))
     if not loops:
