@@ -13,7 +13,7 @@ from whichdevice.workloads.base import Options
 
 pytestmark = pytest.mark.slow
 
-IMAGES, PART = 10_000, 500
+IMAGES, PART = 1_000, 250
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def keras():
 
 @pytest.fixture(scope="module")
 def images() -> np.ndarray:
-    """As many stand-in test images as MNIST has, uint8 [10000, 28, 28]."""
+    """Stand-in test images, uint8 [1000, 28, 28]."""
     return draw_digits(1, {"train": 1, "test": IMAGES})["test_images"]
 
 
