@@ -311,15 +311,13 @@ class TestNextCall:
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (2, 1, 1)
 
-    def test_a_comparison_comes_after_the_tables_and_into_the_page_of_a_call_that_asks_for_it(self, study):
+    def test_a_comparison_is_made_of_finished_tables_and_goes_into_the_page_of_a_call_that_asks_for_it(self, study):
         there = synthetic.small_study(
             devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[64])}
         )
         synthetic.write_study(there, study.folder / "results/there", artefacts=False)
-        jobs = planned(study, "compare", "--config", "against=results/there")
-        assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (0, 0, 1, 0)
         jobs = planned(study, "all", "--config", "against=results/there")
-        assert (jobs["compare"], jobs["report"]) == (1, 1)
+        assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (0, 0, 1, 1)
 
     def test_a_second_call_of_a_study_that_runs_is_one_line(self, study):
         from whichdevice.locks import StudyLock
@@ -330,12 +328,13 @@ class TestNextCall:
         assert done.code != 0 and "is in use by another call" in done.error
 
     def test_failed_runs_are_measured_again_on_demand_and_only_they(self, study):
-        again = ("runs", "--forcerun", "measure", "--config", "retry=failed")
-        assert planned(study, *again)["measure"] == 3
+        before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
         (study.folder / "results/lucky").touch()
-        done = study.snakemake(*again, "only={workload: fails}")
+        chosen = ("retry=failed", "only={workload: [fails, matmul, mine]}")
+        done = study.snakemake("runs", "--forcerun", "measure", "--config", *chosen)
         assert done.code == 0, done.out
         assert record(study, "fails").status == "ok"
+        assert [path for path in before if path.read_bytes() != before[path] and "fails" not in path.parts] == []
 
     def test_a_job_that_fails_keeps_the_record_that_was_there(self, study):
         """One fails before its record, one after it; neither is lost, and the next call has nothing to do."""
