@@ -173,7 +173,7 @@ def operation(backend, compiled) -> dict:
 
 
 def profile(backend) -> dict:
-    """A profile of a step, and whether the host's name is in it."""
+    """A profile of a step, and whether the host's name or a path is in it."""
     _, _, loop = training(backend)
     with tempfile.TemporaryDirectory() as folder:
         with backend.trace(Path(folder)):
@@ -182,7 +182,8 @@ def profile(backend) -> dict:
         planes = [plane.name for plane in backend._jax.profiler.ProfileData.from_file(str(files[0])).planes]
         name = socket.gethostname()
         whole_name = re.compile(rb"(?<![\w.-])" + re.escape(name.encode()) + rb"(?![\w.-])")
-        named = [path.name for path in files if whole_name.search(path.read_bytes())]
+        content = b"".join(path.read_bytes() for path in files)
+        named = [name] * bool(whole_name.search(content)) + [str(ROOT)] * (str(ROOT).encode() in content)
         return {"files": [path.name for path in files], "planes": planes, "named": named}
 
 

@@ -106,7 +106,7 @@ class TestState:
         assert alone["state"]["kept"] == pytest.approx(1e-3)
         assert alone["state"]["frozen"]
 
-    def test_a_profile_holds_no_host_name(self, alone):
+    def test_a_profile_holds_no_host_name_and_no_path(self, alone):
         assert alone["profile"]["files"] == ["host.xplane.pb"]
         assert alone["profile"]["named"] == []
         assert "/host:CPU" in alone["profile"]["planes"]
