@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from slurm.cluster_studies import DEVICES, PLUGIN, RUN, Disturbed, Whole, command, write
 from slurm.throwaway_slurm import Job, missing_programs
-from workflow.conftest import Project, copy_project
+from workflow.conftest import Outcome, Project, copy_project
 
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
@@ -68,7 +68,7 @@ def test_snakemake_takes_the_profile_and_plans_every_device_without_a_cluster(pr
         command("all", "--dry-run"), cwd=project.folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sum(line.startswith("rule measure:") for line in done.stdout.splitlines()) == len(DEVICES), done.stdout
+    assert Outcome(0, done.stdout + done.stderr, 0.0).jobs["measure"] == len(DEVICES), done.stdout
 
 
 @on_a_cluster
