@@ -1,9 +1,9 @@
 """A SavedModel predicts what the Keras model does, image for image."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
 
 from whichdevice.datasets.standin.digits import draw_digits
 from whichdevice.errors import StudyError
@@ -11,7 +11,10 @@ from whichdevice.exporting.saved_model import ServedModel, write_saved_model
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("tensorflow") is None, reason="tensorflow is not installed"),
+]
 
 IMAGES, PART = 1_000, 250
 

@@ -3,6 +3,7 @@
 import csv
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -15,8 +16,7 @@ from whichdevice.records.store import read_record, write_record
 from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import publish
 
-pytestmark = pytest.mark.slow
-pytest.importorskip("jax")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")]
 
 STUDY = {
     "study": "tiny",

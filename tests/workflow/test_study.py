@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,11 @@ from whichdevice.records.exported import read_export
 from whichdevice.records.schema import Record
 from whichdevice.tables.write import TABLES
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="taskset and mounts of Linux")]
-pytest.importorskip("jax")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="taskset and mounts of Linux"),
+    pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed"),
+]
 
 OWN = """
 import os, signal
