@@ -10,7 +10,15 @@ import pytest
 from whichdevice.locks import LOCK_FOLDER
 
 PROJECT = Path(__file__).resolve().parent.parent
-LONGEST = ("workflow/test_study.py",)
+LONGEST = (
+    "workflow/test_study.py",
+    "backends/test_same_learning.py",
+    "workflow/test_bucket.py",
+    "figures/test_figures.py",
+    "backends/test_jax.py",
+    "report/test_report.py",
+    "workflow/test_interrupts.py",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
