@@ -9,9 +9,9 @@ ARGS ?=
 SHELL := /bin/sh
 export ARGS
 PY := .venv/bin/python
-# A process takes up to 3 GB; a file's tests stay together, for they share what they measured.
+# A process takes up to 3 GB; a file's tests stay together, for they share what they measured. The order is conftest.py's.
 PROCESSES ?= 2
-IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile
+IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 50
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
@@ -27,8 +27,8 @@ help:
 	@echo "make environment        only make the environment (.venv)"
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
 	@echo "make check              linters, types and fast tests, under a minute"
-	@echo "make test               everything but the longest tests, PROCESSES=2 files at a time"
-	@echo "make test-long          the longest: equal accuracy over ten seeds, rarer faults in whole studies"
+	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
+	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
 	@echo "make forecasts          fit and test the forecasts against published times, write docs/forecasts.md"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
@@ -70,7 +70,7 @@ test: lint
 	$(RUN) python -m pytest $(IN_PARALLEL)
 
 test-long: test-environment
-	$(RUN) python -m pytest -m long
+	$(RUN) python -m pytest -m long $(IN_PARALLEL)
 
 lock: environment
 	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"

@@ -44,6 +44,7 @@ rule all:
         rules.runs.input,  # or a lost record would go unnoticed
         rules.models.input,
         rules.report.output,
+        rules.compare.output.page if PLAN.call.against else [],  # or a finished report would stay without it
         rules.uploads.input,
 
 

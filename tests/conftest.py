@@ -10,6 +10,15 @@ import pytest
 from whichdevice.locks import LOCK_FOLDER
 
 PROJECT = Path(__file__).resolve().parent.parent
+LONGEST = (
+    "workflow/test_study.py",
+    "backends/test_same_learning.py",
+    "workflow/test_bucket.py",
+    "figures/test_figures.py",
+    "backends/test_jax.py",
+    "report/test_report.py",
+    "workflow/test_interrupts.py",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,6 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
         cores, processes = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         if processes <= len(cores):
             os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that at the end no process waits for the other."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    longest = {PROJECT / "tests" / name: -place for place, name in enumerate(reversed(LONGEST), 1)}
+    items.sort(key=lambda item: longest.get(item.path, 0 if item.path in slow else 1))
 
 
 @pytest.fixture(scope="session")

@@ -28,13 +28,16 @@ def optimizer():
 """
 
 
-def measured(folder: Path, loops: tuple[str, ...] = ("epoch", "fit"), **request) -> dict[str, dict]:
-    """For each loop the parts of the record, and how far its predictions are from the model's own."""
+def measured(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
+    """For each run the parts of its record, and how far its predictions are from the model's own; in one process.
+
+    Runs may differ in loop and precision, not in replicas.
+    """
     (folder / "tiny.py").write_text(MODEL, encoding="utf-8")
     asked = {**REQUEST, "module": str(folder / "tiny.py"), "mode": "predict", "learn": False, "epochs": 0,
              "seconds": 0.5, **request}  # fmt: skip
     job, result = folder / "job.json", folder / "result.json"
-    job.write_text(json.dumps({"request": asked, "loops": loops}))
+    job.write_text(json.dumps({"request": asked, "runs": runs}))
     from whichdevice.backends import backend_class
     from whichdevice.records.schema import Request
 
@@ -57,8 +60,8 @@ def main() -> None:
     from whichdevice.records.schema import Request
 
     found = {}
-    for loop in job["loops"]:
-        request = Request(**{**job["request"], "loop": loop})
+    for name, asked in job["runs"].items():
+        request = Request(**{**job["request"], **asked})
         backend = backend_class(request.backend)(request, threads=2)
         backend.start()
         backend.initialise()
@@ -66,13 +69,13 @@ def main() -> None:
         try:
             run_request(backend, request, {"folder": ".", "memory_limit": 1e11}, Emitter(stream))
         except StudyError as error:
-            found[loop] = {"refused": str(error)}
+            found[name] = {"refused": str(error)}
             continue
         parts: dict = {}
         for message in map(json.loads, stream.getvalue().splitlines()):
             if message["event"] == "part":
                 parts.setdefault(message["place"], {}).update(message["value"])
-        found[loop] = {**parts, "difference": difference(backend, request)}
+        found[name] = {**parts, "difference": difference(backend, request)}
     Path(sys.argv[2]).write_text(json.dumps(found))
 
 

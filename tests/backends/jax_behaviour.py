@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT, arrays_for, without_dropout
+from backends.scenario import REQUEST, ROOT, arrays_for, small_mnist_cnn, without_dropout
 
 BATCH, STEPS = 16, 6
 
@@ -58,11 +58,10 @@ def main() -> None:
 def training(backend, dropout=False, loops=False, **changes):
     """Workload, model and loop; `loops`: as on an accelerator."""
     from whichdevice.backends.jax_training import JaxTraining
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
-    workload = workload_class("mnist_cnn")(Options(BATCH))
+    workload = small_mnist_cnn(Options(BATCH))
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for("mnist_cnn"))
     if not loops:
@@ -174,7 +173,7 @@ def operation(backend, compiled) -> dict:
 
 
 def profile(backend) -> dict:
-    """A profile of a step, and whether the host's name is in it."""
+    """A profile of a step, and whether the host's name or a path is in it."""
     _, _, loop = training(backend)
     with tempfile.TemporaryDirectory() as folder:
         with backend.trace(Path(folder)):
@@ -183,7 +182,8 @@ def profile(backend) -> dict:
         planes = [plane.name for plane in backend._jax.profiler.ProfileData.from_file(str(files[0])).planes]
         name = socket.gethostname()
         whole_name = re.compile(rb"(?<![\w.-])" + re.escape(name.encode()) + rb"(?![\w.-])")
-        named = [path.name for path in files if whole_name.search(path.read_bytes())]
+        content = b"".join(path.read_bytes() for path in files)
+        named = [name] * bool(whole_name.search(content)) + [str(ROOT)] * (str(ROOT).encode() in content)
         return {"files": [path.name for path in files], "planes": planes, "named": named}
 
 

@@ -1,8 +1,8 @@
 """One backend in a process of its own: `python scenario.py JOB.json RESULT.json`; a process has one Keras backend.
 
-The job names workload, backend, loop, replicas, precision and a planted fault. `play` gives the loss of every step,
-with weights, data and batch order from NumPy, so that every backend is given the same. `accuracies` learns several
-seeds, each with the backend's own weights and dropout.
+The job names workload, backend, loop, replicas, precision and a planted fault. `play_each` gives the loss of every
+step, with weights, data and batch order from NumPy, so that every backend is given the same. `accuracies` learns
+several seeds, each with the backend's own weights and dropout.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +24,10 @@ REQUEST = dict(
 )  # fmt: skip
 
 
-def play(folder: Path, steps: int = 10, fault: str | None = None, **request) -> dict:
-    """Run some steps in a process; {"losses": [...], "evaluated": [loss, metric], "modules": [...], ...}."""
-    return _in_process(folder, {"steps": steps, "fault": fault}, request)
-
-
 def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dict[str, dict]:
-    """Likewise several runs, one after the other in one process: most of a process is its imports.
+    """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
 
-    They may differ in workload, loop and `fault`; a process has one precision and one number of replicas.
+    Most of a process is its imports. Runs may differ in workload, loop, precision and `fault`, not in replicas.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
 
@@ -73,13 +69,22 @@ def main() -> None:
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
-    request = Request(**job["request"])
-    backend = backend_class(request.backend)(request, threads=2)
-    backend.start()
-    backend.initialise()
+    first = Request(**job["request"])
+    started: dict[tuple, Any] = {}
+
+    def backend_for(request: Request) -> Any:
+        """The backend of the run before where it serves; Keras on JAX distributes a plain `fit` by a global setting."""
+        kind = (request.precision, request.loop if request.backend == "jax" else None)
+        if kind not in started:
+            started.clear()
+            started[kind] = backend_class(request.backend)(request, threads=2)
+            started[kind].start()
+            started[kind].initialise()
+        started[kind].request = request
+        return started[kind]
 
     def result(request: Request, fault: str | None) -> dict:
-        backend.request = request
+        backend = backend_for(request)
         options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
         workload = workload_class(request.module)(options)
         if fault:
@@ -94,8 +99,8 @@ def main() -> None:
     for name, asked in job.get("runs", {}).items():
         changes = {**asked, "module": asked["workload"]}
         fault = changes.pop("fault", None)
-        results[name] = result(request.model_copy(update=changes), fault)
-    Path(sys.argv[2]).write_text(json.dumps(results or result(request, job["fault"])))
+        results[name] = result(first.model_copy(update=changes), fault)
+    Path(sys.argv[2]).write_text(json.dumps(results or result(first, job["fault"])))
 
 
 def learned(backend, workload, job: dict) -> dict:
@@ -172,6 +177,21 @@ def first_loss_with_dropout(backend, workload, request) -> float:
     train, validation = workload.splits(arrays_for(request.module))
     loop = backend.training_loop(workload, model, train, validation)
     return loop.run(workload.order(train.examples, request.seed).take(1)).loss
+
+
+def small_mnist_cnn(options):
+    """The workload `mnist_cnn` with a network that compiles and trains in a tenth of the time."""
+    import keras
+    from keras import layers
+
+    from whichdevice.workloads import workload_class
+
+    class Small(workload_class("mnist_cnn")):
+        def model(self):
+            inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.3), layers.Flatten()]
+            return keras.Sequential([keras.Input((28, 28, 1)), *inner, layers.Dense(10, activation="softmax")])
+
+    return Small(options)
 
 
 def without_dropout(model):

@@ -1,6 +1,7 @@
-"""TensorFlow's backend in a process of its own, `python tensorflow_behaviour.py WHAT RESULT.json`, 8 virtual devices.
+"""TensorFlow's backend in a process of its own: `python tensorflow_behaviour.py RESULT.json WHAT...`.
 
-One function below answers each question of test_tensorflow_replicas.py and test_tensorflow_float16.py.
+One function below answers each question of test_tensorflow_replicas.py; those of one process have as many virtual
+devices.
 """
 
 import json
@@ -15,13 +16,13 @@ from backends.scenario import REQUEST, ROOT, arrays_for, give_weights, without_d
 BATCH = 16
 
 
-def behaviour(what: str, folder: Path) -> dict:
-    """What one of the functions below says, asked in a process of its own."""
+def behaviours(folder: Path, *what: str) -> dict[str, dict]:
+    """What each of the functions below says, asked in one process."""
     result = folder / "result.json"
     path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    command = [sys.executable, __file__, what, str(result)]
+    command = [sys.executable, __file__, str(result), *what]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(result.read_text())
 
@@ -166,7 +167,7 @@ def kernels() -> dict:
 
     from whichdevice.backends.tensorflow_training import TensorFlowTraining
 
-    backend = started("shakespeare_lstm", replicas=2)
+    backend = started("shakespeare_lstm")
     workload, model, train, validation = built(backend, "shakespeare_lstm")
     with backend.scope():
         model.optimizer = backend._optimizer(workload, model)
@@ -176,4 +177,4 @@ def kernels() -> dict:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(globals()[sys.argv[1]]()))
+    Path(sys.argv[1]).write_text(json.dumps({what: globals()[what]() for what in sys.argv[2:]}))

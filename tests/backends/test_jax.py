@@ -106,7 +106,7 @@ class TestState:
         assert alone["state"]["kept"] == pytest.approx(1e-3)
         assert alone["state"]["frozen"]
 
-    def test_a_profile_holds_no_host_name(self, alone):
+    def test_a_profile_holds_no_host_name_and_no_path(self, alone):
         assert alone["profile"]["files"] == ["host.xplane.pb"]
         assert alone["profile"]["named"] == []
         assert "/host:CPU" in alone["profile"]["planes"]
@@ -121,32 +121,31 @@ class TestState:
         assert "the compiled step needs" in alone["crowded"]["said"]
 
 
+SIXTEEN_BITS = [
+    ("mixed_bfloat16", "epoch", "float32", "bfloat16"),
+    ("mixed_bfloat16", "fit", "float32", "bfloat16"),
+    ("bfloat16", "epoch", "bfloat16", "bfloat16"),
+    ("mixed_float16", "epoch", "float32", "float16"),
+]
+
+
 @pytest.fixture(scope="module")
 def official(tmp_path_factory):
-    """What both loops make of a workload in a precision, played once in one process."""
-
-    @cache
-    def of(precision: str) -> dict[str, dict]:
-        runs = {loop: {"workload": "mnist_official", "loop": loop} for loop in ("epoch", "fit")}
-        return play_each(tmp_path_factory.mktemp(precision), runs, STEPS, backend="jax", precision=precision)
-
-    return of
+    """What a loop makes of a workload in a precision, played in one process."""
+    ways = [("float32", "epoch"), *((precision, loop) for precision, loop, *_ in SIXTEEN_BITS)]
+    runs = {
+        f"{precision} {loop}": {"workload": "mnist_official", "loop": loop, "precision": precision}
+        for precision, loop in ways
+    }
+    return play_each(tmp_path_factory.mktemp("official"), runs, STEPS, backend="jax")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("precision", "loop", "storage", "product"),
-    [
-        ("mixed_bfloat16", "epoch", "float32", "bfloat16"),
-        ("mixed_bfloat16", "fit", "float32", "bfloat16"),
-        ("bfloat16", "epoch", "bfloat16", "bfloat16"),
-        ("mixed_float16", "epoch", "float32", "float16"),
-    ],
-)
+@pytest.mark.parametrize(("precision", "loop", "storage", "product"), SIXTEEN_BITS)
 def test_sixteen_bits_learn_about_the_same_and_are_marked_as_emulated_on_a_cpu(
     official, precision, loop, storage, product
 ):
-    result, exact = official(precision)[loop], official("float32")["epoch"]
+    result, exact = official[f"{precision} {loop}"], official["float32 epoch"]
     assert (result["types"]["storage"], result["types"]["product"]) == (storage, product)
     assert result["types"]["emulated"]
     assert result["losses"][0] == pytest.approx(exact["losses"][0], abs=0.02)

@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
-from backends.tensorflow_behaviour import behaviour
+from backends.tensorflow_behaviour import behaviours
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["epoch", "fit"])
-def found(request, tmp_path_factory) -> dict:
-    return behaviour(f"float16_{request.param}", tmp_path_factory.mktemp(request.param))
+@pytest.fixture(scope="module")
+def both(tmp_path_factory) -> dict[str, dict]:
+    return behaviours(tmp_path_factory.mktemp("float16"), "float16_epoch", "float16_fit")
+
+
+@pytest.fixture(params=["epoch", "fit"])
+def found(request, both) -> dict:
+    return both[f"float16_{request.param}"]
 
 
 def test_it_learns(found):

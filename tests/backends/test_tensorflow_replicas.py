@@ -4,31 +4,38 @@ import sys
 
 import numpy as np
 import pytest
-from backends.tensorflow_behaviour import behaviour
+from backends.tensorflow_behaviour import behaviours
 
 from whichdevice.backends.tensorflow_training import shared_out
 
 
-@pytest.mark.slow
-def test_validation_counts_every_example_once_and_predictions_keep_their_order(tmp_path):
-    found = behaviour("evaluation", tmp_path)
-    assert found["evaluated"] == pytest.approx(found["expected"], rel=1e-5)
-    assert found["shape"] == [23, 10]
-    assert found["difference"] < 1e-6
-    assert found["flags"]["strategy"] == "MirroredStrategy"
-    assert found["device"] == [None, 1]  # virtual devices are one CPU
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> dict[str, dict]:
+    """Everything that is asked of 8 replicas."""
+    asked = ["evaluation", "reset", "overflow", "products"] + ["kernels"] * (sys.platform == "linux")
+    return behaviours(tmp_path_factory.mktemp("replicas"), *asked)
 
 
 @pytest.mark.slow
-def test_reset_brings_back_every_replica_and_callbacks_may_change_the_rate(tmp_path):
-    found = behaviour("reset", tmp_path)
-    assert found["again"] == pytest.approx(found["first"], abs=1e-6)
-    assert found["rates"] == [pytest.approx(1e-5)]
+def test_validation_counts_every_example_once_and_predictions_keep_their_order(found):
+    seen = found["evaluation"]
+    assert seen["evaluated"] == pytest.approx(seen["expected"], rel=1e-5)
+    assert seen["shape"] == [23, 10]
+    assert seen["difference"] < 1e-6
+    assert seen["flags"]["strategy"] == "MirroredStrategy"
+    assert seen["device"] == [None, 1]  # virtual devices are one CPU
 
 
 @pytest.mark.slow
-def test_an_overflow_on_any_replica_skips_the_step_and_halves_the_scale(tmp_path):
-    kept = behaviour("overflow", tmp_path)["kept"]
+def test_reset_brings_back_every_replica_and_callbacks_may_change_the_rate(found):
+    seen = found["reset"]
+    assert seen["again"] == pytest.approx(seen["first"], abs=1e-6)
+    assert seen["rates"] == [pytest.approx(1e-5)]
+
+
+@pytest.mark.slow
+def test_an_overflow_on_any_replica_skips_the_step_and_halves_the_scale(found):
+    kept = found["overflow"]["kept"]
     assert all(finite for finite, _, _ in kept)
     assert kept[0][1:] == [1.0, 1]  # applied
     assert kept[-1][1:] == [0.5, 0]  # skipped
@@ -36,15 +43,15 @@ def test_an_overflow_on_any_replica_skips_the_step_and_halves_the_scale(tmp_path
 
 
 @pytest.mark.slow
-def test_every_replica_computes_its_own_products(tmp_path):
-    found = behaviour("products", tmp_path)
-    assert found["ends"] == [pytest.approx(found["expected"], rel=1e-4)] * 8
+def test_every_replica_computes_its_own_products(found):
+    seen = found["products"]
+    assert seen["ends"] == [pytest.approx(seen["expected"], rel=1e-4)] * 8
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only TensorFlow's Linux build knows GPU kernels")
-def test_data_never_goes_back_to_the_host_for_lack_of_a_gpu_kernel(tmp_path):
-    assert set(behaviour("kernels", tmp_path)) <= {"ScatterNd"}  # a few flags of the sparse embedding update
+def test_data_never_goes_back_to_the_host_for_lack_of_a_gpu_kernel(found):
+    assert set(found["kernels"]) <= {"ScatterNd"}  # a few flags of the sparse embedding update
 
 
 @pytest.mark.parametrize(

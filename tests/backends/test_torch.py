@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 
@@ -60,7 +61,7 @@ def test_a_gpu_run_sees_as_many_gpus_as_replicas(monkeypatch):
 def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
     from whichdevice.backends import torch_devices
 
-    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr("torch.version.cuda", None)
     with pytest.raises(StudyError, match=r"h200: PyTorch .* is built without CUDA; make study ENV=torch"):
         torch_devices.require_devices(request_for(kind="gpu", device="h200"))
 
@@ -68,8 +69,8 @@ def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
 def test_too_few_gpus_are_said_in_one_line(monkeypatch):
     from whichdevice.backends import torch_devices
 
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr("torch.version.cuda", "13.0")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr(torch_devices.gpu, "absent_reason", lambda replicas: None)
     with pytest.raises(StudyError, match=r"h200: PyTorch .* finds 1 of 2 GPUs on this host"):
         torch_devices.require_devices(request_for(kind="gpu", device="h200", replicas=2))
@@ -81,8 +82,8 @@ def test_a_driver_that_is_too_old_is_said_in_pytorchs_words(monkeypatch):
     def refuse(rank):
         raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update.\nMore")
 
-    monkeypatch.setattr(torch.cuda, "set_device", refuse)
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    monkeypatch.setattr("torch.cuda.set_device", refuse)
+    monkeypatch.setattr("torch.set_num_threads", lambda threads: None)
     with pytest.raises(StudyError, match=r"PyTorch .* cannot use the GPU: The NVIDIA driver .* too old .*update\.$"):
         torch_devices.take_device(request_for(kind="gpu", device="h200"), 0, 2)
 

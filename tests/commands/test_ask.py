@@ -9,11 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import synthetic
 
 from whichdevice.__main__ import main
 from whichdevice.commands.ask import answer_lines, candidates, make_answer, table_cells, table_head
-from whichdevice.config.load import load_study, resolved
+from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.errors import StudyError
+from whichdevice.machine.facts import this_machine
+from whichdevice.measuring.request import planned_record
+from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
+from whichdevice.records.schema import Record
+from whichdevice.records.store import write_record
+from whichdevice.study_runs import study_runs
 
 MODEL = "docs/examples/my_model.py"
 Row = dict[str, Any]
@@ -174,7 +181,50 @@ def test_a_file_without_a_model_is_one_line(
     assert line.startswith(text)
 
 
+WORK = {
+    "platform": "gpu",
+    "items": [["product", "float32", 1e9, 1e6, 100, None, 1], ["memory", "", 0.0, 1e9, 50, None, 1]],
+    "unknown_loops": 0,
+    "unknown_calls": 0,
+}
+
+
+def test_a_second_question_measures_nothing_that_the_first_one_did(
+    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Processes and compilers are played here."""
+    measured: list[Path] = []
+
+    def measure(config: Path, path: Path, *_: Any) -> Record:
+        study = read_study(config)
+        (run,) = [run for run in study_runs(study) if planned_record(study, run) == str(path)]
+        record = synthetic.record_of_this_code(study, run).model_copy(update={"machine": this_machine()})
+        write_record(record, path)
+        measured.append(path)
+        return record
+
+    def compile_programs(requests: list[ProgramRequest], **_: Any) -> list[CompiledRecord]:
+        facts = CompileFacts(memory=16e9, memory_available=15e9, memory_needed=2e9, unit="image", units_per_step=8)
+        return [CompiledRecord(asked=each, status="ok", code_hash="0", facts=facts, work=WORK) for each in requests]
+
+    monkeypatch.setattr("whichdevice.measuring.measure.measure", measure)
+    monkeypatch.setattr("whichdevice.forecast.compile.compile_programs", compile_programs)
+    monkeypatch.chdir(tmp_path)
+    question = ["ask", str(project_root / MODEL), "--batch", "8", "--devices", "T4,v5e"]
+    assert main([*question, "--json", "--html", "answer.html"]) == 0
+    rows = {row["device"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert set(rows) == {"T4", "TPU v5e (v5e-1x1)", "this machine"}
+    own = rows["this machine"]
+    assert (own["evidence"], own["processes"], len(measured)) == ("measured", 3, 3)
+    assert own["low_seconds"] < own["step_seconds"] < own["high_seconds"]
+    assert "T4" in (tmp_path / "answer.html").read_text(encoding="utf-8")
+    assert main(question) == 0
+    assert f"{own['step_seconds'] * 1e3:.3g} ms" in capsys.readouterr().out
+    assert len(measured) == 3
+
+
 @pytest.mark.slow
+@pytest.mark.long  # five processes with frameworks; the test above plays them
 def test_a_small_model_is_measured_and_forecast_and_the_second_call_measures_nothing(
     project_root: Path, tmp_path: Path
 ) -> None:

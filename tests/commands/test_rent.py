@@ -55,6 +55,9 @@ class Stage:
         child, terminal = pty.fork()
         if not child:
             status = 1
+            for number in (signal.SIGHUP, signal.SIGTERM):  # the tests may run under nohup
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode) for fd, mode in enumerate("rww"))
                 status = main([*RENT, *arguments])

@@ -1,5 +1,6 @@
 """docs/colab.ipynb from end to end on a CPU: fetched from this checkout, measured, report shown, records packed."""
 
+import ast
 import json
 import os
 import re
@@ -47,12 +48,14 @@ def printed(notebook) -> str:
     return "".join(output.get("text", "") for output in outputs)
 
 
+@pytest.mark.long
 def test_it_installs_nothing_that_is_there_and_names_the_device(executed):
     _, notebook = executed
     assert "added: nothing" in printed(notebook)
     assert "notebook_cpu: " in printed(notebook)
 
 
+@pytest.mark.long
 def test_it_shows_the_report(executed):
     home, notebook = executed
     shown = [
@@ -67,6 +70,7 @@ def test_it_shows_the_report(executed):
     assert (home / "whichdevice/results/notebook/report.html").is_file()
 
 
+@pytest.mark.long
 def test_the_packed_records_are_whole_and_ready_to_merge(executed):
     home, _ = executed
     with zipfile.ZipFile(home / "records-notebook_cpu.zip") as packed:
@@ -74,6 +78,16 @@ def test_the_packed_records_are_whole_and_ready_to_merge(executed):
         assert re.fullmatch(r"runs/notebook_cpu/matmul/jax-float32-b32/r1/[0-9a-f]{12}/record\.json", record)
         assert "config.yaml" in packed.namelist()
         assert Record.model_validate_json(packed.read(record)).status == "ok"
+
+
+def test_it_is_a_notebook_whose_cells_are_python(project_root):
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(project_root / "docs/colab.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    for code in codes:
+        compile(code, "colab.ipynb", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    assert "WHICHDEVICE_SETTINGS" in "".join(codes)
 
 
 def test_the_notebook_is_kept_without_outputs(project_root):

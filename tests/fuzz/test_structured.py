@@ -22,7 +22,7 @@ from whichdevice.figures import confusion_matrix, error_gallery, style, weather_
 from whichdevice.results import FORMS, Shown
 
 EXAMPLES = max(20, int(os.environ.get("FUZZ_INPUTS", "500")) // 100)
-FEW = max(4, EXAMPLES // 10)  # of the slow ones
+FEW = max(2, EXAMPLES // 10)  # of the slow ones
 READERS: dict[str, Reader] = {reader.name: reader for reader in readers()}
 calm = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 

@@ -123,7 +123,7 @@ def test_require_says_when_the_study_has_no_such_device(host: dict[str, int]) ->
 
 
 def test_detection_is_quick_and_imports_no_framework() -> None:
-    """In a fresh process: 0.5 s of processor time, so that a busy host does not fail it."""
+    """In a fresh process: processor time, so that a busy host does not fail it; a framework takes more."""
     code = (
         "import sys, time\n"
         "start = time.process_time()\n"
@@ -132,7 +132,7 @@ def test_detection_is_quick_and_imports_no_framework() -> None:
         "spent = time.process_time() - start\n"
         "loaded = {'tensorflow', 'jax', 'torch', 'keras', 'numpy', 'pydantic'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
-        "assert spent < 0.5, spent\n"
+        "assert spent < 2, spent\n"
     )
     scripts = str(Path(whichdevice.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True)

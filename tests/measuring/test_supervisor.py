@@ -44,9 +44,9 @@ def test_a_run_that_says_ok_is_ok_and_its_messages_arrive_in_order(run):
 
 
 def test_a_hung_run_is_killed_and_timed_out(run):
-    finish, messages = run("say(event='part', place='cold', value={}); time.sleep(60)", timeout=1.0)
+    finish, messages = run("say(event='part', place='cold', value={}); time.sleep(60)", timeout=2.0)
     assert finish.status == "timed_out"
-    assert "measure.timeout = 1 s" in finish.reason
+    assert "measure.timeout = 2 s" in finish.reason
     assert len(messages) == 1  # what was known before is kept
 
 
@@ -55,7 +55,7 @@ def test_a_run_that_hangs_after_its_last_word_has_said_it(run, monkeypatch):
     began = time.monotonic()
     finish, _ = run("say(event='end', status='ok', reason=None); time.sleep(60)")
     assert (finish.status, finish.reason) == ("ok", None)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50
 
 
 def test_a_killed_run_is_out_of_memory_where_the_kernel_counted_a_kill(run, monkeypatch):

@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
 ]
+LONG = pytest.mark.long  # but for one test of each kind
 PATIENCE = 120_000  # ms
 NASTY = "<script>alert(1)</script>"
 ROWS = "#cells-table > tbody > tr"
@@ -101,12 +102,14 @@ def test_it_opens_from_the_file_system_without_a_network(opened: Any) -> None:
     assert len(opened.locator(ROWS).all()) > 20
 
 
+@LONG
 def test_names_that_are_programs_stay_text(opened: Any) -> None:
     assert opened.get_by_text(NASTY).count() > 3
     assert opened.locator("main script:not([type='application/json'])").count() == 0
     assert opened.locator("img[src='x']").count() == 0
 
 
+@LONG
 def test_the_table_sorts_by_the_exact_number(opened: Any) -> None:
     opened.get_by_role("searchbox").fill('mnist_cnn "3 of 3 ok"')
     opened.get_by_role("button", name=re.compile("^Throughput")).first.press("Enter")
@@ -132,6 +135,7 @@ def test_the_table_filters_by_any_word_and_by_column(opened: Any) -> None:
     assert all("gpu" in text.lower() for text in column(opened, "Device"))
 
 
+@LONG
 def test_each_view_shows_its_columns_and_no_other_ones(opened: Any) -> None:
     opened.locator("input[name=view]").first.focus()
     for place, (view, title) in enumerate(VIEWS.items()):
@@ -143,6 +147,7 @@ def test_each_view_shows_its_columns_and_no_other_ones(opened: Any) -> None:
         assert not (set(VIEWS.values()) - {title}) & set(titles)
 
 
+@LONG
 def test_columns_can_be_hidden_and_shown(opened: Any) -> None:
     opened.get_by_role("button", name="Columns").press("Enter")
     opened.locator(".dt-button-collection button", has_text="Backend").press("Enter")
@@ -150,6 +155,7 @@ def test_columns_can_be_hidden_and_shown(opened: Any) -> None:
     assert "Backend" not in shown(opened)
 
 
+@LONG
 def test_strips_change_to_a_logarithmic_axis(opened: Any) -> None:
     at = "getComputedStyle(document.querySelector('.strip'), '::after').left"
     linear = opened.evaluate(at)
@@ -157,12 +163,14 @@ def test_strips_change_to_a_logarithmic_axis(opened: Any) -> None:
     assert opened.evaluate(at) != linear
 
 
+@LONG
 def test_a_device_that_was_not_measured_has_a_mark_and_no_empty_rows(opened: Any) -> None:
     assert "tpu not measured no tpu on this host" in opened.locator(".marks").inner_text()
     opened.get_by_role("searchbox").fill("not measured: no tpu on this host")
     assert opened.locator(f"{ROWS} td.device").count() == 0
 
 
+@LONG
 def test_the_board_changes_between_throughput_step_time_and_cost(opened: Any) -> None:
     for shown_one in ("speed", "step"):
         opened.locator(f"input[name=shown][value={shown_one}]").check()
@@ -170,6 +178,7 @@ def test_the_board_changes_between_throughput_step_time_and_cost(opened: Any) ->
             assert opened.locator(f"#board td .by-{each}").first.is_visible() == (each == shown_one)
 
 
+@LONG
 def test_each_row_tells_how_to_measure_it_again(opened: Any, report: Path) -> None:
     opened.get_by_role("button", name="Measure again: cpu · mnist_cnn · tensorflow-float32-b16", exact=True).press(
         "Enter"
@@ -183,6 +192,7 @@ def test_each_row_tells_how_to_measure_it_again(opened: Any, report: Path) -> No
     assert opened.locator(".card:popover-open").count() == 0
 
 
+@LONG
 def test_all_controls_are_reached_by_the_tab_key(opened: Any) -> None:
     opened.evaluate("document.querySelector('input[name=view]').scrollIntoView()")
     opened.locator("input[name=view]:checked").focus()
@@ -194,7 +204,11 @@ def test_all_controls_are_reached_by_the_tab_key(opened: Any) -> None:
         assert any(wanted in each for each in reached), wanted
 
 
-@pytest.mark.parametrize("opened", [(1440, "light"), (1440, "dark"), (390, "light")], indirect=True)
+@pytest.mark.parametrize(
+    "opened",
+    [(1440, "light"), *(pytest.param(each, marks=LONG) for each in ((1440, "dark"), (390, "light")))],
+    indirect=True,
+)
 def test_no_rule_of_accessibility_is_broken(opened: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: make test-environment")
     found = axe.Axe().run(opened)
@@ -206,7 +220,7 @@ def test_no_rule_of_accessibility_is_broken(opened: Any) -> None:
     assert told == []
 
 
-@pytest.mark.parametrize("opened", [(390, "light"), (1440, "dark")], indirect=True)
+@pytest.mark.parametrize("opened", [(390, "light"), pytest.param((1440, "dark"), marks=LONG)], indirect=True)
 def test_the_page_is_never_wider_than_its_window(opened: Any) -> None:
     for view in VIEWS:
         opened.locator(f"input[value={view}]").check()
@@ -215,6 +229,7 @@ def test_the_page_is_never_wider_than_its_window(opened: Any) -> None:
     assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@LONG
 def test_it_prints(opened: Any) -> None:
     printed = opened.pdf(prefer_css_page_size=True, print_background=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", printed))

@@ -1,23 +1,29 @@
-"""A study through profiles/slurm on a real Slurm of three nodes on this machine: without accounting and with it.
+"""A study through profiles/slurm: planned; on a real Slurm of three nodes on this machine, without and with accounting.
 
 The nodes gpu and tpu have no such device: three devices of kind cpu go to the three partitions.
 """
 
+import os
+import subprocess
 from collections.abc import Iterator
 
 import pytest
-from slurm.cluster_studies import DEVICES, PLUGIN, RUN, Disturbed, Whole
+from slurm.cluster_studies import DEVICES, PLUGIN, RUN, Disturbed, Whole, command, write
 from slurm.throwaway_slurm import Job, missing_programs
-from workflow.conftest import Project, copy_project
+from workflow.conftest import Outcome, Project, copy_project
 
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
-absent = [*missing_programs(), *([] if PLUGIN.is_dir() else ["the plugin (sh envs/extra.sh slurm --apart)"])]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(absent), reason=f"no Slurm to start: {', '.join(absent)} not installed"),
-]
+no_plugin = [] if PLUGIN.is_dir() else ["the plugin (sh envs/extra.sh slurm --apart)"]
+absent = [*missing_programs(), *no_plugin]
+pytestmark = pytest.mark.slow
+
+
+def on_a_cluster(test):
+    """Of a test that starts a Slurm: minutes, and only where it is installed."""
+    reason = f"no Slurm to start: {', '.join(absent)} not installed"
+    return pytest.mark.long(pytest.mark.skipif(bool(absent), reason=reason)(test))
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +60,24 @@ def measured_at(jobs: list[Job]) -> dict[str, tuple[str, str]]:
     }
 
 
+@pytest.mark.skipif(bool(no_plugin), reason=f"{no_plugin} not installed")
+def test_snakemake_takes_the_profile_and_plans_every_device_without_a_cluster(project):
+    write(project, "planned")
+    environment = {**os.environ, "PYTHONPATH": str(PLUGIN), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command("all", "--dry-run"), cwd=project.folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert Outcome(0, done.stdout + done.stderr, 0.0).jobs["measure"] == len(DEVICES), done.stdout
+
+
+@on_a_cluster
 def test_each_device_is_measured_in_its_partition(whole):
     assert whole.code == 0, whole.said
     assert measured_at(whole.jobs) == {"at_cpu": ("cpu", "cpu"), "at_gpu": ("gpu", "gpu"), "at_tpu": ("tpu", "tpu")}
 
 
+@on_a_cluster
 def test_each_run_takes_the_cores_of_its_node_and_what_can_never_start_is_reported(project, whole):
     records = [read_record(path) for path in (project.folder / "results/whole").glob("runs/**/record.json")]
     assert {each.machine.threads for each in records} == {whole.cores}
@@ -66,10 +85,12 @@ def test_each_run_takes_the_cores_of_its_node_and_what_can_never_start_is_report
     assert line.startswith("Slurm will never start the runs of device at_cpu: it asks for 999 cores (cpus_per_task)")
 
 
+@on_a_cluster
 def test_tables_figures_and_page_share_a_job(whole):
     assert [job.comment for job in whole.jobs if "measure" not in job.comment] == ["rule_drawing_figures_report_tables"]
 
 
+@on_a_cluster
 def test_the_study_ends_with_all_its_records_and_its_report(project, whole):
     assert "All 3 runs are ok." in whole.said
     root = project.folder / "results/whole"
@@ -78,12 +99,14 @@ def test_the_study_ends_with_all_its_records_and_its_report(project, whole):
     assert (root / "report.html").is_file()
 
 
+@on_a_cluster
 def test_a_cancelled_job_runs_again(project, disturbed):
     states = [job.state for job in disturbed.jobs if "at_gpu" in job.comment]
     assert sorted(states) == ["CANCELLED", "COMPLETED"], disturbed.said
     assert record(project, "at_gpu").status == "ok"
 
 
+@on_a_cluster
 def test_a_lost_node_is_told_and_the_other_runs_go_on(project, disturbed):
     assert disturbed.code != 0
     assert "failed due to a node failure" in disturbed.said
@@ -92,11 +115,13 @@ def test_a_lost_node_is_told_and_the_other_runs_go_on(project, disturbed):
     assert record(project, "at_cpu").status == "ok"
 
 
+@on_a_cluster
 def test_accounting_knows_partition_and_node(disturbed):
     assert "cpu|cpu|COMPLETED" in disturbed.accounted
     assert "tpu|tpu|NODE_FAIL" in disturbed.accounted
 
 
+@on_a_cluster
 def test_nothing_of_slurm_is_left(whole, disturbed):
     for slurm in (whole.slurm, disturbed.slurm):
         assert not slurm.folder.exists()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PARTS = ["Snakefile", "rules", "scripts", "config", "envs", "profiles", "docs"]
+FIGURES = ("comparison", "images_per_second", "matmul_tflops")  # drawing all of them takes half a minute
 
 
 @dataclass
@@ -87,8 +89,8 @@ class Project:
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def copy_project(folder: Path) -> Project:
-    """The parts that a study needs, without results."""
+def copy_project(folder: Path, figures: Collection[str] | None = FIGURES) -> Project:
+    """The parts that a study needs, without results and with these figures alone, or with all (None)."""
     folder.mkdir(exist_ok=True)
     for part in PARTS:
         source = ROOT / part
@@ -96,6 +98,9 @@ def copy_project(folder: Path) -> Project:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, folder / part)
+    for path in (folder / "scripts/whichdevice/figures").glob("*.py"):
+        if figures is not None and path.stem not in figures and "def draw(study" in path.read_text(encoding="utf-8"):
+            path.unlink()
     return Project(folder)
 
 

@@ -15,7 +15,6 @@ from whichdevice.remote.place import open_place
 
 USER, HOST, PROJECT, TOKEN = "vqzuser", "vqzhost", "vqz-project-4711", "ya29.vqztoken"
 NAMED = ("unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh")  # a host of that name, for root
-FIGURES = ("comparison", "images_per_second", "matmul_tflops")  # drawing all of them would show nothing more here
 
 
 @contextmanager
@@ -40,14 +39,10 @@ def bucket_at(emulator: str, folder: Path) -> Iterator[str]:
 
 
 def machine(folder: Path, name: str) -> Project:
-    """A clone of the project with few figures, below a home folder that names its user, on a host of a known name."""
+    """A clone of the project, below a home folder that names its user, on a host of a known name."""
     home = folder / USER / name
     home.mkdir(parents=True)
     project = copy_project(home / "clone")
-    for path in (project.folder / "scripts/whichdevice/figures").glob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if "def draw(study" in text and path.stem not in FIGURES:
-            path.unlink()
     if subprocess.run([*NAMED, "true"], capture_output=True).returncode == 0:
         project.prefix = NAMED
     return project

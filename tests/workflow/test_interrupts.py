@@ -8,66 +8,89 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from workflow.conftest import Outcome, Project
 
 from whichdevice.records.store import read_record
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")]
-WAIT = 120  # seconds: another measurement on this host may have to end first
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix"),
+    pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed"),
+]
+
+WAIT = 600  # seconds: another measurement on this host may have to end first
 STUDY = {
-    "measure": {"seconds": 2, "min_steps": 2, "timeout": 60, "retry_disturbed": False},
-    "workloads": {"matmul": {"batch_size": [64]}},
+    "study": "stopped",
+    "devices": {"cpu": {"kind": "cpu"}},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 2, "timeout": 900, "retry_disturbed": False},
+    "workloads": {"held": {"module": "held.py", "backend": "jax"}},
 }
+# Its first run ends, each later one goes on until it is released.
+HELD = """
+import time
+from pathlib import Path
+from whichdevice.workloads.base import Recipe
+from whichdevice.workloads.matmul import Matmul
+
+class Held(Matmul):
+    recipe = Recipe("a test", 32)
+
+    def operands(self, random):
+        first = not Path("began").exists()
+        Path("began").touch()
+        while not first and not Path("released").exists():
+            Path("holding").touch()
+            time.sleep(0.05)
+        return super().operands(random)
+"""
 
 
-def until(what: Callable[[], Any], seconds: float, why: str) -> Any:
-    """Wait for something to become true; its value."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := what():
-            return value
-        time.sleep(0.05)
-    pytest.fail(why)
+@dataclass
+class Stopped:
+    """A call that was ended in its second run."""
+
+    records: dict[Path, bytes]  # when it was ended
+    outlived: bool  # by the measured process
+    half: list[Path]  # unfinished files once it had ended
+    said: str
 
 
-def measured(folder: Path) -> list[psutil.Process]:
-    """The measured processes that run in this copy of the project."""
-    return running(folder, "whichdevice.measuring.process")
+@dataclass
+class Story:
+    """A study that was killed, called again, interrupted, and called once more."""
+
+    project: Project
+    killed: Stopped
+    interrupted: Stopped
+    finished: Outcome
 
 
-def is_importing(process: psutil.Process) -> bool:
-    """Whether a measured process has read its job and is busy with the framework: seconds before its end."""
-    with contextlib.suppress(psutil.Error):
-        return process.memory_info().rss > 100e6
-    return False
+@pytest.fixture(scope="module")
+def story(project: Project) -> Story:
+    """Killed for good is Snakemake alone, which can do nothing about it; Ctrl-C goes to the whole foreground."""
+    (project.folder / "held.py").write_text(HELD, encoding="utf-8")
+    project.write(STUDY)
+    try:
+        killed = stopped(project, lambda pid: os.kill(pid, signal.SIGKILL))
+        interrupted = stopped(project, lambda pid: os.killpg(pid, signal.SIGINT))
+        (project.folder / "released").touch()
+        return Story(project, killed, interrupted, project.snakemake("runs"))
+    finally:
+        for left in running(project.folder, ""):
+            left.kill()
 
 
-def running(folder: Path, what: str) -> list[psutil.Process]:
-    """Processes in this copy of the project whose command line holds `what`."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(folder) and any(what in part for part in process.cmdline()):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def listen_to_interrupts() -> None:
-    """A shell starts what it runs in the background deaf to Ctrl-C, and its children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Popen[str]:
-    """Snakemake in a process group of its own, while its second run is starting."""
-    project.write({**STUDY, "study": name, "measure": {**STUDY["measure"], "repeats": repeats}})
+def stopped(project: Project, end: Callable[[int], None]) -> Stopped:
+    """Call the study and end the call by `end(process id)` while its second run goes on."""
+    (project.folder / "holding").unlink(missing_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "1", target, "--configfile", "study.yaml"],
+        [sys.executable, "-m", "snakemake", "--cores", "1", "runs", "--configfile", "study.yaml"],
         cwd=project.folder,
         stdout=(project.folder / "said").open("w"),
         stderr=subprocess.STDOUT,
@@ -76,101 +99,77 @@ def started(project: Any, name: str, repeats: int, target: str) -> subprocess.Po
         start_new_session=True,
         preexec_fn=listen_to_interrupts,
     )
-    until(lambda: records(project, name), WAIT, "no first record")
-    until(lambda: any(map(is_importing, measured(project.folder))), WAIT, "no second run")
-    return process
+    until(lambda: (project.folder / "holding").exists() or process.poll() is not None)
+    kept = records(project)
+    assert process.poll() is None and measured(project.folder), (project.folder / "said").read_text(encoding="utf-8")
+    end(process.pid)
+    assert process.wait(WAIT) != 0
+    outlived = not until(lambda: not measured(project.folder), seconds=60)
+    said = (project.folder / "said").read_text(encoding="utf-8")
+    return Stopped(kept, outlived, half(project), said)
 
 
-def records(project: Any, name: str) -> dict[Path, bytes]:
-    """The study's records as they lie there; an attempt's folder may go away beside them."""
-    return {path: path.read_bytes() for path in (project.folder / "results" / name).glob("runs/*/*/*/r*/*/record.json")}
+def listen_to_interrupts() -> None:
+    """A shell starts what it runs in the background deaf to Ctrl-C, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def half(project: Any, name: str) -> list[Path]:
-    """What lies in the runs' folders and is no record: files written aside, an attempt's folder."""
-    found = (project.folder / "results" / name).glob("runs/*/*/*/r*/*/*")
+def until(what: Callable[[], Any], seconds: float = WAIT) -> bool:
+    """Wait for something to become true; whether it did."""
+    deadline = time.monotonic() + seconds
+    while not (found := bool(what())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def measured(folder: Path) -> list[psutil.Process]:
+    """The measured processes that run in this copy of the project."""
+    return running(folder, "whichdevice.measuring.process")
+
+
+def running(folder: Path, what: str) -> list[psutil.Process]:
+    """Processes in this copy of the project whose command line holds `what`."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == str(folder) and any(what in part for part in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def records(project: Project) -> dict[Path, bytes]:
+    """The study's records; an attempt's folder may go away beside them."""
+    found = (project.folder / "results/stopped").glob("runs/*/*/*/r*/*/record.json")
+    return {path: path.read_bytes() for path in found}
+
+
+def half(project: Project) -> list[Path]:
+    """What is in the runs' folders and is no record: files written aside, an attempt's folder."""
+    found = (project.folder / "results/stopped").glob("runs/*/*/*/r*/*/*")
     return [path for path in found if path.name != "record.json"]
 
 
-@dataclass
-class Cut:
-    """A study that was ended in its second run and then called once more."""
-
-    name: str
-    kept: dict[Path, bytes]  # records when it was ended
-    outlived: bool  # by the measured process
-    half: list[Path]  # unfinished files once it had ended
-    said: str  # by the call that was ended
-    again: Any  # the next call
+@pytest.mark.parametrize("way", ["killed", "interrupted"])
+def test_the_measured_process_ends_too(story: Story, way: str) -> None:
+    assert not getattr(story, way).outlived
 
 
-def cut(project: Any, name: str, repeats: int, target: str, end: Callable[[int], None]) -> Cut:
-    """End a study by `end(process id)` and call it again."""
-    process = started(project, name, repeats, target)
-    try:
-        kept = records(project, name)
-        end(process.pid)
-        assert process.wait(WAIT) != 0
-        deadline = time.monotonic() + 3  # the run itself would take twice as long
-        while (outlived := bool(measured(project.folder))) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        left = half(project, name)
-        said = (project.folder / "said").read_text(encoding="utf-8")
-        again = project.snakemake(target)
-        return Cut(name, kept, outlived, left, said, again)
-    finally:
-        for left_over in running(project.folder, ""):
-            left_over.kill()
+@pytest.mark.parametrize("way", ["killed", "interrupted"])
+def test_finished_records_stay_as_they_are(story: Story, way: str) -> None:
+    kept = getattr(story, way).records
+    assert len(kept) == 1
+    found = records(story.project)
+    assert {path: found[path] for path in kept} == kept
 
 
-@pytest.fixture(scope="module")
-def killed(project) -> Cut:
-    """Killed for good: Snakemake alone, which can do nothing about it."""
-    return cut(project, "killed", 3, "tables", lambda pid: os.kill(pid, signal.SIGKILL))
+def test_a_plain_call_goes_on_and_finishes(story: Story) -> None:
+    assert story.finished.code == 0, story.finished.out
+    assert "All 2 runs are ok." in story.finished.out
+    assert [read_record(path).status for path in records(story.project)] == ["ok", "ok"]
+    assert half(story.project) == []
 
 
-@pytest.fixture(scope="module")
-def interrupted(project) -> Cut:
-    """Ctrl-C: the terminal sends the signal to everything in the foreground."""
-    return cut(project, "interrupted", 2, "runs", lambda pid: os.killpg(pid, signal.SIGINT))
-
-
-@pytest.fixture(params=["killed", "interrupted"])
-def ended(request) -> Cut:
-    """Either way."""
-    return request.getfixturevalue(request.param)
-
-
-def test_the_measured_process_ends_too(ended):
-    assert not ended.outlived
-
-
-def test_finished_records_stay_as_they_are(project, ended):
-    assert len(ended.kept) == 1
-    found = records(project, ended.name)
-    assert {path: found[path] for path in ended.kept} == ended.kept
-
-
-def test_a_plain_call_goes_on_and_finishes(project, ended):
-    assert ended.again.code == 0, ended.again.out
-    runs = {"killed": 3, "interrupted": 2}[ended.name]
-    assert f"All {runs} runs are ok." in ended.again.out
-    found = records(project, ended.name)
-    assert len(found) == runs
-    assert {read_record(path).status for path in found} == {"ok"}
-
-
-def test_nothing_half_written_remains(project, ended):
-    assert half(project, ended.name) == []
-
-
-def test_the_killed_study_has_its_tables_and_nothing_left_to_do(project, killed):
-    assert (project.folder / "results/killed/tables/runs.csv").is_file()
-    project.write({**STUDY, "study": "killed", "measure": {**STUDY["measure"], "repeats": 3}})
-    assert "Nothing to be done" in project.snakemake("tables").out
-
-
-def test_ctrl_c_cleans_up_at_once_and_shows_no_code_of_ours(interrupted):
-    assert interrupted.half == []
-    assert "whichdevice/" not in interrupted.said
-    assert "Traceback" not in interrupted.said, interrupted.said
+def test_ctrl_c_cleans_up_at_once_and_shows_no_code_of_ours(story: Story) -> None:
+    assert story.interrupted.half == []
+    assert "whichdevice/" not in story.interrupted.said
+    assert "Traceback" not in story.interrupted.said, story.interrupted.said

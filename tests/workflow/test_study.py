@@ -1,218 +1,400 @@
-"""A tiny study from config to report, and what runs again after which change."""
+"""One whole study from config to report, on a machine unlike the developer's, and what runs again after which change.
 
+It is measured once for all tests of this file: workloads of every kind, own files, runs that fail or do not fit,
+exported models and a forecast. The machine has one core, locale C, letters beyond ASCII and a home on another file
+system; where this user may mount, everything beside the clone is read-only.
+"""
+
+import csv
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+import synthetic
+from workflow.conftest import Outcome, Project, copy_project
 
+from whichdevice.config.model import Device, Workload
+from whichdevice.records.products import read_export
 from whichdevice.records.schema import Record
+from whichdevice.tables.make import TABLES
 
-TABLES = {
-    "runs", "epochs", "summary", "speedups", "crossover", "saturation", "scaling", "published", "forecasts", "limits",
-    "roofline", "breakdown", "costs", "cost_choices", "time_to_target", "noise_floor", "fastest", "inference", "audit",
-    "board",
-}  # fmt: skip
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="taskset and mounts of Linux"),
+    pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed"),
+]
+
+OWN = """
+import os, signal
+from pathlib import Path
+from whichdevice.workloads.base import Recipe
+from whichdevice.workloads.matmul import Matmul
+
+class Own(Matmul):
+    recipe = Recipe("a test", 8)
+
+    def operands(self, random):
+        {act}
+        return super().operands(random)
+"""
+ACTS = {
+    "fails": "if not Path('results/lucky').exists(): raise ValueError('no luck today')",
+    "dies": "os.kill(os.getpid(), signal.SIGKILL)",
+}
 STUDY = {
     "study": "tiny",
     "data": {"source": "standin"},
+    "devices": {"cpu": {"kind": "cpu"}},
     "measure": {
         "seconds": 0.2,
         "min_steps": 2,
-        "repeats": 2,
-        "timeout": 120,
+        "repeats": 1,
+        "timeout": 900,
         "profile": True,
+        "breakdown": False,
         "retry_disturbed": False,
     },
     "train": {"epochs": 1},
-    "workloads": {"matmul": {"batch_size": [64, 128]}, "mnist_cnn": {"batch_size": [128], "fraction": [0.01]}},
+    "forecast": {"devices": ["T4"], "workload": ["mine"]},
+    "workloads": {
+        "matmul": {"batch_size": [64], "backend": "jax"},
+        "huge": {"module": "matmul", "batch_size": [1_000_000], "backend": "jax"},  # needs more memory than there is
+        "predicted": {"module": "mnist_cnn", "mode": "predict", "batch_size": 2},
+        "mnist_cnn": {"batch_size": [128], "fraction": [0.02], "backend": "jax"},
+        "decoder": {
+            "batch_size": 2,
+            "sequence_length": 16,
+            "steps_per_epoch": 2,
+            "backend": "jax",
+            "options": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 50},
+            "export": True,
+        },
+        "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}},
+        **{name: {"module": f"{name}.py", "backend": "jax"} for name in ACTS},
+    },
 }
-RUNS = 6
-pytestmark = pytest.mark.slow
+RUNS, MNIST = len(STUDY["workloads"]), "cpu/mnist_cnn/jax-float32-b128-fraction=0.02/r1"
+# The clone's parent and the old home are read-only, the new home is on another file system.
+SEALED = (
+    'mount --bind "$1" "$1" && mount --bind "$2" "$2" && mount -o remount,ro,bind "$1" && cd "$2" && '
+    'shift 2 && exec "$@"'
+)
 
 
 @pytest.fixture(scope="module")
-def study(project):
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The study and what its call printed, in `said`."""
+    parent = tmp_path_factory.mktemp("parent")
+    project = copy_project(parent / "Mein Ordner für Messungen 測定", figures=None)
+    project.edit("scripts/whichdevice/datasets/mnist.py", '="70,000', '="Seventy thousand')
+    for name, act in ACTS.items():
+        (project.folder / f"{name}.py").write_text(OWN.format(act=act), encoding="utf-8")
     project.write(STUDY)
-    done = project.snakemake("all")
-    assert done.code == 0, done.out
-    project.first = done
-    return project
+    prefix = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
+    if can_seal():
+        prefix += ["unshare", "-m", "sh", "-c", SEALED, "sh", str(parent), str(project.folder)]
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "WHICHDEVICE_LOCK_FOLDER") if name in os.environ}
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as home:
+        done = subprocess.run(
+            [*prefix, sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"],
+            cwd=project.folder,
+            env={**kept, "HOME": home, "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=3600,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout
+    project.said = done.stdout
+    yield project
 
 
-@pytest.fixture(autouse=True)
-def restored(study):
-    """Each test starts from the same code and config."""
-    yield
-    study.write(STUDY)
+def can_seal() -> bool:
+    """Whether this user may make folders read-only for one command."""
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
-def results(study):
+@pytest.fixture
+def study(finished: Project, tmp_path: Path) -> Project:
+    """A copy that a test may change; nothing of it depends on where it is. Arrays are shared with the original."""
+    folder = tmp_path / "moved (x)"
+
+    def copy(source: str, target: str) -> None:
+        (os.link if source.endswith(".npy") else shutil.copy2)(source, target)
+
+    shutil.copytree(finished.folder, folder, copy_function=copy)
+    return Project(folder)
+
+
+def results(study: Project) -> Path:
     return study.folder / "results/tiny"
 
 
-def records(study) -> dict[str, Record]:
+def records(study: Project) -> dict[str, Record]:
+    """Record by run."""
     return {
         path.parents[1].relative_to(results(study) / "runs").as_posix(): Record.model_validate_json(path.read_text())
         for path in results(study).glob("runs/**/record.json")
     }
 
 
-def planned(study, *arguments: str, target: str = "all"):
-    done = study.snakemake("-n", target, *arguments)
+def record(study: Project, workload: str) -> Record:
+    """The only record of a workload."""
+    (found,) = [each for name, each in records(study).items() if name.split("/")[1] == workload]
+    return found
+
+
+def rows(study: Project, table: str) -> list[dict[str, str]]:
+    with (results(study) / f"tables/{table}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+class TestFinished:
+    """What the call leaves."""
+
+    def test_every_run_is_a_record_and_every_table_figure_and_page_is_there(self, finished):
+        assert len(records(finished)) == RUNS
+        assert {path.stem for path in results(finished).glob("tables/*.csv")} == set(TABLES)
+        assert len(list(results(finished).glob("figures/*.svg"))) > 20
+        assert (results(finished) / "report.html").read_text(encoding="utf-8").count("·")
+        assert len(rows(finished, "runs")) == RUNS
+
+    def test_the_call_counts_what_failed_and_says_how_to_repeat_it(self, finished):
+        assert f"2 of {RUNS} runs failed (2 failed). 1 of {RUNS} runs refused" in finished.said
+        assert "--forcerun measure --config retry=failed" in finished.said
+
+    def test_progress_says_which_run_of_how_many_ended_how(self, finished):
+        ended = re.findall(rf"\[(\d)/{RUNS}\] cpu (\w+) \S+ r1: (\w+)", finished.said)
+        assert [int(number) for number, _, _ in ended] == list(range(1, RUNS + 1))
+        assert {name: status for _, name, status in ended}["mnist_cnn"] == "ok"
+
+    @pytest.mark.parametrize(
+        ("workload", "status", "reason"),
+        [
+            ("matmul", "ok", None),
+            ("mine", "ok", None),
+            ("fails", "failed", "ValueError: no luck today (fails.py, line 11)"),
+            ("dies", "failed", "killed from outside (signal 9), not for lack of memory, twice"),
+        ],
+    )
+    def test_each_end_is_a_row_with_its_status_and_reason(self, finished, workload, status, reason):
+        found = record(finished, workload)
+        assert (found.status, found.reason) == (status, reason)
+
+    def test_what_cannot_fit_is_refused_with_what_it_needs(self, finished):
+        found = record(finished, "huge")
+        assert found.status == "refused"
+        assert "GB of memory (estimate)" in found.reason
+        assert found.workload.estimated_memory > 1e12 and found.steady.windows == []
+
+    def test_the_log_of_a_failed_run_holds_its_traceback_and_the_page_its_reason(self, finished):
+        (log,) = (results(finished) / "logs/runs/cpu/fails").glob("**/*.log")
+        assert "Traceback" in log.read_text(encoding="utf-8")
+        assert "no luck today" in (results(finished) / "report.html").read_text(encoding="utf-8")
+
+    def test_a_record_holds_what_it_takes_to_believe_it(self, finished):
+        record = records(finished)[MNIST]
+        assert record.cold.start > 0 and record.cold.first_step > 0
+        assert record.steady.step_time == pytest.approx(record.steady.seconds / record.steady.steps)
+        assert record.workload.parameters == 412_778
+        assert record.machine.cpu and record.machine.threads == 1
+        assert record.software.versions["jax"] and record.software.code_hash
+        assert record.memory.peak_host > 1e8
+        assert record.energy.joules is not None or record.energy.reason
+        assert len(record.epochs) == 1 and record.results["test_images"] == 10_000
+        assert set(record.artefacts) >= {"weights", "predictions", "profile"}
+        (folder,) = (results(finished) / "runs" / record.run).iterdir()
+        assert (folder / record.artefacts["profile"].file).name == "host.xplane.pb"
+
+    def test_no_result_names_the_host_or_a_path(self, finished):
+        words = [re.escape(word.encode()) for word in (os.uname().nodename, str(finished.folder.parent))]
+        named = re.compile(rb"(?<![A-Za-z])(" + b"|".join(words) + rb")(?![A-Za-z])")
+        for path in [*results(finished).glob("runs/**/*"), *results(finished).glob("tables/*")]:
+            assert not named.search(path.name.encode())
+            if path.suffix in (".json", ".csv", ".pb"):
+                assert not named.search(path.read_bytes()), path
+
+    def test_nothing_is_written_beside_the_clone(self, finished):
+        if not can_seal():
+            pytest.skip("unshare is missing, or may mount nothing: the clone's parent was not read-only")
+        assert [path.name for path in finished.folder.parent.iterdir()] == [finished.folder.name]
+
+    def test_jobs_run_the_code_of_their_own_clone_and_not_of_the_environments(self, finished):
+        (made,) = finished.folder.glob("results/datasets/mnist/standin-*/dataset.json")
+        assert json.loads(made.read_text(encoding="utf-8"))["description"].startswith("Seventy thousand")
+
+    def test_a_file_of_ones_own_is_measured_like_any_workload_with_its_options(self, finished):
+        assert len((finished.folder / "docs/examples/my_model.py").read_text(encoding="utf-8").splitlines()) < 30
+        (row,) = [row for row in rows(finished, "runs") if row["workload"] == "mine"]
+        assert float(row["flops_per_step"]) > 0 and float(row["throughput"]) > 0
+        assert (row["unit"], row["source"], row["learned_epochs"]) == ("image", "generated", "1")
+        found = record(finished, "mine")
+        assert found.asked.options == {"width": 4}
+        assert found.workload.parameters == 4 * (27 + 1) + 15 * 15 * 4 * 10 + 10
+
+    def test_it_has_a_forecast_for_a_device_that_is_not_here(self, finished):
+        (forecast,) = rows(finished, "forecasts")
+        assert (forecast["workload"], forecast["device"], forecast["evidence"]) == ("mine", "T4", "forecast")
+        if forecast["status"] == "unavailable":
+            pytest.skip(forecast["reason"])
+        assert forecast["status"] == "ok"
+        assert float(forecast["step_time_low"]) < float(forecast["step_time"]) < float(forecast["step_time_high"])
+        assert "T4" in (results(finished) / "report.md").read_text(encoding="utf-8")
+
+    def test_predictions_were_measured_call_by_call(self, finished):
+        found = record(finished, "predicted")
+        latency, steady = found.latency, found.steady
+        assert (found.status, found.reason, found.asked.mode) == ("ok", None, "predict")
+        assert latency.calls >= steady.steps and latency.p50 <= latency.p90 <= latency.longest
+        assert steady.throughput == pytest.approx(2 * steady.steps / steady.seconds)
+        assert found.workload.unit == "prediction"
+        assert not found.epochs and not found.artefacts and found.breakdown is None
+
+
+class TestExported:
+    """Models that JAX trained, as TensorFlow's SavedModel."""
+
+    @pytest.mark.long
+    def test_an_image_model_predicts_the_same(self, study):
+        learned = {"mnist_cnn": {**STUDY["workloads"]["mnist_cnn"], "export": True}}
+        study.write({**STUDY, "workloads": {**STUDY["workloads"], **learned}})
+        done = study.snakemake("models")
+        assert done.code == 0, done.out
+        (folder,) = results(study).glob("models/mnist_cnn/*")
+        export = read_export(folder / "export.json")
+        assert (export.status, export.reason, export.backend) == ("ok", None, "jax")
+        assert export.check.weights_equal and export.check.examples == 10_000
+        assert export.check.keras <= export.check.tolerance and export.check.saved_model <= export.check.tolerance
+        assert export.check.same_class >= 9_990  # near ties may fall the other way on another backend
+        for name, file in export.files.items():
+            assert (folder / name).stat().st_size == file.size
+
+    def test_a_model_with_layers_of_its_own_file_is_read_back_with_its_options(self, finished):
+        export = read_export(next(results(finished).glob("models/decoder/*/export.json")))
+        assert (export.status, export.reason) == ("ok", None)
+        assert export.input.shape == [None, 16] and export.output.shape == [None, 16, 50]
+        assert export.check.weights_equal and export.check.saved_model <= export.check.tolerance
+
+
+class TestNextCall:
+    """What the next call does with a finished study; which runs it has is tested on the planner (tests/planning)."""
+
+    def test_in_a_moved_folder_nothing_is_left_to_do_and_planning_changes_no_file(self, study):
+        before = tree(study.folder)
+        assert "Nothing to be done" in study.snakemake("-n", "all").out
+        assert tree(study.folder) == before
+
+    def test_a_checkout_of_the_results_without_data_and_notes_measures_nothing(self, study):
+        shutil.rmtree(study.folder / ".snakemake")
+        shutil.rmtree(study.folder / "results/datasets")
+        jobs = planned(study, "all")
+        assert jobs["measure"] == jobs["dataset"] == jobs["export"] == 0
+
+    def test_a_changed_figure_is_drawn_and_nothing_is_measured(self, study):
+        study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ")
+        jobs = planned(study, "all")
+        assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
+
+    def test_what_changed_is_measured_alone_and_its_data_are_prepared(self, study):
+        """A new workload whose data were deleted, and an edited model file."""
+        shutil.rmtree(study.folder / "results/datasets")
+        study.edit("docs/examples/my_model.py", "Adam(1e-3)", "Adam(2e-3)")
+        study.write({**STUDY, "workloads": {**STUDY["workloads"], "mnist_official": {"batch_size": [64]}}})
+        jobs = planned(study, "all")
+        assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (2, 1, 1)
+
+    def test_a_comparison_is_made_of_finished_tables_and_goes_into_the_page_of_a_call_that_asks_for_it(self, study):
+        there = synthetic.small_study(
+            devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[64])}
+        )
+        synthetic.write_study(there, study.folder / "results/there", artefacts=False)
+        jobs = planned(study, "all", "--config", "against=results/there")
+        assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (0, 0, 1, 1)
+
+    def test_a_second_call_of_a_study_that_runs_is_one_line(self, study):
+        from whichdevice.locks import StudyLock
+
+        lock = StudyLock(results(study)).take()
+        done = study.snakemake("tables", "--forcerun", "tables")
+        lock.release()
+        assert done.code != 0 and "is in use by another call" in done.error
+
+    def test_failed_runs_are_measured_again_on_demand_and_only_they(self, study):
+        before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
+        (study.folder / "results/lucky").touch()
+        chosen = ("retry=failed", "only={workload: [fails, matmul, mine]}")
+        done = study.snakemake("runs", "--forcerun", "measure", "--config", *chosen)
+        assert done.code == 0, done.out
+        assert record(study, "fails").status == "ok"
+        assert [path for path in before if path.read_bytes() != before[path] and "fails" not in path.parts] == []
+
+    def test_a_job_that_fails_keeps_the_record_that_was_there(self, study):
+        """One fails before its record, one after it; neither is lost, and the next call has nothing to do."""
+        before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
+        measure = "        measure(arguments.config"
+        study.edit("scripts/measure.py", measure, "        if 'mnist' in str(arguments.record): return 3\n" + measure)
+        study.edit("scripts/measure.py", "    return 0\n", "    return 3\n")
+        chosen = "only={workload: [matmul, mnist_cnn]}"
+        assert study.snakemake("runs", "--keep-going", "--forcerun", "measure", "--config", chosen).code != 0
+        assert all(Record.model_validate_json(path.read_bytes()).status for path in before)
+        assert [path for path in before if path.read_bytes() != before[path] and "matmul" not in str(path)] == []
+        study.edit("scripts/measure.py", "    return 3\n", "    return 0\n")
+        assert study.snakemake("runs").code == 0
+        assert "Nothing to be done" in study.snakemake("-n", "runs").out
+
+    def test_code_edited_after_planning_is_refused_and_leaves_no_record(self, study):
+        (path,) = (results(study) / "runs/cpu/mine/").glob("*/r1/*/record.json")
+        before, other = path.read_bytes(), path.parents[1] / "0123456789ab" / "record.json"
+        done = by_hand(study, other)
+        assert done.returncode != 0 and not other.exists()
+        assert "edited after this call was planned; make the same call again" in done.stderr
+        done = by_hand(study, path)
+        assert done.returncode == 0, done.stderr
+        assert path.read_bytes() != before  # by hand it is measured once more
+
+    def test_the_workflows_own_report_holds_every_table_and_figure(self, study):
+        pytest.importorskip("pygments", reason="Snakemake's report needs pygments")
+        from whichdevice.figures import figure_facts
+        from whichdevice.tables import table_about
+
+        done = study.snakemake("all", "--report", "own.html")
+        assert done.code == 0, done.out
+        page = (study.folder / "own.html").read_text(encoding="utf-8")
+        facts = figure_facts("breakdown")
+        for words in ("Tables", facts.category, facts.title, facts.caption[:60]):
+            assert words in page
+        for name in TABLES:
+            assert f"{name}.csv" in page
+            assert table_about(name).split("`")[0].split("'")[0] in page
+
+
+def planned(study: Project, *arguments: str) -> dict[str, int]:
+    """Jobs of a dry run by rule."""
+    done: Outcome = study.snakemake("-n", *arguments)
     assert done.code == 0, done.out
     return done.jobs
 
 
-def test_every_run_is_a_record_and_the_report_is_there(study):
-    found = records(study)
-    assert len(found) == RUNS
-    assert {record.status for record in found.values()} == {"ok"}
-    assert (results(study) / "report.html").stat().st_size > 10_000
-    assert {path.stem for path in results(study).glob("tables/*.csv")} == TABLES
-    assert "All 6 runs are ok." in study.first.out
-
-
-def test_progress_says_which_run_of_how_many(study):
-    ended = re.findall(r"\[(\d)/6\] cpu (?:matmul|mnist_cnn) tensorflow-\S+ r(\d): ok", study.first.out)
-    assert ended == [(str(number), "1" if number <= 3 else "2") for number in range(1, 7)]
-    assert re.search(r"\[[456]/6\] cpu mnist_cnn tensorflow-float32-b128-fraction=0.01 r2: ok", study.first.out)
-
-
-def test_all_first_repeats_are_measured_before_all_second_ones(study):
-    by_start = sorted(records(study).items(), key=lambda item: item[1].started)
-    assert [name[-2:] for name, _ in by_start] == ["r1"] * 3 + ["r2"] * 3
-
-
-def test_a_record_holds_what_it_takes_to_believe_it(study):
-    record = records(study)["cpu/mnist_cnn/tensorflow-float32-b128-fraction=0.01/r1"]
-    assert record.cold.start > 0
-    assert record.cold.first_step > 0
-    assert record.steady.step_time == pytest.approx(record.steady.seconds / record.steady.steps)
-    assert record.workload.parameters == 412_778
-    assert record.machine.cpu
-    assert record.software.versions["tensorflow"]
-    assert record.software.code_hash
-    assert record.memory.peak_host > 1e8
-    assert record.energy.joules is not None or record.energy.reason
-    assert len(record.epochs) == 1
-    assert record.results["test_images"] == 10_000
-    assert set(record.artefacts) >= {"weights", "predictions", "profile"}
-    (folder,) = (results(study) / "runs" / record.run).iterdir()
-    assert (folder / record.artefacts["profile"].file).name == "host.xplane.pb"
-
-
-def test_no_result_names_the_host_or_the_user_or_a_path(study):
-    import re
-
-    words = [re.escape(word.encode()) for word in (os.uname().nodename, str(study.folder.parent))]
-    named = re.compile(rb"(?<![A-Za-z])(" + b"|".join(words) + rb")(?![A-Za-z])")
-    for path in [*results(study).glob("runs/**/*"), *results(study).glob("tables/*")]:
-        assert not named.search(path.name.encode())
-        if path.suffix in (".json", ".csv", ".pb"):
-            assert not named.search(path.read_bytes()), path
-
-
-def test_only_the_first_repeat_learns(study):
-    assert records(study)["cpu/mnist_cnn/tensorflow-float32-b128-fraction=0.01/r2"].epochs == []
-
-
-def test_a_second_call_does_nothing(study):
-    assert "Nothing to be done" in study.snakemake("all").out
-
-
-def test_a_study_whose_folder_was_moved_has_nothing_to_do(study):
-    moved = type(study)(study.folder.with_name("moved (x)"))
-    study.folder.rename(moved.folder)
-    done = moved.snakemake("-n", "all")
-    moved.folder.rename(study.folder)
-    assert "Nothing to be done" in done.out
-
-
-def test_results_in_a_fresh_checkout_are_drawn_again_and_not_measured(study, tmp_path):
-    fresh = type(study)(tmp_path / "fresh")
-    shutil.copytree(study.folder, fresh.folder, ignore=shutil.ignore_patterns(".snakemake", "__pycache__"))
-    shutil.rmtree(fresh.folder / "results/datasets")  # neither notes nor data
-    jobs = planned(fresh)
-    assert jobs["measure"] == jobs["dataset"] == 0
-
-
-def test_a_changed_figure_is_drawn_and_nothing_is_measured(study):
-    study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ")
-    jobs = planned(study)
-    study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nSHADE = 1\nTITLE = ", "\nTITLE = ")
-    assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
-
-
-def test_a_new_batch_size_with_the_data_deleted_measures_it_alone_and_prepares_what_it_reads(study):
-    aside = study.folder / "aside"
-    (study.folder / "results/datasets").rename(aside)
-    study.write({**STUDY, "workloads": {**STUDY["workloads"], "mnist_official": {"batch_size": [64]}}})
-    jobs = planned(study)
-    aside.rename(study.folder / "results/datasets")
-    assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (2, 1, 1)
-
-
-def test_a_change_measures_again_and_the_change_taken_back_measures_nothing(study):
-    before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
-    longer = {**STUDY, "measure": {**STUDY["measure"], "seconds": 0.3}}
-    study.write(longer)
-    one = ("--config", "only={workload: matmul, batch_size: 64, repeat: 1}")
-    done = study.snakemake("tables", *one)
-    assert done.code == 0, done.out
-    assert "1 measured runs changed in settings, code or data and are measured again" in done.out
-    assert len(list(results(study).glob("runs/**/record.json"))) == RUNS + 1
-    table = (results(study) / "tables/runs.csv").read_text()
-    assert table.count("not_measured") >= RUNS - 1  # records of the other settings are in no table
-    study.write(STUDY)
-    jobs = planned(study)
-    assert (jobs["measure"], jobs["tables"]) == (0, 1)
-    assert study.snakemake("tables").code == 0
-    assert {path: path.read_bytes() for path in before} == before
-    assert {json.loads(path.read_bytes())["asked"]["seconds"] for path in before} == {0.2}
-
-
-def test_code_edited_after_planning_is_refused_and_leaves_no_record(study):
-    (record,) = (results(study) / "runs/cpu/matmul/tensorflow-float32-b64/r2").glob("*/record.json")
-    other = record.parents[1] / "0123456789ab" / "record.json"
-    for path, line in ((other, "edited after this call was planned; make the same call again"), (record, "")):
-        before = record.read_bytes()
-        done = by_hand(study, path)
-        assert (done.returncode == 0) == (line == ""), done.stderr
-        assert line in done.stderr and not other.exists()
-    assert record.read_bytes() != before  # by hand it is measured once more
-
-
-def by_hand(study, record):
+def by_hand(study: Project, path: Path) -> subprocess.CompletedProcess[str]:
     """Measure one run without Snakemake."""
-    command = [sys.executable, "scripts/measure.py", "results/tiny/config.yaml", record.relative_to(study.folder)]
+    command = [sys.executable, "scripts/measure.py", "results/tiny/config.yaml", path.relative_to(study.folder)]
     return subprocess.run([*command, "--log", "hand.log"], cwd=study.folder, capture_output=True, text=True)
 
 
-def test_reading_the_workflow_changes_no_file(study):
-    before = tree(study.folder)
-    assert study.snakemake("-n", "all").code == 0
-    assert study.snakemake("--lint").code == 0
-    assert tree(study.folder) == before
-
-
-def tree(folder):
+def tree(folder: Path) -> dict[Path, int]:
     """Every file with its time, but for Snakemake's own notes."""
     found = {}
     for path in folder.rglob("*"):
         if ".snakemake" not in path.parts and "__pycache__" not in path.parts:
             found[path] = path.stat().st_mtime_ns if path.is_file() else 0
     return found
-
-
-def test_two_calls_of_one_study_do_not_meet(study):
-    from whichdevice.locks import StudyLock
-
-    lock = StudyLock(results(study)).take()
-    done = study.snakemake("tables", "--forcerun", "tables")
-    lock.release()
-    assert done.code != 0
-    assert "is in use by another call" in done.error

@@ -28,6 +28,7 @@ def built(name: str, **options):
     return workload_class(name)(Options(1, given=options)).model()
 
 
+@pytest.mark.long  # building it takes 20 seconds
 @only_jax
 def test_resnet50_is_v1_5():
     costs = model_costs(built("resnet50"))
@@ -37,6 +38,7 @@ def test_resnet50_is_v1_5():
     assert costs.counted == WHOLE_COUNT
 
 
+@pytest.mark.long
 @only_jax
 def test_the_decoder_is_gpt2_small():
     length, layers, heads, size = 1024, 12, 12, 64

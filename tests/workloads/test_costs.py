@@ -73,17 +73,22 @@ def variables(backend: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_the_cases_hold_on(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "which"),
+    [("jax", "not long"), ("torch", "not long"), pytest.param("jax", "long", marks=pytest.mark.long)],
+)
+def test_the_cases_hold_on(backend: str, which: str) -> None:
     if find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     cases = str(Path(__file__).with_name("costs_cases.py"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cases]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", cases]
     done = subprocess.run(command, cwd=ROOT, env=variables(backend), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "torch", "jax"])
+@pytest.mark.parametrize(
+    "backend", ["tensorflow", *(pytest.param(name, marks=pytest.mark.long) for name in ("torch", "jax"))]
+)
 def test_a_child_process_counts_on_jax_once_and_the_count_is_kept(backend: str, tmp_path: Path) -> None:
     """Of a built-in workload, and of a file with a layer that Keras could not read from a saved model."""
     if find_spec(backend) is None or find_spec("jax") is None:
