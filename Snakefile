@@ -17,7 +17,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is i
 
 
 from whichdevice.commands.study import no_such_target
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml
 from whichdevice.errors import or_exit
 
 # Of this folder, which --directory may have changed to one of results alone; else the checkout's.

@@ -63,7 +63,7 @@ def one_process(
     backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
 ) -> list[float]:
     """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
-    from whichdevice.measuring.steady_state import Budget, find_steady_state
+    from whichdevice.measuring.timing import Budget, find_steady_state
 
     loop, order = loop_and_order(backend_name, workload_name, batch)
     loop.run(order.take(4))
@@ -112,8 +112,7 @@ def supervised(name: str) -> list[float]:
     from whichdevice.machine.cpu import thread_environment, usable_cores
     from whichdevice.machine.energy import EnergyMeter
     from whichdevice.machine.noise import ClockWatch
-    from whichdevice.measuring.progress import Progress
-    from whichdevice.measuring.supervisor import supervise
+    from whichdevice.measuring.supervisor import Progress, supervise
     from whichdevice.records.schema import Request
 
     threads, results = usable_cores(), {}

@@ -6,7 +6,7 @@ import shlex
 from whichdevice.config.load import write_study
 from whichdevice.locks import StudyLock
 from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.environment import prefer_this_environment, require_writable
+from whichdevice.planning.sources import prefer_this_environment, require_writable
 from whichdevice.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
 from whichdevice.planning.study_plan import plan_study
 

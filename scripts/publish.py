@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from whichdevice.processes import job
-from whichdevice.remote.datasets import upload_dataset
 from whichdevice.remote.place import open_place
-from whichdevice.remote.publish import publish
+from whichdevice.remote.publish import publish, upload_dataset
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

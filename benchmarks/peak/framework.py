@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from whichdevice.backends import backend_class  # noqa: E402
 from whichdevice.machine.cpu import thread_environment, usable_cores  # noqa: E402
 from whichdevice.measuring.events import Emitter  # noqa: E402
-from whichdevice.measuring.operation_run import run_operation  # noqa: E402
-from whichdevice.measuring.steady_state import window_seconds, window_steps  # noqa: E402
+from whichdevice.measuring.process import run_operation  # noqa: E402
+from whichdevice.measuring.timing import window_seconds, window_steps  # noqa: E402
 from whichdevice.records.schema import Request  # noqa: E402
 from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402

@@ -202,10 +202,10 @@ def memory(backend, jax) -> dict:
 
 def crowded(backend) -> dict:
     """A step on a host that has next to no memory left."""
-    from whichdevice.backends import jax_programs
+    from whichdevice.backends import jax_training
 
     _, _, loop = training(backend)
-    jax_programs.available_memory = lambda: 1000
+    jax_training.available_memory = lambda: 1000
     try:
         loop.run(np.zeros((1, BATCH), np.int32))
     except Exception as error:

@@ -5,7 +5,7 @@ import sys
 import pytest
 from backends.scenario import REQUEST
 
-from whichdevice.backends.host_memory import huge_pages
+from whichdevice.backends.base import huge_pages
 from whichdevice.records.schema import Request
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="glibc's variable is for Linux")

@@ -1,6 +1,6 @@
 """A kept profile names no host."""
 
-from whichdevice.backends.profile_files import without_host_name
+from whichdevice.backends.base import without_host_name
 
 PLANE = b"\x0a\x88\x01" + b"p" * 136  # field 1, longer than one byte can say
 HOST = b"\x22\x07my-host"  # field 4

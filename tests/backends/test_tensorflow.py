@@ -7,7 +7,7 @@ import pytest
 from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.backends import backend_class
-from whichdevice.measuring.failure_reason import reason_line
+from whichdevice.measuring.events import reason_line
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from whichdevice.checking.check import Tried
-from whichdevice.checking.findings import findings
+from whichdevice.checking.check import Tried, findings
 
 FACTS: dict[str, Any] = {
     "input_shape": [64, 32, 32, 3],

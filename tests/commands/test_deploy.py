@@ -11,7 +11,7 @@ import pytest
 
 from whichdevice.__main__ import main
 from whichdevice.commands import deploy
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.products import ExportRecord

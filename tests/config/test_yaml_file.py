@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml
 from whichdevice.errors import StudyError
 
 FAULTS = {

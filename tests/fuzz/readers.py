@@ -20,8 +20,7 @@ from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
 
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
-from whichdevice.config.load import load_study, read_study
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml, load_study, read_study
 from whichdevice.datasets.images import read_idx
 from whichdevice.datasets.sources import unpacked
 from whichdevice.datasets.store import load_dataset, write_dataset

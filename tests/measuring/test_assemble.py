@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from whichdevice.config.model import Study
-from whichdevice.measuring.assemble import RecordDraft
+from whichdevice.measuring.measure import RecordDraft
 from whichdevice.measuring.request import build_request
 from whichdevice.study_runs import study_runs
 

@@ -8,11 +8,10 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.measuring import attempt
-from whichdevice.measuring.assemble import RecordDraft
-from whichdevice.measuring.progress import Progress
+from whichdevice.measuring import measure as measuring
+from whichdevice.measuring.measure import RecordDraft
 from whichdevice.measuring.request import build_request
-from whichdevice.measuring.supervisor import Finish
+from whichdevice.measuring.supervisor import Finish, Progress
 from whichdevice.records.schema import Record
 
 OK = Finish("ok", None, 1)
@@ -39,9 +38,9 @@ def measure(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
             draft.merge("memory", memory or {})
             return next(left)
 
-        monkeypatch.setattr(attempt, "_supervised", supervised)
+        monkeypatch.setattr(measuring, "_supervised", supervised)
         progress = Progress(run, 1, 1)
-        return attempt.run_attempt(study, run.path, request, folder, working_folder / "log", progress), found
+        return measuring.run_attempt(study, run.path, request, folder, working_folder / "log", progress), found
 
     return attempted
 

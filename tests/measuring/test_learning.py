@@ -13,7 +13,7 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.learning import Learner
+from whichdevice.measuring.training_run import Learner
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, RandomDraws

@@ -20,9 +20,9 @@ pytestmark = [
 SCRIPT = """
 import json, sys
 from whichdevice.backends import backend_class
-from whichdevice.measuring.ending import run_to_end
+from whichdevice.measuring.events import run_to_end
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.refusal import built_within
+from whichdevice.measuring.events import built_within
 from whichdevice.records.schema import Request
 
 backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)

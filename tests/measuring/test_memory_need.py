@@ -3,8 +3,8 @@
 import pytest
 
 from whichdevice.backends import backend_class
+from whichdevice.measuring.events import RefusedError, refuse_what_cannot_fit
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, operation_memory
-from whichdevice.measuring.refusal import RefusedError, refuse_what_cannot_fit
 from whichdevice.records.schema import Request
 from whichdevice.workloads.costs import Costs
 

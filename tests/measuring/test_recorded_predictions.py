@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from whichdevice.measuring import recorded_predictions
-from whichdevice.measuring.recorded_predictions import RecordedPredictions
+from whichdevice.measuring import training_run
+from whichdevice.measuring.training_run import RecordedPredictions
 
 
 def predict(index) -> np.ndarray:
@@ -30,12 +30,12 @@ def test_where_nothing_was_predicted_the_first_examples_are(tmp_path):
 
 
 def test_no_more_is_kept_than_fits_but_one_example_always(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded_predictions, "MOST_BYTES", 3 * 8 + 1)
+    monkeypatch.setattr(training_run, "MOST_BYTES", 3 * 8 + 1)
     recorded = RecordedPredictions(predict)
     recorded(np.arange(5))
     recorded(np.arange(5, 9))
     assert kept(recorded, tmp_path)[0].tolist() == [0, 1, 2]
-    monkeypatch.setattr(recorded_predictions, "MOST_BYTES", 1)
+    monkeypatch.setattr(training_run, "MOST_BYTES", 1)
     recorded = RecordedPredictions(predict)
     recorded(np.arange(5))
     assert kept(recorded, tmp_path)[0].tolist() == [0]

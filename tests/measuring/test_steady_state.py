@@ -5,15 +5,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from whichdevice.measuring import steady_state
-from whichdevice.measuring.steady_state import (
-    Budget,
-    SteadyState,
-    find_steady_state,
-    timed,
-    window_seconds,
-    window_steps,
-)
+from whichdevice.measuring import timing
+from whichdevice.measuring.timing import Budget, SteadyState, find_steady_state, timed, window_seconds, window_steps
 
 
 class Clock:
@@ -21,7 +14,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(steady_state.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timing.time, "perf_counter", lambda: self.now)
 
     def steps(self, times: Iterator[float]) -> Callable[[int], Callable[[], None]]:
         def prepare(steps: int) -> Callable[[], None]:

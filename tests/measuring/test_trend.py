@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, theilslopes
 
-from whichdevice.measuring import trend
-from whichdevice.measuring.trend import Trend, settled_from, trend_of
+from whichdevice.measuring import timing
+from whichdevice.measuring.timing import Trend, settled_from, trend_of
 
 TRIALS = 300
 
@@ -21,9 +21,9 @@ def noisy(seed: int, n: int, spread: float = 0.03) -> np.ndarray:
 @pytest.mark.parametrize("n", [5, 8, 20])
 def test_the_test_and_the_slope_are_those_of_scipy(n):
     times = noisy(n, n)
-    trend = trend_of(windows(times))
-    assert trend.p == pytest.approx(kendalltau(range(n), times, method="exact").pvalue)
-    assert trend.drift == pytest.approx(theilslopes(times)[0] * (n - 1) / np.median(times))
+    timing = trend_of(windows(times))
+    assert timing.p == pytest.approx(kendalltau(range(n), times, method="exact").pvalue)
+    assert timing.drift == pytest.approx(theilslopes(times)[0] * (n - 1) / np.median(times))
 
 
 @pytest.mark.parametrize("n", [12, 100])
@@ -38,8 +38,8 @@ def test_a_trend_beyond_the_noise_is_seen(slope, direction):
 
 
 def test_a_drift_that_changes_no_verdict_is_no_trend():
-    trend = trend_of(windows(np.linspace(1, 1.008, 12)))
-    assert trend.direction == "none" and trend.p < 0.001
+    timing = trend_of(windows(np.linspace(1, 1.008, 12)))
+    assert timing.direction == "none" and timing.p < 0.001
 
 
 def test_four_windows_are_too_few_to_tell():
@@ -68,5 +68,5 @@ def test_a_cut_that_would_change_nothing_is_not_made():
 
 @pytest.mark.parametrize("n", [20, 21, 25, 39, 101])
 def test_a_long_series_enters_the_test_as_twenty_values(n):
-    sizes = [len(batch) for batch in trend._batches(windows(np.ones(n)))]
+    sizes = [len(batch) for batch in timing._batches(windows(np.ones(n)))]
     assert len(sizes) == 20 and sum(sizes) == n and max(sizes) - min(sizes) <= 1

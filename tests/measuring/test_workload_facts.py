@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.measuring import workload_facts as facts_of
+from whichdevice.measuring import training_run as facts_of
 from whichdevice.measuring.request import build_request
 from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.study_runs import study_runs

@@ -162,7 +162,7 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that lacks PyTorch, whatever this one has."""
-    monkeypatch.setattr("whichdevice.planning.environment.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr("whichdevice.planning.sources.find_spec", lambda name: None if name == "torch" else name)
 
 
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):

@@ -9,7 +9,7 @@ import pytest
 from whichdevice.datasets.base import DatasetFacts
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.errors import StudyError
-from whichdevice.remote.datasets import fetch_dataset, upload_dataset
+from whichdevice.remote.publish import fetch_dataset, upload_dataset
 
 FACTS = DatasetFacts(name="tiny", source="standin", code="c0de", seed=1, description="d", citation="c", licence="l")
 MADE_OF = {"code": "c0de"}

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from remote.conftest import use_google
 
 from whichdevice.errors import StudyError
-from whichdevice.remote.place import open_place
-from whichdevice.remote.transfer import download, upload
+from whichdevice.remote.place import download, open_place, upload
 
 ACCOUNT = "somebody@secret-project.iam.gserviceaccount.com"
 

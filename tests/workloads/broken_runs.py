@@ -8,8 +8,7 @@ from functools import partial
 
 from whichdevice.backends import backend_class
 from whichdevice.checking.check import request_for
-from whichdevice.measuring.ending import run_to_end
-from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.events import Emitter, run_to_end
 from whichdevice.measuring.process import run_request
 
 OPTIONS = {"rate": 0.01}

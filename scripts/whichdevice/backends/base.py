@@ -1,16 +1,25 @@
-"""What a backend does for a run. Every method that returns numbers has waited for the device first."""
+"""Define what a backend does for a run, and what all backends share: number formats, model losses, memory, profiles.
 
+Every method that returns numbers has waited for the device first.
+"""
+
+import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.machine.cpu import peak_memory
+from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import instruction_sets, peak_memory
+from whichdevice.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
+from whichdevice.workloads.model_file import overridden
+from whichdevice.workloads.shapes import in_mode, leaves
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
@@ -157,3 +166,184 @@ class Backend(ABC):
     @abstractmethod
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the error says that host or device memory did not suffice."""
+
+
+VARIABLE = "GLIBC_TUNABLES"
+HUGE_PAGES = "glibc.malloc.hugetlb=1"  # glibc 2.35 and later ask the kernel for them (madvise); others ignore it
+
+
+def huge_pages(request: Request) -> dict[str, str]:
+    """The variable that must stand before the process starts, with the caller's own tunables."""
+    if request.kind != "cpu" or request.loop != "epoch" or not sys.platform.startswith("linux"):
+        return {}
+    others = [each for each in os.environ.get(VARIABLE, "").split(":") if each and "malloc.hugetlb" not in each]
+    return {VARIABLE: ":".join([*others, HUGE_PAGES])}
+
+
+def total_loss(loss: Any, own: Sequence[Any]) -> Any:
+    """The loss with the model's own ones (regularisers, `add_loss`), added up as `fit` adds them."""
+    from keras import ops
+
+    for each in own:
+        loss = ops.add(loss, ops.sum(each))
+    return loss
+
+
+def check_own_step(model: Any, loop: str) -> None:
+    """Raise StudyError where the loop would not run the step that the model has of its own."""
+    own = [name for name in overridden(model) if name == "train_step"]
+    if loop == "epoch" and own:
+        raise StudyError("the model has a train_step of its own, which loop epoch does not run: take loop: fit")
+    if loop == "epoch" and model.run_eagerly:
+        raise StudyError("the model is compiled with run_eagerly, which loop epoch does not do: take loop: fit")
+
+
+def needs_optimizer(model: Any) -> bool:
+    """Whether `model.optimizer` trains it; a train_step of its own may take others, and builds what it takes."""
+    return "train_step" not in overridden(model)
+
+
+def loss_and_metric(logs: Mapping[str, Any], metric: str | None) -> tuple[Any, Any]:
+    """The loss and the metric out of what a step of Keras reports; without a name `loss` the sum of all `..._loss`.
+
+    Raises StudyError where there is none of that name.
+    """
+    if not isinstance(logs, Mapping) or not logs:
+        raise StudyError("the model's own train_step returns no losses by name, e.g. {'loss': loss}")
+    losses = [value for name, value in logs.items() if name.endswith("loss")]
+    total = logs["loss"] if "loss" in logs else sum(losses[1:], losses[0]) if losses else next(iter(logs.values()))
+    if metric is None:
+        return total, 0.0
+    names = [name for name in logs if name == metric or name.endswith(f"_{metric}")]
+    names += [name for name in logs if not name.endswith("loss")]
+    if not names:
+        raise StudyError(f"a step reports no metric {metric}: it has {', '.join(logs)}")
+    return total, logs[names[0]]
+
+
+def as_one_array(prediction: Any) -> Any:
+    """A prediction in float32; several outputs are laid side by side as [batch, numbers]."""
+    from keras import ops
+
+    parts = leaves(prediction)
+    if len(parts) == 1:
+        return ops.cast(parts[0], "float32")
+    return ops.concatenate([ops.reshape(ops.cast(part, "float32"), (part.shape[0], -1)) for part in parts], axis=1)
+
+
+def build_late_parts(workload: TrainingWorkload, model: Any, batch: tuple[Any, ...]) -> None:
+    """Make the variables that Keras' own step would make when it first runs: those of its losses and metrics.
+
+    `batch` is one as the step gets it. Nothing that the model holds changes.
+    """
+    import keras
+
+    if model.loss is None or workload.outputs(model) is None:
+        return
+    inputs, target, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    prediction = model(inputs, **in_mode(model, True))
+    model.compute_loss(x=inputs, y=target, y_pred=prediction, sample_weight=weights)
+    model.compute_metrics(inputs, target, prediction, weights)
+
+
+CPU_SETS = {"bfloat16": {"avx512_bf16", "amx_bf16", "bf16"}, "float16": {"avx512_fp16", "amx_fp16"}}
+# NVIDIA, CUDA programming guide, "Arithmetic instructions" and "Tensor cores".
+GPU_CAPABILITIES = {"tf32": (8, 0), "bfloat16": (8, 0), "float16": (5, 3)}
+TPU_REASONS = {
+    "float32": "made of six bfloat16 passes",  # JAX docs, "Matmul precision": the matrix unit multiplies bfloat16
+    "tf32": "a TPU has no TF32",
+    "float16": "a TPU has no float16",
+}
+
+
+def storage_format(precision: str) -> str:
+    """How weights are kept (operands, for a single operation without mixed precision)."""
+    return "float32" if precision == "tf32" or precision.startswith("mixed_") else precision
+
+
+def product_format(precision: str) -> str:
+    """What the factors of a product are rounded to: float32, tf32, bfloat16 or float16."""
+    return precision.removeprefix("mixed_")
+
+
+def emulated(kind: str, product: str) -> str | None:
+    """Why this host's device of a kind has no such products in hardware, in a few words; None where it has them.
+
+    None too where the system does not say (macOS, Arm's float16, no NVML).
+    """
+    if kind == "tpu":
+        return TPU_REASONS.get(product)
+    if kind == "gpu":
+        return _on_gpu(product, compute_capability())
+    return _on_cpu(product, instruction_sets())
+
+
+def compute_capability() -> tuple[int, int] | None:
+    """Of the first GPU that this process may use, e.g. (9, 0); None where NVML does not say."""
+    try:
+        nvml = open_nvml()
+    except NvmlError:
+        return None
+    try:
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle(nvml, visible_gpus(nvml)[0]))
+    except (nvml.NVMLError, IndexError):
+        return None
+    return int(major), int(minor)
+
+
+def _on_cpu(product: str, sets: list[str]) -> str | None:
+    if product == "tf32":
+        return "a CPU has no TF32"
+    needed = CPU_SETS.get(product)
+    if needed is None or not sets or needed & set(sets):
+        return None
+    if product == "float16" and "asimd" in sets:  # Linux lists Arm's float16 under a name that we do not read
+        return None
+    return f"this CPU has no {product} products ({', '.join(sorted(needed))})"
+
+
+def _on_gpu(product: str, capability: tuple[int, int] | None) -> str | None:
+    least = GPU_CAPABILITIES.get(product)
+    if least is None or capability is None or capability >= least:
+        return None
+    have, want = (f"{major}.{minor}" for major, minor in (capability, least))
+    return f"this GPU has no {product} products (compute capability {have}, needs {want})"
+
+
+HOST_NAMES = 4  # field of XSpace, in tsl/profiler/protobuf/xplane.proto
+LENGTH_DELIMITED = 2
+
+
+def without_host_name(folder: Path) -> None:
+    """Keep the profile below a folder as `host.xplane.pb` and without the host's name; no other file stays."""
+    for file in [path for path in folder.rglob("*") if path.is_file()]:
+        if file.name.endswith(".xplane.pb"):
+            file.write_bytes(_without_host_names(file))
+            file.rename(file.with_name("host.xplane.pb"))
+        else:
+            file.unlink()  # a second form of the same, named after the host
+
+
+def _without_host_names(profile: Path) -> bytes:
+    """The message without one of its fields, which needs no protobuf class."""
+    content = profile.read_bytes()
+    kept, place = bytearray(), 0
+    while place < len(content):
+        start = place
+        tag, place = _number(content, place)
+        if tag & 7 != LENGTH_DELIMITED:
+            raise ValueError(f"{profile.name}: not an XSpace, whose fields are messages and strings only")
+        length, place = _number(content, place)
+        place += length
+        if tag >> 3 != HOST_NAMES:
+            kept += content[start:place]
+    return bytes(kept)
+
+
+def _number(content: bytes, place: int) -> tuple[int, int]:
+    """A varint and the place behind it."""
+    value = shift = 0
+    while content[place] & 0x80:
+        value |= (content[place] & 0x7F) << shift
+        shift, place = shift + 7, place + 1
+    return value | content[place] << shift, place + 1

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Means, TrainingLoop
-from whichdevice.backends.model_losses import loss_and_metric
+from whichdevice.backends.base import Means, TrainingLoop, loss_and_metric
 from whichdevice.workloads.base import TrainingWorkload
 
 Feed = Callable[[np.ndarray], Any]

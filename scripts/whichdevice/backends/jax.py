@@ -11,15 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
+from whichdevice.backends.base import (
+    Backend,
+    Forward,
+    OperationLoop,
+    TrainingLoop,
+    check_own_step,
+    huge_pages,
+    needs_optimizer,
+    says_no_memory,
+    without_host_name,
+)
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.host_memory import huge_pages
 from whichdevice.backends.jax_devices import device_variables, take_devices
 from whichdevice.backends.jax_operation import JaxOperation
 from whichdevice.backends.jax_training import JaxTraining, compiled_forward
 from whichdevice.backends.jax_types import types_of
-from whichdevice.backends.model_losses import check_own_step, needs_optimizer
-from whichdevice.backends.profile_files import without_host_name
 from whichdevice.errors import StudyError
 from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
+from whichdevice.backends.jax_training import LOOP_STEPS, StepPrograms
 from whichdevice.workloads.base import OperationWorkload
 
 

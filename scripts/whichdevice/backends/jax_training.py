@@ -1,15 +1,185 @@
-"""Training by JAX: state, data and batch numbers on the device, the state given away at each step and used again."""
+"""Train by JAX: state, data and batch numbers on the device, the state given away at each step and used again.
 
-from typing import Any
+One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. On accelerators
+many steps run in one compiled loop.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
-from whichdevice.backends.jax_step import State, build_traced, state_of, training_step, write_back
-from whichdevice.backends.model_losses import as_one_array, loss_and_metric, total_loss
-from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.backends.base import (
+    Forward,
+    Means,
+    TrainingLoop,
+    as_one_array,
+    build_late_parts,
+    loss_and_metric,
+    total_loss,
+)
+from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import available_memory
+from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
+from whichdevice.workloads.model_file import overridden
 from whichdevice.workloads.shapes import in_mode
+
+
+class State(NamedTuple):
+    """Everything that a step changes, as lists of JAX arrays in Keras' order."""
+
+    trainable: list[Any]
+    non_trainable: list[Any]  # batch statistics and the states of random generators
+    optimizer: list[Any]
+    metrics: list[Any] = []  # noqa: RUF012 - never changed; of a model's own step
+
+
+Step = Callable[[State, Arrays, Any], tuple[State, Any]]
+
+
+def state_of(model: Any, optimizer: Any, own: bool = False) -> State:
+    """The values that a built model and a built optimiser hold now; `own`: and the metrics of its own step."""
+    return State(
+        [variable.value for variable in model.trainable_variables],
+        [variable.value for variable in model.non_trainable_variables],
+        [variable.value for variable in optimizer.variables],
+        [variable.value for variable in model.metrics_variables] if own else [],
+    )
+
+
+def write_back(state: State, model: Any, optimizer: Any) -> None:
+    """Put a state into the Keras variables."""
+    for variables, values in (
+        (model.trainable_variables, state.trainable),
+        (model.non_trainable_variables, state.non_trainable),
+        (optimizer.variables, state.optimizer),
+    ):
+        for variable, value in zip(variables, values, strict=False):  # a step of its own may build more, later
+            variable.assign(value)
+
+
+def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Step:
+    """A pure function (state, arrays, index int32 [batch]) → (state, [loss, metric] float32 [2])."""
+    import jax
+    import keras
+    from jax import numpy as jnp
+
+    if workload.own_step(model):
+        return own_training_step(workload, model)
+
+    def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
+        prediction, non_trainable, own = model.stateless_call(
+            trainable, state.non_trainable, inputs, return_losses=True, **in_mode(model, True)
+        )
+        loss = total_loss(workload.loss(target, prediction), own)
+        known = list(zip(optimizer.variables, state.optimizer, strict=True))
+        with keras.StatelessScope(state_mapping=known):  # loss scaling of float16 reads the optimiser's scale
+            scaled = optimizer.scale_loss(loss)
+        return scaled, (loss, prediction, non_trainable)
+
+    def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
+        inputs, target = workload.batch(arrays, index)
+        differentiate = jax.value_and_grad(scaled_loss, has_aux=True)
+        (_, (loss, prediction, non_trainable)), gradients = differentiate(state.trainable, state, inputs, target)
+        trainable, held = optimizer.stateless_apply(state.optimizer, gradients, state.trainable)
+        metric = 0.0 if workload.metric is None else workload.quality(target, prediction)
+        means = jnp.stack([jnp.asarray(loss, "float32"), jnp.asarray(metric, "float32")])
+        return State(trainable, non_trainable, held), means
+
+    return step
+
+
+def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
+    """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
+    from jax import numpy as jnp
+
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            "the model's own train_step takes data alone, as TensorFlow and PyTorch have it: JAX, whose program the "
+            "forecasts compile, needs train_step(state, data)"
+        )
+
+    def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
+        logs, after = model.train_step(tuple(state), workload.batch(arrays, index))
+        means = jnp.stack([jnp.asarray(each, "float32") for each in loss_and_metric(logs, workload.metric)])
+        return State(*after), means
+
+    return step
+
+
+def build_traced(workload: TrainingWorkload, model: Any, arrays: Arrays, batch_size: int, values: bool) -> None:
+    """Build what the model's own step makes late, by a trace; without `values` its variables get none."""
+    import jax
+    import keras
+
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arrays)
+    index = jax.ShapeDtypeStruct((batch_size,), "int32")
+
+    def build(arrays: Arrays, index: Any) -> None:
+        build_late_parts(workload, model, workload.batch(arrays, index))
+
+    with keras.StatelessScope(initialize_variables=values):
+        jax.eval_shape(build, shapes, index)
+
+
+LOOP_STEPS = 32  # a call costs the host about as much as a small step costs a GPU
+
+RepeatedStep = Callable[[Any, Any], Any]
+
+
+class StepPrograms:
+    """Repeats `step(carry, constants) → carry`; where it works `in_place`, the carry's memory is used again.
+
+    A product cannot be written over its own factor: in place, XLA would copy it there after each step. Two such steps a
+    turn of the loop leave none to copy.
+
+    Both programs are of fixed length, as a GPU waits for its host at each turn of a loop of unknown length. Both are
+    compiled at the first call, so that nothing compiles within a timed window or a learning epoch.
+    """
+
+    def __init__(self, jax: Any, step: RepeatedStep, loops: bool, in_place: bool = True) -> None:
+        def loop(carry: Any, constants: Any) -> Any:
+            turn = 1 if in_place else 2
+            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, held: step(held, constants), carry, unroll=turn)
+
+        self._jax, self._loops, self._donated = jax, loops, (0,) if in_place else ()
+        self._functions = {1: step, LOOP_STEPS: loop}
+        self._compiled: dict[int, Any] = {}
+        self.written = ""  # HLO of one step before the compiler
+        self.executed = ""  # and after it
+
+    def run(self, carry: Any, constants: Any, steps: int) -> Any:
+        """So many steps, at most LOOP_STEPS; returns before the device is done."""
+        self._compile(1, carry, constants)
+        if self._loops:
+            self._compile(LOOP_STEPS, carry, constants)
+        if self._loops and steps == LOOP_STEPS:
+            return self._compiled[LOOP_STEPS](carry, constants)
+        for _ in range(steps):
+            carry = self._compiled[1](carry, constants)
+        return carry
+
+    def _compile(self, length: int, carry: Any, constants: Any) -> None:
+        if length in self._compiled:
+            return
+        kept = self._jax.tree.map(lambda leaf: leaf.sharding, carry)
+        function = self._jax.jit(self._functions[length], donate_argnums=self._donated, out_shardings=kept)
+        lowered = function.lower(carry, constants)
+        self._compiled[length] = lowered.compile()
+        _check_host_memory(self._compiled[length], self._jax.tree.leaves(carry)[0].devices())
+        if length == 1:
+            self.written, self.executed = lowered.as_text("hlo"), self._compiled[length].as_text()
+
+
+def _check_host_memory(compiled: Any, devices: set[Any]) -> None:
+    """Raise MemoryError where a CPU's program cannot fit: the system would kill the process without a word."""
+    analysis = compiled.memory_analysis()
+    if analysis is None or next(iter(devices)).platform != "cpu":
+        return
+    need, free = analysis.temp_size_in_bytes * len(devices), available_memory()
+    if need > free:
+        raise MemoryError(f"the compiled step needs {need / 1e9:.1f} GB beside its data, {free / 1e9:.1f} GB are free")
 
 
 class JaxTraining(TrainingLoop):

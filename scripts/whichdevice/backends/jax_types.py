@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from math import prod
 
-from whichdevice.backends.number_formats import emulated, product_format
+from whichdevice.backends.base import emulated, product_format
 from whichdevice.records.schema import Types
 
 FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}

@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
+from whichdevice.backends.base import (
+    Backend,
+    Forward,
+    OperationLoop,
+    TrainingLoop,
+    check_own_step,
+    emulated,
+    huge_pages,
+    needs_optimizer,
+    product_format,
+    says_no_memory,
+    without_host_name,
+)
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.host_memory import huge_pages
-from whichdevice.backends.model_losses import check_own_step, needs_optimizer
-from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.backends.profile_files import without_host_name
 from whichdevice.backends.tensorflow_devices import deal, take_devices
 from whichdevice.backends.tensorflow_loss_scale import scaling_loss
 from whichdevice.backends.tensorflow_operation import TensorFlowOperation

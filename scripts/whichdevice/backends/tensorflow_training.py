@@ -9,8 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
+from whichdevice.backends.base import (
+    Forward,
+    Means,
+    TrainingLoop,
+    as_one_array,
+    build_late_parts,
+    loss_and_metric,
+    total_loss,
+)
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.shapes import in_mode, mapped

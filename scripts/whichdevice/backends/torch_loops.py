@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from whichdevice.backends.base import TrainingLoop
+from whichdevice.backends.base import TrainingLoop, check_own_step, needs_optimizer
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.model_losses import check_own_step, needs_optimizer
 from whichdevice.backends.torch_training import TorchTraining, place
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request

@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
+from whichdevice.backends.base import (
+    Forward,
+    Means,
+    TrainingLoop,
+    as_one_array,
+    build_late_parts,
+    loss_and_metric,
+    total_loss,
+)
 from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.shapes import in_mode, mapped

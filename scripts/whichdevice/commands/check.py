@@ -11,7 +11,7 @@ import math
 import re
 from typing import Any
 
-from whichdevice.config.section import LONGEST_NAME
+from whichdevice.config.model import LONGEST_NAME
 from whichdevice.errors import StudyError
 
 DEVICES = ("T4", "H100 SXM")
@@ -51,8 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
-    from whichdevice.checking.check import first_backend, forecasts, installed_backends, try_everywhere
-    from whichdevice.checking.findings import findings
+    from whichdevice.checking.check import findings, first_backend, forecasts, installed_backends, try_everywhere
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
     from whichdevice.planning.checks import wrong_backend

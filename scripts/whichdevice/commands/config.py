@@ -33,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
-    from whichdevice.config.load import load_study, resolved
-    from whichdevice.config.yaml_file import check_yaml
+    from whichdevice.config.load import check_yaml, load_study, resolved
     from whichdevice.machine.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_only, check_study
     from whichdevice.planning.sources import with_merged

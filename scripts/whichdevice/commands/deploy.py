@@ -12,8 +12,7 @@ from typing import Any
 
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
-from whichdevice.config.load import load_study
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml, load_study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study

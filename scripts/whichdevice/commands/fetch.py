@@ -36,8 +36,7 @@ def fetch(address: str, allow: list[str]) -> list[str]:
     from whichdevice.records.results_folder import CONFIG, MERGED, OWN, merged_sources
     from whichdevice.records.store import RECORD
     from whichdevice.remote.merge import merge_folder, source_id
-    from whichdevice.remote.place import open_place
-    from whichdevice.remote.transfer import download
+    from whichdevice.remote.place import download, open_place
 
     place = open_place(address)
     listing = place.listing()
@@ -59,9 +58,8 @@ def fetch(address: str, allow: list[str]) -> list[str]:
 
 def _their_study(text: str, where: str, allow: list[str]) -> Any:
     from whichdevice.config.faults import brief
-    from whichdevice.config.load import load_study
+    from whichdevice.config.load import load_study, parse_yaml
     from whichdevice.config.model import Study
-    from whichdevice.config.yaml_file import parse_yaml
     from whichdevice.study_runs import own_modules
 
     values = parse_yaml(text, where)

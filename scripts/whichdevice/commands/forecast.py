@@ -8,8 +8,8 @@ import json
 import sys
 from typing import Any
 
+from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import FORECAST_DEVICES
-from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
 
 

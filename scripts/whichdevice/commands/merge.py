@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from whichdevice.config.section import LONGEST_NAME, NAME
+from whichdevice.config.model import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
 
 DEFAULT = Path("config/config.yaml")
@@ -24,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, list or drop; print what was done."""
-    from whichdevice.config.load import load_study
-    from whichdevice.config.yaml_file import check_yaml
+    from whichdevice.config.load import check_yaml, load_study
     from whichdevice.records.results_folder import merged_sources
     from whichdevice.remote.merge import drop, merge_folder
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from whichdevice.config.yaml_file import check_yaml, parse_yaml
+from whichdevice.config.load import check_yaml, parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
 

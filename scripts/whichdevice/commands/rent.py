@@ -21,7 +21,7 @@ from typing import Any
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.yaml_file import check_yaml
+from whichdevice.config.load import check_yaml
 from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import read_record

@@ -1,23 +1,114 @@
-"""What a study can be told. Defaults are the quick study; descriptions become comments and schema help."""
+"""Define the study's configuration. Defaults are the quick study; descriptions become comments and schema help.
 
+The config forgives text for numbers, one value for a list and a key without a value: Snakemake passes everything inside
+`--config 'key={...}'` as text, so each type reads its own text. Sections refuse unknown keys.
+"""
+
+import contextlib
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from whichdevice.config.lenient import many, plain_from_text, text, whole_from_text, without_repeats
-from whichdevice.config.section import (
-    Bool,
-    Count,
-    Fraction,
-    Name,
-    PositiveFloat,
-    PositiveInt,
-    Section,
-    Seed,
-    Share,
-    Values,
-)
+TRUTH = {"true": True, "false": False}
+NOTHING = {"", "null", "~"}
+PLAIN = re.compile(
+    r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+)  # YAML reads 1e-3 as text: it must count here
+
+
+def from_text(value: Any) -> Any:
+    """The number or truth value that a text holds; anything else comes back as it was."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().lower() in TRUTH:
+        return TRUTH[value.strip().lower()]
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(value)
+    return value
+
+
+def plain_from_text(value: Any) -> Any:
+    """As `from_text` where text may be meant: what no one writes for a number, such as 00123 or 1_000, stays."""
+    plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
+    return from_text(value) if plain else value
+
+
+def whole_from_text(value: Any) -> Any:
+    """The whole number that a text holds in its one plain form; any other text stays as it is."""
+    return from_text(value) if isinstance(value, str) and re.fullmatch("0|-?[1-9][0-9]*", value) else value
+
+
+def text(value: Any) -> Any:
+    """What YAML or the command line took for a number, as text again."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def no_number(value: Any) -> Any:
+    """A name as it is; one that YAML or the command line read as a number may have been written as another."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"names {value}, which was read as a number: begin the name with a letter")
+    return value
+
+
+def many(value: Any) -> Any:
+    """One value as a list of one."""
+    return value if isinstance(value, list | dict) or value is None else [value]
+
+
+def without_repeats(values: list[Any]) -> list[Any]:
+    """The list as it is; a value that stands in it twice is an error."""
+    twice = [value for position, value in enumerate(values) if value in values[:position]]
+    if twice:
+        raise ValueError(f"lists {twice[0]} twice; once is enough")
+    return values
+
+
+def tidy(values: Any, optional: set[str]) -> Any:
+    """A mapping whose empty keys are None if they are in `optional` and gone if not; nothing is an empty mapping."""
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        return values
+    plain = {str(key): None if _is_nothing(value) else value for key, value in values.items()}
+    return {key: value for key, value in plain.items() if value is not None or key in optional}
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip() in NOTHING)
+
+
+Value = TypeVar("Value")
+
+# A Field stands before its BeforeValidator, which then leaves it in the JSON schema.
+TOO_MANY = 2**53  # of anything; a table's column and a float still hold what is below it
+PositiveInt = Annotated[int, Field(gt=0, lt=TOO_MANY), BeforeValidator(from_text)]
+Count = Annotated[int, Field(ge=0, lt=TOO_MANY), BeforeValidator(from_text)]
+PositiveFloat = Annotated[float, Field(gt=0), BeforeValidator(from_text)]
+Fraction = Annotated[float, Field(ge=0.0001, le=1), BeforeValidator(from_text)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(from_text)]
+Seed = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(from_text)]
+Bool = Annotated[bool, BeforeValidator(from_text)]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.]*$"
+LONGEST_NAME = 64
+Name = Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME), BeforeValidator(no_number)]
+Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(many), AfterValidator(without_repeats)]
+
+
+class Section(BaseModel):
+    """A part of the config: unknown keys are errors, values are checked and coerced from text alone."""
+
+    model_config = ConfigDict(extra="forbid", validate_default=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tidy(cls, values: Any) -> Any:
+        """A key without a value is None where that means something, else as if it were not there."""
+        return tidy(values, {key for key, field in cls.model_fields.items() if NoneType in get_args(field.annotation)})
+
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]

@@ -1,11 +1,89 @@
-"""The files made from the typed config: three commented studies and the JSON schema that editors read."""
+"""Write the files made from the typed config: commented studies and the JSON schema that editors read."""
 
 import json
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
+from pydantic import BaseModel
+
 from whichdevice.config import studies
-from whichdevice.config.commented import commented
-from whichdevice.config.model import Study, StudyFile
+from whichdevice.config.model import Device, Section, Study, StudyFile, Workload
+
+WIDTH = 118
+SCHEMA_LINE = "# yaml-language-server: $schema=study.schema.json"
+GUIDE = """
+A key left out takes its default; a wrong key or value is an error that says what would be right. To change the
+study, change a line here; or copy this file and name the copy with --configfile, which replaces this one; or
+set single keys for one call: snakemake --cores 1 all --config study=try 'measure={seconds: 5}'
+Every key has an example in docs/configuration.md.
+This file is generated from scripts/whichdevice/config by `make config`."""
+QUICK_HEADER = """\
+The quick study: all six workloads on any machine in about five minutes, no network needed.
+Run it: make study, or snakemake --cores 1 all
+The recurrent workloads run smaller than published, and learning has a time budget; records and report say so.
+More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
+QUICK_NOTES = {
+    "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
+    "workloads.fashion_cnn": "a tenth of the data keeps the default study short",
+    "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
+    "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
+}
+ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
+
+
+def commented(study: Study, header: str = QUICK_HEADER, notes: Mapping[str, str] = QUICK_NOTES) -> str:
+    """The study as commented YAML; `notes` explains single keys, by their dotted place, beyond the descriptions."""
+    lines = [SCHEMA_LINE, *_comment(header + "\n" + GUIDE)]
+    for key, field in StudyFile.model_fields.items():
+        lines += ["", *_comment(field.description or "")]
+        lines += _entry(key, getattr(study, key, field.get_default(call_default_factory=True)), notes)
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, value: Any, notes: Mapping[str, str]) -> Iterator[str]:
+    if key in ENTRIES:
+        yield f"{key}:"
+        yield from _comment(f"keys of each, by default as shown:\n{_keys(ENTRIES[key])}", "  ")
+        yield ""
+        for name, section in value.items():
+            yield from _comment(notes.get(f"{key}.{name}", ""), "  ")
+            yield f"  {name}:"
+            for inner in sorted(section.model_fields_set, key=list(type(section).model_fields).index):
+                yield f"    {inner}: {_scalar(getattr(section, inner))}".rstrip()
+    elif isinstance(value, BaseModel):
+        yield f"{key}:"
+        for inner, field in type(value).model_fields.items():
+            yield from _comment(field.description or "", "  ")
+            yield from _comment(notes.get(f"{key}.{inner}", ""), "  ")
+            yield f"  {inner}: {_scalar(getattr(value, inner))}".rstrip()
+    else:
+        yield f"{key}: {_scalar(value)}"
+
+
+def _keys(section: type[Section]) -> str:
+    """One line for each key of a section: its default and what it means."""
+    lines = []
+    for key, field in section.model_fields.items():
+        default = "" if field.is_required() else f" {_scalar(field.get_default(call_default_factory=True))}".rstrip()
+        lines.append(f"  {key}:{default}  ({field.description})")
+    return "\n".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    """A value in one line of YAML; nothing for None, which reads back as None."""
+    if value is None:
+        return ""
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False).removesuffix("...\n").strip()
+
+
+def _comment(text: str, indent: str = "") -> Iterator[str]:
+    """Comment lines no wider than the page; further lines of a long one stand deeper than the first."""
+    for line in text.splitlines():
+        own = line[: len(line) - len(line.lstrip())]
+        wrapped = textwrap.wrap(line, WIDTH - len(indent) - 2, subsequent_indent=own and own + "    ")
+        yield from (f"{indent}# {part}".rstrip() for part in wrapped or [""])
 
 
 def generated_files() -> dict[str, str]:

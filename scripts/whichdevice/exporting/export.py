@@ -21,9 +21,8 @@ from whichdevice.files import checksum
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
-from whichdevice.measuring.outside import end_from_inside
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
-from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.measuring.supervisor import Finish, end_from_inside, supervise_module
 from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record

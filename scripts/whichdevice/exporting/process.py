@@ -20,8 +20,7 @@ from pydantic import BaseModel
 
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.failure_reason import reason_line
+from whichdevice.measuring.events import Emitter, reason_line
 from whichdevice.processes import end_with_supervisor, quick_imports
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck, TensorSpecification
 from whichdevice.records.schema import Request

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from whichdevice.backends.jax_function import function_step, gathered, prediction
-from whichdevice.backends.jax_step import State
+from whichdevice.backends.jax_training import State
 from whichdevice.workloads.jax_model import JaxFile
 
 

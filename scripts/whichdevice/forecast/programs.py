@@ -164,7 +164,7 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
     import jax
 
-    from whichdevice.backends.jax_step import State, build_traced, training_step
+    from whichdevice.backends.jax_training import State, build_traced, training_step
 
     train, _ = workload.splits(_arrays(workload))
     model = _built(workload)

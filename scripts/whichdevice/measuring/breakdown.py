@@ -1,7 +1,7 @@
-"""What one step's time goes to, found by leaving parts out: input, host, compute, other. The last thing in a run.
+"""Find what one step's time goes to by leaving parts out: input, host, compute, other. The last thing in a run.
 
-Four things are timed in turn, so that drift hits all alike: the loop as it was timed; the same loop on one batch in
-place; the same loop around a model of one weight; one step of that.
+Four things are timed in turn, so that drift affects all equally: the loop as it was timed; the same loop on one batch
+in place; the same loop around a model of one weight; one step of that.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,105 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import Backend, TrainingLoop
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.failure_reason import reason_line
-from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_seconds, window_steps
-from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
+from whichdevice.measuring.events import Emitter, reason_line
+from whichdevice.measuring.timing import LONGEST_WINDOW, timed, window_seconds, window_steps
 from whichdevice.records.schema import Breakdown, Request
-from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
-from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.base import Arrays, BatchOrder, Split, TrainingWorkload
+from whichdevice.workloads.native import NativeModel
+from whichdevice.workloads.shapes import Tree, named, packed
+
+PARTS = ("inputs", "targets", "weights")
+
+
+class OnOneBatch(TrainingWorkload):
+    """The same training on one batch: nothing is chosen or converted. `fit` feeds it from the host all the same."""
+
+    def __init__(self, inner: TrainingWorkload) -> None:
+        super().__init__(inner.options)
+        self._inner = inner
+        self.metric, self.unit = inner.metric, inner.unit  # type: ignore[misc]  # of this instance's workload
+
+    def split(self, train: Split, index: np.ndarray) -> Split:
+        """The batch of the examples `index`, int32 [batch], as the only data."""
+        from keras import ops
+
+        parts = self._inner.batch(train.arrays, ops.convert_to_tensor(index))
+        held = [named(part, name) for name, part in zip(PARTS, parts, strict=False)]
+        arrays = {key: ops.convert_to_numpy(leaf) for part in held for key, leaf in part.items()}
+        return Split(arrays, train.examples, train.batch_size)
+
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, ...]:
+        """The one batch, whatever the index."""
+        from keras import ops
+
+        # A tensor even where the backend keeps arrays as variables; nothing is copied.
+        flat = {key: ops.stop_gradient(array) for key, array in arrays.items()}
+        parts = [packed(flat, name) for name in PARTS]
+        return tuple(part for place, part in enumerate(parts) if part is not None or place == 0)
+
+    def own_step(self, model: Any) -> bool:
+        """The workload's."""
+        return self._inner.own_step(model)
+
+    def outputs(self, model: Any) -> Tree:
+        """The workload's."""
+        return self._inner.outputs(model)
+
+    def model(self) -> Any:
+        """The workload's."""
+        return self._inner.model()
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """The workload's."""
+        return self._inner.loss(target, prediction)
+
+    def optimizer(self) -> Any:
+        """The workload's."""
+        return self._inner.optimizer()
+
+    def quality(self, target: Any, prediction: Any) -> Any:
+        """The workload's."""
+        return self._inner.quality(target, prediction)
+
+    def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
+        """The workload's."""
+        return self._inner.splits(arrays)
+
+
+class OneWeight(OnOneBatch):
+    """A model of one weight and a batch of one number: what is left of a step is the loop around it."""
+
+    def __init__(self, inner: TrainingWorkload) -> None:
+        super().__init__(inner)
+        self.metric = None  # type: ignore[misc]
+
+    def split(self, train: Split, index: np.ndarray) -> Split:
+        """One number."""
+        one = np.ones((1, 1), np.float32)
+        return Split({"inputs": one, "targets": one}, train.examples, train.batch_size)
+
+    def own_step(self, model: Any) -> bool:
+        """Of the loop around it alone."""
+        return False
+
+    def model(self) -> Any:
+        """Linear, without a bias."""
+        import keras
+
+        return keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+
+    def loss(self, target: Any, prediction: Any) -> Any:
+        """The prediction's mean."""
+        from keras import ops
+
+        return ops.mean(ops.cast(prediction, "float32"))
+
+    def optimizer(self) -> Any:
+        """Plain gradient descent, too slow for the weight to run away."""
+        import keras
+
+        return keras.optimizers.SGD(1e-9)
+
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3

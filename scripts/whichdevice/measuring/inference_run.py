@@ -15,12 +15,10 @@ import numpy as np
 
 from whichdevice.backends.base import Backend, Forward
 from whichdevice.errors import StudyError
-from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit
 from whichdevice.measuring.memory_need import activation_bytes, inference_memory, weight_bytes
-from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.training_run import load_and_build, timed_call
-from whichdevice.measuring.workload_facts import own_formats
+from whichdevice.measuring.training_run import load_and_build, own_formats, timed_call
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape

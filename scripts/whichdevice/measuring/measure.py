@@ -1,24 +1,205 @@
-"""Measure one run: everything between a study's config and a record on disk."""
+"""Measure one run: everything between a study's config and a record on disk.
 
+A disturbed run is repeated once in the same job. The attempt is chosen by the noise alone, never by the speed: choosing
+the faster one would favour luck. A run that learns is repeated without learning, which can take hours: its timing and
+its breakdown then come from the second process, its learning from the first.
+"""
+
+import hashlib
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from whichdevice.backends import backend_class
 from whichdevice.cells import KEY, Run, parse_run
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
+from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.errors import StudyError
 from whichdevice.locks import measurement_lock
-from whichdevice.measuring.attempt import run_attempt
-from whichdevice.measuring.progress import Progress
-from whichdevice.measuring.repetition import chosen, repetition, with_note
-from whichdevice.measuring.request import build_request, measuring_order, run_key
-from whichdevice.records.schema import Record, Request
+from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
+from whichdevice.machine.energy import EnergyMeter
+from whichdevice.machine.facts import describe_machine, describe_software
+from whichdevice.machine.noise import NoiseWatch
+from whichdevice.measuring.events import with_what_was_asked
+from whichdevice.measuring.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
+from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, supervise_job
+from whichdevice.records.schema import Artefact, Attempt, DataFacts, Energy, Record, Request
 from whichdevice.records.store import write_record
 from whichdevice.study_runs import study_runs
+
+
+class RecordDraft:
+    """A record that grows message by message and can be closed at any point."""
+
+    def __init__(self, study: str, run: str, request: Request, started: datetime) -> None:
+        self._fields: dict[str, Any] = {
+            "study": study,
+            "run": run,
+            "asked": request.model_dump(mode="json"),
+            "started": started,
+        }
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Merge a `part` or `append` message; anything else is not for the record."""
+        if message.get("event") == "part":
+            self.merge(message["place"], message["value"])
+        elif message.get("event") == "append":
+            self._fields.setdefault(message["place"], []).append(message["value"])
+
+    def merge(self, place: str, values: Mapping[str, Any]) -> None:
+        """Merge values into one part of the record."""
+        self._fields.setdefault(place, {}).update(values)
+
+    def fill(self, place: str, values: Mapping[str, Any]) -> None:
+        """Merge values into one part of the record, but for those that are there already."""
+        self.merge(place, {**values, **self._fields.get(place, {})})
+
+    def close(self, status: str, reason: str | None, ended: datetime, folder: Path) -> Record:
+        """The finished record; artefacts named by the process are checked into it with their checksums."""
+        files = self._fields.pop("artefacts", {})
+        if status == "out_of_memory":
+            reason = with_what_was_asked(reason, self._fields)
+        artefacts = {
+            name: Artefact(file=f"{folder.name}/{file}", sha256=_checksum(folder / file))
+            for name, file in files.items()
+            if (folder / file).is_file()
+        }
+        return Record.model_validate(
+            {**self._fields, "status": status, "reason": reason, "ended": ended, "artefacts": artefacts}
+        )
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
+    """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
+
+    A process killed from outside says nothing of the run: it is started once more, and a second time is a failure.
+    Raises OSError where the disk was full: that is no fact of the run either.
+    """
+    drafts: list[RecordDraft] = []
+
+    def start() -> Finish:
+        if drafts:
+            progress.phase("killed from outside (signal 9): once more")
+            shutil.rmtree(folder)
+            folder.mkdir()
+        drafts.append(RecordDraft(study.study, run, request, datetime.now(UTC)))
+        return _supervised(study, request, drafts[-1], folder, log, progress)
+
+    finish, draft = end_from_inside(start, log, folder, log.parent), drafts[-1]
+    draft.fill("memory", {"peak_host": finish.peak_memory})  # of a process that died before it said its own
+    return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
+
+
+def _supervised(
+    study: Study, request: Request, draft: RecordDraft, folder: Path, log: Path, progress: Progress
+) -> Finish:
+    threads = usable_cores()
+    draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
+    software = describe_software(request.backend).model_dump(mode="json")
+    draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend)})
+    job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
+    if request.dataset is not None:
+        data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]
+        progress.phase("reading its data through")
+        info = sound_dataset(request.dataset, source, study.data.dir, data)
+        draft.merge("data", DataFacts(dataset=info.name, source=info.source, checksum=info.checksum).model_dump())
+        job["dataset"] = str(data)
+    job["memory_limit"] = available_memory()
+    environment = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}
+    progress.phase("starting")
+
+    reached = ["starting"]
+
+    def on_message(message: dict[str, Any]) -> None:
+        if message["event"] == "progress":
+            progress.phase(message["phase"], message["value"])
+            reached.append(message["phase"])
+        elif message["event"] == "energy":
+            meter.take(message)
+        elif message["event"] == "timed_windows":
+            watch.mark()
+        else:
+            draft.take(message)
+
+    watch = NoiseWatch(threads, request.kind, replicas=request.replicas)
+    meter = EnergyMeter(request.kind, request.replicas)
+    watch.start()
+    meter.start()
+    with tempfile.TemporaryDirectory() as scratch:
+        job_file = Path(scratch) / "job.json"
+        finish = supervise_job(job, job_file, environment, log, request.timeout, on_message, meter.sample)
+    draft.merge("energy", meter.stop().model_dump(mode="json"))
+    draft.merge("noise", watch.stop().model_dump(mode="json"))
+    if finish.status == "timed_out":
+        return replace(finish, reason=f"{finish.reason}, while {reached[-1]}")
+    return finish
+
+
+TIMED_PARTS = ("warm_up", "steady")
+
+
+def repetition(first: Record, request: Request, wanted: bool) -> tuple[Request | None, str | None]:
+    """The request of a second attempt, or None with the reason where a disturbed run is not repeated."""
+    if first.status != "ok" or not first.noise.disturbed:
+        return None, None
+    if not wanted:
+        return None, "measure.retry_disturbed is off"
+    took = (first.ended - first.started).total_seconds()
+    learning = sum(epoch.seconds + (epoch.validation_seconds or 0.0) for epoch in first.epochs)
+    left = request.timeout - took
+    if left < took - learning:
+        return None, f"no time left: it took {took:.0f} s of measure.timeout = {request.timeout:g} s"
+    again = request.model_copy(update={"timeout": left})
+    if request.learn:
+        again = again.model_copy(update={"learn": False, "epochs": 0, "learn_seconds": None, "profile": False})
+    return again, None
+
+
+def with_note(record: Record, why_not: str | None) -> Record:
+    """The record of an only attempt, with the reason why a disturbed one was not repeated."""
+    if why_not is None:
+        return record
+    return record.model_copy(update={"noise": record.noise.model_copy(update={"not_repeated": why_not})})
+
+
+def chosen(first: Record, second: Record) -> Record:
+    """One record of two attempts: the quieter one counts, the other is kept in `attempts`."""
+    if second.status != "ok" or (second.noise.severity or 0.0) >= (first.noise.severity or 0.0):
+        return first.model_copy(update={"attempts": [_attempt(2, second)], "ended": second.ended})
+    kept = {"attempts": [_attempt(1, first)], "asked": first.asked, "started": first.started}
+    if not first.asked.learn:
+        return second.model_copy(update=kept)
+    timing = {"cold": second.cold, "steady": second.steady, "noise": second.noise, "ended": second.ended}
+    if second.breakdown is not None and second.breakdown.reason is None:
+        timing["breakdown"] = second.breakdown
+    return first.model_copy(update={**kept, **timing, "energy": _with_timing_of(first.energy, second.energy)})
+
+
+def _attempt(number: int, record: Record) -> Attempt:
+    names = ("status", "reason", "noise", "cold", "steady", "energy", "started", "ended")
+    return Attempt(
+        number=number, learned=bool(record.epochs), **{name: getattr(record, name) for name in names}
+    )  # fmt: skip
+
+
+def _with_timing_of(energy: Energy, other: Energy) -> Energy:
+    """The energy of one process with the timed parts of another."""
+    parts = {name: part for name, part in energy.parts.items() if name not in TIMED_PARTS}
+    parts |= {name: other.parts[name] for name in TIMED_PARTS if name in other.parts}
+    beside = {name: _with_timing_of(own, other.beside.get(name, Energy())) for name, own in energy.beside.items()}
+    return energy.model_copy(update={"parts": parts, "beside": beside})
+
 
 WAITING = "waiting for another measurement on this host"
 

@@ -1,6 +1,6 @@
 """The measured process: one run from import to artefacts. `python -m whichdevice.measuring.process REQUEST.json`.
 
-It imports neither Snakemake nor pandas, and says everything it finds through file descriptor EVENTS.
+It imports neither Snakemake nor pandas, and sends everything that it finds through file descriptor EVENTS.
 """
 
 import json
@@ -8,19 +8,44 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
-from whichdevice.measuring.ending import run_to_end
-from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit, run_to_end
 from whichdevice.measuring.inference_run import run_inference
-from whichdevice.measuring.operation_run import run_operation
+from whichdevice.measuring.memory_need import operation_memory
+from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import run_training
 from whichdevice.processes import end_with_supervisor
-from whichdevice.records.schema import Request
+from whichdevice.records.schema import Request, WorkloadFacts
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+
+
+def run_operation(
+    backend: Backend, workload: OperationWorkload, request: Request, memory_limit: float, emit: Emitter
+) -> None:
+    """Measure and send everything but the end."""
+    flops = workload.flops_per_step * request.replicas  # every replica runs the operation
+    need = operation_memory(workload.bytes_per_step, request, workload.host_copies)
+    emit.part(
+        "workload",
+        WorkloadFacts(
+            unit=workload.unit,
+            input_shape=workload.input_shape,
+            flops_per_step=flops,
+            bytes_per_step=workload.bytes_per_step * request.replicas,
+            estimated_memory=need,
+        ),
+    )
+    refuse_what_cannot_fit(need, memory_limit)
+    units = workload.units_per_step * request.replicas
+    loop = backend.operation_loop(workload, np.random.default_rng(request.seed))
+    time_steps(lambda steps: partial(loop.run, steps), request, units, flops, 0, emit)
 
 
 def main() -> int:

@@ -1,21 +1,248 @@
-"""The timed part of any run: cold first step, warm-up, steady state, each as parts of the record."""
+"""Time any run: cold first step, warm-up that is kept but not counted, and a steady state that is found.
+
+Windows of blocked steps run until the least warm-up and the time budget are spent. Then it is decided where the step
+times settled; where too little is left, or what is left still has a trend, more windows follow, at most as long again.
+
+The end of the warm-up is MSER's (White, "An effective truncation heuristic for bias reduction in simulation output",
+Simulation 69, 1997), on batches as in MSER-5. What is left is tested with Mann and Kendall's rank test ("Nonparametric
+tests against trend", Econometrica 13, 1945), with the exact distribution; its size is Theil and Sen's slope.
+"""
 
 import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import count, pairwise
+from typing import Literal
+
+import numpy as np
 
 from whichdevice.backends.base import WINDOW_SECONDS
 from whichdevice.machine import gpu
 from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.steady_state import (
-    Budget,
-    PrepareSteps,
-    SteadyState,
-    Window,
-    find_steady_state,
-    timed,
-)
 from whichdevice.records.schema import Request, Steady
+
+Window = tuple[int, float]  # steps, seconds
+
+MOST_BATCHES = 20  # windows beyond are averaged in batches, so that neighbours hang together less
+MIN_VALUES = 5  # four values in order have p = .08: no test can tell
+SIGNIFICANCE = 0.05
+BOUND = 0.01  # of the step time: a smaller cut or drift changes no verdict
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What the rank test says of a series; without direction and p it had too few values."""
+
+    direction: Literal["none", "rising", "falling"] | None = None
+    p: float | None = None
+    drift: float | None = None  # change over the series as a share of its median
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is a trend."""
+        return self.direction in ("rising", "falling")
+
+
+def trend_of(windows: Sequence[Window]) -> Trend:
+    """Mann-Kendall on batch means of the step time; a trend is significant and drifts by more than `BOUND`."""
+    values = _step_times(_batches(windows))
+    if len(values) < MIN_VALUES:
+        return Trend()
+    early, late = np.triu_indices(len(values), 1)
+    signs = np.sign(values[late] - values[early])
+    p = _p_value(len(values), int(abs(signs.sum())))
+    slope = np.median((values[late] - values[early]) / (late - early))
+    drift = float(slope * (len(values) - 1) / np.median(values))
+    if p >= SIGNIFICANCE or abs(drift) <= BOUND:
+        return Trend("none", p, drift)
+    return Trend("rising" if drift > 0 else "falling", p, drift)
+
+
+def settled_from(windows: Sequence[Window], least: int) -> int:
+    """The first window that counts, at least `least`: where the standard error of the mean of the rest is smallest.
+
+    Looks at the first half of the windows beyond `least`, as MSER does. A cut that would change the mean of the rest
+    by less than `BOUND` is not made.
+    """
+    batches = _batches(windows[least:])
+    values = _step_times(batches)
+    half = len(values) // 2
+    if half < 1 or len(values) < MIN_VALUES:
+        return least
+    errors = [values[cut:].var() / (len(values) - cut) for cut in range(half + 1)]
+    cut = int(np.argmin(errors))
+    if cut == 0 or abs(values.mean() / values[cut:].mean() - 1) <= BOUND:
+        return least
+    return least + sum(len(batch) for batch in batches[:cut])
+
+
+def _batches(windows: Sequence[Window]) -> list[Sequence[Window]]:
+    """At most `MOST_BATCHES` runs of neighbouring windows, as even as can be."""
+    count = min(MOST_BATCHES, len(windows))
+    ends = [place * len(windows) // count for place in range(count + 1)] if count else [0]
+    return [windows[start:end] for start, end in pairwise(ends)]
+
+
+def _step_times(batches: Sequence[Sequence[Window]]) -> np.ndarray:
+    return np.array([sum(took for _, took in batch) / sum(steps for steps, _ in batch) for batch in batches])
+
+
+def _p_value(n: int, statistic: int) -> float:
+    """Two-sided probability of a Kendall score of at least `statistic` among n values in random order, no ties."""
+    if statistic == 0:
+        return 1.0
+    inversions = np.arange(n * (n - 1) // 2 + 1)
+    scores = abs(n * (n - 1) // 2 - 2 * inversions)
+    return float(min(1.0, _inversions(n)[scores >= statistic].sum()))
+
+
+@cache
+def _inversions(n: int) -> np.ndarray:
+    """Share of the permutations of n values with 0, 1, 2 ... inversions (Mahonian numbers)."""
+    shares = np.ones(1)
+    for length in range(2, n + 1):
+        shares = np.convolve(shares, np.full(length, 1 / length))
+    return shares
+
+
+WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes
+LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
+WARM_UP_SHARE = 0.25  # of the time budget
+MIN_WARM_UP_STEPS = 2
+MOST = 2.0  # times the first look, for a run that does not settle
+
+PrepareSteps = Callable[[int], Callable[[], object]]  # draws the batches of so many steps; its result runs them
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run is timed: seconds and least steps of steady state, and steps left of the first epoch."""
+
+    seconds: float
+    min_steps: int
+    epoch_steps: int = 0
+
+
+@dataclass(frozen=True)
+class SteadyState:
+    """All windows, split where the warm-up ended."""
+
+    warm_up: list[Window]
+    windows: list[Window]
+    trend: Trend
+    end: str  # which test ended the warm-up, and what it said
+
+
+def timed(prepare: PrepareSteps, steps: int) -> float:
+    """Seconds that the prepared steps take; what runs them must wait for the device."""
+    run = prepare(steps)
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def find_steady_state(
+    prepare: PrepareSteps,
+    budget: Budget,
+    on_warm: Callable[[list[Window]], None] = lambda windows: None,
+    on_window: Callable[[float, float], None] = lambda step_time, seconds_left: None,
+    window: float = WINDOW_SECONDS,
+) -> SteadyState:
+    """Time windows until a steady state of the whole budget is found, or twice the time is spent.
+
+    A window lasts what `window_seconds` says. `on_warm(windows)` is called after the least warm-up,
+    `on_window(step time, seconds left)` between windows.
+    """
+    series = _Series(prepare, window_seconds(budget.seconds, window), partial(_tell, on_window, budget))
+    while not _warmed(series.windows, budget):
+        series.extend()
+    least = len(series.windows)
+    on_warm(list(series.windows))
+    while not _enough(series.windows[least:], budget):
+        series.extend()
+    limit = MOST * series.seconds
+    while True:
+        start = settled_from(series.windows, least)
+        where = "MSER" if start > least else "least warm-up"
+        trend = trend_of(series.windows[start:])
+        enough = _enough(series.windows[start:], budget)
+        if enough and not trend.goes_on:
+            break
+        if series.seconds >= limit:
+            if not enough:
+                start, where = _latest(series.windows, budget), "time is up: the last whole budget"
+            trend = trend_of(series.windows[start:])
+            break
+        goal = series.seconds + WARM_UP_SHARE * budget.seconds
+        while series.seconds < min(goal, limit):
+            series.extend()
+    return SteadyState(series.windows[:start], series.windows[start:], trend, _told(trend, where))
+
+
+def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
+    """A twentieth of the time budget between `least` and a second: each window's start and end cost a fixed time."""
+    return max(least, min(budget / WINDOWS, LONGEST_WINDOW))
+
+
+def window_steps(step_time: float, window: float = WINDOW_SECONDS) -> int:
+    """How many steps fill one window of so many seconds."""
+    return max(1, round(window / max(step_time, 1e-7)))
+
+
+@dataclass
+class _Series:
+    """The windows so far; each has as many steps as the last one's step time lets fit."""
+
+    prepare: PrepareSteps
+    window: float
+    tell: Callable[[Sequence[Window]], None]
+    windows: list[Window] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def extend(self) -> None:
+        steps = 1
+        if self.windows:
+            steps = window_steps(self.windows[-1][1] / self.windows[-1][0], self.window)
+        self.windows.append((steps, timed(self.prepare, steps)))
+        self.seconds += self.windows[-1][1]
+        self.tell(self.windows)
+
+
+def _warmed(windows: Sequence[Window], budget: Budget) -> bool:
+    """Whether the least warm-up is over: a quarter of the budget, two steps, and the first epoch where it fits."""
+    steps, seconds = _totals(windows)
+    if steps < MIN_WARM_UP_STEPS or seconds < WARM_UP_SHARE * budget.seconds:
+        return False
+    step_time = windows[-1][1] / windows[-1][0]
+    return steps >= budget.epoch_steps or seconds + (budget.epoch_steps - steps) * step_time > budget.seconds
+
+
+def _enough(windows: Sequence[Window], budget: Budget) -> bool:
+    steps, seconds = _totals(windows)
+    return seconds >= budget.seconds and steps >= budget.min_steps
+
+
+def _latest(windows: Sequence[Window], budget: Budget) -> int:
+    """The latest start that leaves a whole budget."""
+    return next(start for start in range(len(windows) - 1, -1, -1) if _enough(windows[start:], budget))
+
+
+def _totals(windows: Sequence[Window]) -> tuple[int, float]:
+    return sum(steps for steps, _ in windows), sum(took for _, took in windows)
+
+
+def _tell(on_window: Callable[[float, float], None], budget: Budget, windows: Sequence[Window]) -> None:
+    steps, seconds = _totals(windows)
+    left = (1 + WARM_UP_SHARE) * budget.seconds - seconds
+    on_window(seconds / steps, max(0.0, left, (MIN_WARM_UP_STEPS + budget.min_steps - steps) * seconds / steps))
+
+
+def _told(trend: Trend, where: str) -> str:
+    if trend.p is None:
+        return f"{where}; too few windows to test for a trend"
+    said = f"Mann-Kendall p = {trend.p:.2g}, drift {trend.drift:+.1%}"
+    return f"{where}; time is up: still {trend.direction} ({said})" if trend.goes_on else f"{where}; no trend ({said})"
 
 
 def time_steps(

@@ -1,28 +1,321 @@
-"""One run of a training workload: load, build, cold and steady steps, learning, artefacts."""
+"""Run a training workload: load, build, cold and steady steps, learning to the end, artefacts.
 
+Learning runs epochs from the initial weights, with validation and the recipe's callbacks. Predictions of the trained
+model are kept with its record, so that an export can be compared with it.
+"""
+
+import hashlib
+import io
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, TrainingLoop
+from whichdevice.backends.base import Backend, Means, TrainingLoop, product_format
 from whichdevice.datasets.store import load_dataset
+from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import explain_step
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.first_step import FirstStepWatched
-from whichdevice.measuring.learning import Learner
-from whichdevice.measuring.made_data import made_data
-from whichdevice.measuring.recorded_predictions import RecordedPredictions
-from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
+from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit
+from whichdevice.measuring.memory_need import activation_bytes, estimated_memory, weight_bytes
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.workload_facts import workload_facts
-from whichdevice.records.schema import Epoch, Request
-from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import COUNTS
+from whichdevice.records.schema import DataFacts, Epoch, Learning, Request, WorkloadFacts
+from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
+from whichdevice.workloads.costs import COUNTS, Costs, model_costs, output_shape
+from whichdevice.workloads.native import NativeModel
+from whichdevice.workloads.shapes import leaves
+
+
+class FirstStepWatched:
+    """Prepares so many steps; raises StudyError where the first one gives no finite loss: it would not learn."""
+
+    def __init__(self, loop: TrainingLoop, order: BatchOrder) -> None:
+        self._loop, self._order = loop, order
+        self._seen = False
+        self._steps = 0
+        self.lost: int | None = None  # steps after which the loss was no number any more
+
+    def __call__(self, steps: int) -> Callable[[], object]:
+        """What runs the next `steps` steps."""
+        run = partial(self._loop.run, self._order.take(steps))
+        return partial(self._watched, run, steps) if self._seen else partial(self._first, run)
+
+    def _watched(self, run: Callable[[], Means], steps: int) -> Means:
+        means = run()
+        self._steps += steps
+        if self.lost is None and not isfinite(means.loss):
+            self.lost = self._steps
+        return means
+
+    def _first(self, run: Callable[[], Means]) -> Means:
+        self._seen = True
+        self._steps = 1
+        return with_finite_loss(run())
+
+
+def with_finite_loss(means: Means) -> Means:
+    """The means of a first step; raises StudyError where its loss is no number."""
+    if not isfinite(means.loss):
+        raise StudyError(
+            f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
+        )
+    return means
+
+
+FORMATS = ("float32", "bfloat16", "float16", "float64")
+
+
+def own_formats(model: Any, precision: str) -> str | None:
+    """In words, which layers compute in another number format than `precision` asks for; None: none does.
+
+    A layer in float32 among shorter ones counts only where it has weights and is no output: those are usual.
+    """
+    asked = product_format("float32" if precision == "tf32" else precision)
+    found: dict[str, list[str]] = {}
+    outputs = {name for name in getattr(model, "output_names", ())}
+    for layer in _leaf_layers(model):
+        own = str(layer.compute_dtype)
+        usual = own == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
+        if own != asked and own in FORMATS and not usual:
+            found.setdefault(own, []).append(layer.name)
+    parts = [
+        f"{len(names)} layers in {own} ({', '.join(names[:2])}{', …' * (len(names) > 2)})"
+        for own, names in found.items()
+    ]
+    return f"{'; '.join(parts)}, not in {asked}" if parts else None
+
+
+def _leaf_layers(model: Any) -> list[Any]:
+    import keras
+
+    found, waiting = [], list(model.layers)
+    while waiting:
+        layer = waiting.pop(0)
+        if isinstance(layer, keras.Model):
+            waiting += layer.layers
+        elif not isinstance(layer, keras.layers.InputLayer):
+            found.append(layer)
+    return found
+
+
+def workload_facts(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    model: Any,
+    train: Split,
+    validation: Split,
+    counts: Path | None = None,
+) -> tuple[WorkloadFacts, Costs]:
+    """For the record, at the request's batch size; and what one example costs, kept in the folder `counts`."""
+    example = workload.example(model)
+    costs = model_costs(model, example=example, workload=workload, kept=counts)
+    summary = io.StringIO()
+    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
+    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
+    need = estimated_memory(costs, request, data_bytes, backend.activation_copies)
+    width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
+    facts = WorkloadFacts(
+        unit=workload.unit,
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
+        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
+        parameters=costs.parameters,
+        trainable_parameters=costs.trainable_parameters,
+        training_examples=train.examples,
+        validation_examples=validation.examples,
+        steps_per_epoch=workload.steps_per_epoch(train.examples, request.steps_per_epoch),
+        flops_per_step=costs.step_flops(request.batch_size),
+        flops_counted=costs.counted,
+        bytes_per_step=costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
+        + costs.activations * request.batch_size * 2 * width,
+        estimated_memory=need,
+        metric=workload.metric,
+        higher_is_better=workload.higher_is_better,
+        model_summary=summary.getvalue(),
+        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
+    )
+    return facts, costs
+
+
+FILE = "examples.npz"
+MOST_BYTES = 2_000_000  # of predictions; all 10,000 test images take 400,000
+
+
+class RecordedPredictions:
+    """Calls `predict` (validation example numbers to float32 predictions) and keeps the first predictions."""
+
+    def __init__(self, predict: Callable[[Any], np.ndarray]) -> None:
+        self._predict = predict
+        self._index: list[np.ndarray] = []
+        self._predictions: list[np.ndarray] = []
+        self._left = MOST_BYTES
+
+    def __call__(self, index: Any) -> np.ndarray:
+        """As `predict`."""
+        predictions = self._predict(index)
+        fit = self._left // max(1, predictions[:1].nbytes)
+        if not self._index:
+            fit = max(1, fit)  # one in any case
+        if kept := min(fit, len(index)):
+            self._index.append(np.asarray(index)[:kept])
+            self._predictions.append(predictions[:kept])
+            self._left -= self._predictions[-1].nbytes
+        return predictions
+
+    def write(self, folder: Path, examples: int) -> str:
+        """Write `index` int32 [n] and `predictions` float32 [n, ...]; the file's name."""
+        if not self._index:
+            self(np.arange(min(examples, 32), dtype=np.int32))
+        predictions = np.concatenate(self._predictions).astype(np.float32)
+        np.savez_compressed(folder / FILE, index=np.concatenate(self._index), predictions=predictions)
+        return FILE
+
+
+def made_data(workload: TrainingWorkload, name: str, *splits: Split) -> DataFacts:
+    """Named after the workload, with a checksum over all arrays."""
+    digest = hashlib.sha256()
+    for split in splits:
+        for array in split.arrays.values():
+            digest.update(np.ascontiguousarray(array).data)
+    return DataFacts(dataset=name, source=workload.data_source, checksum=digest.hexdigest())
+
+
+PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
+
+
+@dataclass
+class Learner:
+    """A loop that learns as its request asks; `step_time` is that of the timed steps, in seconds."""
+
+    loop: TrainingLoop
+    workload: TrainingWorkload
+    model: Any
+    request: Request
+    order: BatchOrder
+    steps_per_epoch: int
+    step_time: float
+    folder: Path
+    emit: Emitter
+
+    def learn(self) -> list[Epoch]:
+        """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
+        loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
+        loop.reset()
+        loop.publish()
+        callbacks = _callbacks(workload.callbacks(self.folder) if self.request.validation else [], model)
+        model.stop_training = False
+        callbacks.on_train_begin()
+        epochs: list[Epoch] = []
+        self._left = self.request.epochs * self.steps_per_epoch
+        self._deadline = time.perf_counter() + (self.request.learn_seconds or float("inf"))
+        ended = "epochs"
+        for number in range(1, self.request.epochs + 1):
+            callbacks.on_epoch_begin(number - 1)
+            emit.energy_part(f"epoch {number}")
+            epochs.append(self._epoch(number))
+            emit.energy_part(None)
+            loop.publish()
+            epochs[-1].learning_rate = _rate(model)  # before a callback changes it
+            callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
+            loop.adopt()  # a callback may have changed the learning rate
+            emit.append("epochs", epochs[-1])
+            workload.after_epoch(number, model)
+            if model.stop_training:
+                ended = "callback"
+                break
+            if self._left and self._seconds_left <= 0:
+                ended = "seconds"
+                break
+        emit.part("learning", Learning(ended_by=ended))
+        callbacks.on_train_end()
+        if (best := workload.best_weights()) is not None:
+            model.load_weights(best)
+            loop.adopt()
+        return epochs
+
+    @property
+    def _seconds_left(self) -> float:
+        return self._deadline - time.perf_counter()
+
+    def _epoch(self, number: int) -> Epoch:
+        done, seconds, sums = 0, 0.0, np.zeros(2)
+        self._report(number)
+        while True:
+            part = self.order.take(self._window(self.steps_per_epoch - done))
+            began = time.perf_counter()
+            means = self.loop.run(part)
+            took = time.perf_counter() - began
+            self.step_time = took / len(part)
+            seconds, done = seconds + took, done + len(part)
+            self._left -= len(part)
+            sums += np.array([means.loss, means.metric or 0.0]) * len(part)
+            self._report(number, loss=means.loss, metric=means.metric)
+            if done == self.steps_per_epoch or self._seconds_left <= 0:
+                break
+        epoch = Epoch(epoch=number, seconds=seconds, loss=sums[0] / done)
+        epoch.steps = done if done < self.steps_per_epoch else None
+        epoch.metric = None if means.metric is None else float(sums[1] / done)
+        if self.request.validation:
+            epoch.validation_loss, epoch.validation_metric, epoch.validation_seconds = _timed(self.loop.evaluate)
+        return epoch
+
+    def _window(self, left: int) -> int:
+        """Steps of the next call: a second's worth, or the whole epoch, no more than fit the time that is left."""
+        wanted = left if self.loop.whole_epochs else max(1, round(PROGRESS_SECONDS / self.step_time))
+        fitting = self._seconds_left / max(self.step_time, 1e-9)
+        return max(1, min(left, wanted, int(min(fitting, left))))
+
+    def _report(self, number: int, **values: float | None) -> None:
+        counts = {"epoch": number, "epochs": self.request.epochs}
+        seconds = min(self._left * self.step_time, max(self._seconds_left, 0.0))
+        self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
+
+
+class _NoCallbacks:
+    """Stands for Keras' list of callbacks where a model is not Keras'."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def _callbacks(chosen: list[Any], model: Any) -> Any:
+    if isinstance(model, NativeModel):
+        return _NoCallbacks()
+    import keras
+
+    return keras.callbacks.CallbackList(chosen, model=model, add_history=False)
+
+
+def _rate(model: Any) -> float | None:
+    if isinstance(model, NativeModel):
+        return model.learning_rate()
+    import keras
+
+    return float(keras.ops.convert_to_numpy(model.optimizer.learning_rate))
+
+
+def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:
+    began = time.perf_counter()
+    means = evaluate()
+    if means is None:
+        return None, None, None
+    return means.loss, means.metric, time.perf_counter() - began
+
+
+def _logs(epoch: Epoch) -> dict[str, float]:
+    named = {
+        "loss": epoch.loss,
+        "accuracy": epoch.metric,
+        "val_loss": epoch.validation_loss,
+        "val_accuracy": epoch.validation_metric,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
 
 PROFILED_STEPS = 5
 

@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from whichdevice.backends import backend_class
-from whichdevice.backends.number_formats import product_format
+from whichdevice.backends.base import product_format
 from whichdevice.cells import Cell, Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study
@@ -27,7 +27,7 @@ from whichdevice.machine.calibration import host_flops
 from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
-from whichdevice.measuring.steady_state import MIN_WARM_UP_STEPS, WARM_UP_SHARE
+from whichdevice.measuring.timing import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.processes import quick_imports, time_limit, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record

@@ -19,7 +19,7 @@ from typing import IO, Any
 from whichdevice.cells import Run, parse_run
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import is_full
-from whichdevice.measuring.progress import run_line
+from whichdevice.measuring.supervisor import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import repeat_failed

@@ -1,10 +1,15 @@
 """What a call starts from: the source of each dataset, merged records, and the records that it compares with."""
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path, PurePosixPath
 
+from whichdevice.backends import backend_class
 from whichdevice.cells import Run
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Call, Device, Source, Study
@@ -12,14 +17,52 @@ from whichdevice.datasets.base import get_dataset
 from whichdevice.datasets.prepare import check_folder, decide_sources, has_archives
 from whichdevice.datasets.sources import first_missing
 from whichdevice.errors import StudyError, one_line
-from whichdevice.records.results_folder import (
-    MergedDevice,
-    MergedSource,
-    merged_records,
-    merged_sources,
-    record_paths,
-)
+from whichdevice.files import package_first
+from whichdevice.records.results_folder import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
 from whichdevice.study_runs import with_model_settings
+
+
+def environment_of(kind: str, backend: str) -> str:
+    """The name in envs/ that a run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
+    return "torch" if backend == "torch" else "cpu" if (kind, backend) == ("tpu", "jax") else kind
+
+
+def missing_packages(study: Study) -> dict[tuple[str, str], str]:
+    """For each kind of device and backend that this environment cannot run: why, and what to do.
+
+    A framework is installed or not; whether it was built for the kind is known where envs/install.sh installed it.
+    """
+    made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
+    kinds = {device.kind for device in study.devices.values()}
+    backends = {backend for workload in study.workloads.values() for backend in workload.backend}
+    missing: dict[tuple[str, str], str] = {}
+    for kind, backend in product(sorted(kinds), sorted(backends)):
+        needed = environment_of(kind, backend)
+        how = f"make study ENV={needed} (docs/devices.md, Environments)"
+        if find_spec(backend_class(backend).package) is None:
+            missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
+        elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):
+            missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
+    return missing
+
+
+def prefer_this_environment() -> None:
+    """Put this interpreter's folder first on PATH and this package first on PYTHONPATH, for the jobs of the rules.
+
+    An environment that `--sdm conda` activates comes in front of it later.
+    """
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    os.environ.update(package_first())
+
+
+def require_writable(folder: Path) -> None:
+    """Raise StudyError where nothing can be written to `folder`: Snakemake itself keeps notes there."""
+    if not os.access(folder, os.W_OK):
+        raise StudyError(
+            f"cannot write to {folder}, where results/ and Snakemake's notes go: "
+            "run it in a folder of yours (snakemake --directory DIR); `python -m whichdevice plan` needs none"
+        )
+
 
 FETCHED = "its records were fetched; nothing is measured here"
 ELSEWHERE = "measured elsewhere; its records were merged"

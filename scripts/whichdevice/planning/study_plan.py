@@ -19,8 +19,14 @@ from whichdevice.machine.devices import absent_devices, require_kind
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, measuring_order, planned_record
 from whichdevice.planning import slurm
 from whichdevice.planning.checks import check_cells, check_only, check_study, uneven_notes
-from whichdevice.planning.environment import environment_of, missing_packages
-from whichdevice.planning.sources import Merged, data_sources, require_archives, with_merged
+from whichdevice.planning.sources import (
+    Merged,
+    data_sources,
+    environment_of,
+    missing_packages,
+    require_archives,
+    with_merged,
+)
 from whichdevice.records.results_folder import write_keys
 from whichdevice.records.store import read_record
 from whichdevice.study_runs import study_runs

@@ -8,8 +8,7 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from whichdevice.cells import Run, parse_run
-from whichdevice.config.model import DeviceKind
-from whichdevice.config.section import LONGEST_NAME, NAME
+from whichdevice.config.model import LONGEST_NAME, NAME, DeviceKind
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
 from whichdevice.records.schema import SCHEMA_VERSION, Machine, Part, Record

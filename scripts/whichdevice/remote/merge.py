@@ -13,9 +13,8 @@ from typing import Any, cast
 from whichdevice.cells import Run
 from whichdevice.config.faults import did_you_mean
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.load import read_study, write_study
+from whichdevice.config.load import parse_yaml, read_study, write_study
 from whichdevice.config.model import Device, DeviceKind, Study
-from whichdevice.config.yaml_file import parse_yaml
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
 from whichdevice.machine.devices import detect
@@ -49,8 +48,7 @@ from whichdevice.records.store import (
     read_record,
     write_record,
 )
-from whichdevice.remote.place import Place, explained, open_place
-from whichdevice.remote.transfer import Listing, download, side_by_side
+from whichdevice.remote.place import Listing, Place, download, explained, open_place, side_by_side
 
 MADE_OF = ("size", "crc32c", "md5Hash", "CRC", "generation", "mtime")  # of an object: what changes with it
 

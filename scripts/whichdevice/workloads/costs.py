@@ -31,7 +31,7 @@ from whichdevice.processes import quick_imports
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.native import NativeModel
 from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.

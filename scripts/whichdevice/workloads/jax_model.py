@@ -17,8 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, jaxpr_costs
 from whichdevice.workloads.framework import JAX
-from whichdevice.workloads.native import EXAMPLE, NativeFile
-from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
 from whichdevice.workloads.shapes import check_declared, mapped, packed
 
 RATE = 1e-3  # of an optimiser that is given by its name

@@ -1,15 +1,57 @@
-"""What model files of PyTorch and of JAX share: the data, and what a run asks of a model that is not Keras'."""
+"""Measure a model of PyTorch or JAX without Keras: what both frameworks' model files have in common."""
 
-from collections.abc import Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, Options, Split
 from whichdevice.workloads.model_file import ModelFile
-from whichdevice.workloads.native_model import NativeModel
 from whichdevice.workloads.shapes import Array, Tree, mapped, packed
+
+if TYPE_CHECKING:
+    from whichdevice.workloads.costs import Costs
+
+
+class NativeModel(ABC):
+    """A model that is not Keras'."""
+
+    stop_training = False
+    kind = "model"  # the name of the user's class
+
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of the model: all weights and statistics, and the trained ones."""
+
+    def count_params(self) -> int:
+        """All weights and statistics."""
+        return self.sizes()[0]
+
+    @abstractmethod
+    def summary(self, print_fn: Callable[..., Any] = print) -> None:
+        """Print the model's parts."""
+
+    @abstractmethod
+    def save_weights(self, path: Path) -> None:
+        """Write the trained values to a file."""
+
+    @abstractmethod
+    def learning_rate(self) -> float | None:
+        """Of its optimiser, or None where that does not say."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> "Costs":
+        """What one example costs, forward and backward."""
+
+    @property
+    @abstractmethod
+    def output_shape(self) -> list[int]:
+        """Shape of what the model gives for one example, without the batch."""
+
 
 EXAMPLE = 2  # examples that a model is tried on: enough for batch statistics
 

@@ -16,8 +16,7 @@ from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, convolution_gradients
 from whichdevice.workloads.framework import TORCH
-from whichdevice.workloads.native import EXAMPLE, NativeFile
-from whichdevice.workloads.native_model import NativeModel
+from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
 from whichdevice.workloads.shapes import check_declared, packed
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
