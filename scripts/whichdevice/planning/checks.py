@@ -67,7 +67,7 @@ def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> N
     for name, workload in study.workloads.items():
         if name not in measured:
             asked = f"backend {', '.join(workload.backend)} with precision {', '.join(workload.precision)}"
-            raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see docs/devices.md")
+            raise StudyError(f"config: workloads.{name}: no device here runs {asked}; see docs/reference/support.md")
 
 
 def uneven_notes(study: Study) -> list[str]:
@@ -93,7 +93,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
     missing: dict[tuple[str, str], str] = {}
     for kind, backend in product(sorted(kinds), sorted(backends)):
         needed = environment_of(kind, backend)
-        how = f"make study ENV={needed} (docs/devices.md, Environments)"
+        how = f"make study ENV={needed} (docs/start/install.md)"
         if find_spec(backend_class(backend).package) is None:
             missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
         elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):

@@ -1,4 +1,4 @@
-"""A workload made of a model file: a Keras model, shapes or data, loss, optimiser and metric (docs/own-model.md).
+"""A workload made of a model file: Keras model, shapes or data, loss, optimiser, metric (docs/start/your-model.md).
 
 The file is imported when the model or its data are wanted, and not before: never by a step that only plans. What is
 wrong in it then is a StudyError in one line.
