@@ -89,7 +89,7 @@ def generated() -> dict[Path, str]:
         "support": support,
     }
     found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{page()}" for name, page in pages.items()}
-    parts = {"clone": clone_commands(), **results_parts()}
+    parts = {"clone": clone_commands(), "ask": ask_output(), **results_parts()}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
             found[path] = with_parts(text, parts, path.name)
@@ -129,13 +129,18 @@ def _cell(text: str) -> str:
 
 
 def clone_commands() -> str:
-    """How to get the project: by its address, else from an archive or a folder."""
-    if ADDRESS:
-        return f"```console\n$ git clone {ADDRESS} whichdevice\n$ cd whichdevice\n$ pip install .\n```"
-    return (
-        "The project has no public address yet. Unpack its archive, or copy its folder, and go there:\n\n"
-        "```console\n$ cd whichdevice\n$ pip install .\n```"
+    """How to get and install the project: by its address, else from an archive or a folder."""
+    first = f"$ git clone {ADDRESS} whichdevice\n" if ADDRESS else ""
+    words = (
+        "" if ADDRESS else "The project has no public address yet. Unpack its archive, or copy its folder, then:\n\n"
     )
+    install = "$ cd whichdevice\n$ python3 -m venv .venv\n$ source .venv/bin/activate\n$ pip install .\n"
+    return f"{words}```console\n{first}{install}```"
+
+
+def ask_output() -> str:
+    """What the first command of the README printed when it was last run."""
+    return f"```text\n{(DOCS / 'start' / 'ask.txt').read_text(encoding='utf-8')}```"
 
 
 def citation() -> str:

@@ -62,6 +62,8 @@ def check(program: str, arguments: list[str], generate) -> None:
     elif program == "make":
         known = re.search(r"^\.PHONY: (.+)$", Path("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert known and {each for each in arguments if "=" not in each} <= set(known[1].split())
+    elif program == "python3":
+        assert arguments[:2] == ["-m", "venv"]
     elif program in ("python", "sh"):
         found = Path(arguments[1].replace(".", "/")) if arguments[0] == "-m" else Path(arguments[0])
         assert found.exists() or found.with_suffix(".py").is_file(), found
