@@ -50,7 +50,7 @@ def prose(page: Path) -> str:
 def links(page: Path) -> list[str]:
     """Where the page's links and pictures lead to, within the project."""
     text = re.sub(r"`[^`\n]*`", "", prose(page))
-    found = re.findall(r"\]\(<?([^)>\s]+)>?\)", text)
+    found = re.findall(r"\]\(<?([^)>\s]+)>?\)", text) + re.findall(r'href="([^"]+)"', text)
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
@@ -62,5 +62,6 @@ def anchors(page: Path) -> set[str]:
 
 
 def words(page: Path) -> int:
-    """Words of a page as a reader counts them; the bars of tables are none."""
-    return sum(bool(re.search(r"\w", word)) for word in page.read_text(encoding="utf-8").split())
+    """Words of a page as a reader counts them: no bars of tables, no output of a command."""
+    text = re.sub(r"^```text\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
