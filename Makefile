@@ -32,7 +32,7 @@ help:
 	@echo "make test-long          the longest: equal accuracy over ten seeds, rarer faults in whole studies"
 	@echo "make config             write config/{config,published}.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
-	@echo "make results            draw the scorecard of docs/results from its CSV files"
+	@echo "make results            make tables and picture of docs/results from its records and sessions"
 	@echo "make forecasts          fit and test the forecasts against published times, write their page"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
 	@echo "make clean              remove the environment and caches; results stay"
@@ -87,6 +87,7 @@ docs: test-environment
 	@echo "The site: docs/_build/html/index.html"
 
 results: test-environment
+	$(PY) docs/records.py tables
 	$(PY) docs/scorecard.py
 	$(PY) docs/generate.py
 

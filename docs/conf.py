@@ -13,6 +13,7 @@ project = "WhichDevice"
 copyright = "The whichdevice maintainers, MIT licence"
 extensions = ["myst_parser"]
 myst_heading_anchors = 3
+highlight_language = "text"  # of blocks that name none
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["captions", "_build"]
 suppress_warnings = ["myst.header"]  # generated pages have no introduction above their tables

@@ -22,6 +22,7 @@ def results_parts() -> dict[str, str]:
     ]
     reproduced = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
     return {
+        "board": _board(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(
             [
@@ -41,6 +42,25 @@ def results_parts() -> dict[str, str]:
             [_score(claim, sessions) for claim in _rows("claims")],
         ),
     }
+
+
+def _board() -> str:
+    """Measured and forecast steps of each study whose records are kept, from docs/results/tables/<study>/board.csv."""
+    rows = []
+    for file in sorted(FOLDER.glob("tables/*/board.csv")):
+        for row in _read(file):
+            if row["step_ms"]:
+                interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
+                cost = _digits(row["usd_per_million_examples"])
+                rows.append([f"`{row['workload']}`", row["batch"], row["device"], row["evidence"], interval, cost])
+    if not rows:
+        return "No records of a study are kept yet."
+    return _table(["workload", "batch", "device", "evidence", "ms a step", "USD per million"], rows)
+
+
+def _digits(text: str) -> str:
+    """Three significant digits of a number; nothing of an empty field."""
+    return f"{float(text):.3g}" if text else ""
 
 
 def _score(claim: Row, sessions: list[Row]) -> list[str]:
@@ -123,7 +143,11 @@ def data_hash() -> str:
 
 
 def _rows(name: str) -> list[Row]:
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    return _read(FOLDER / f"{name}.csv")
+
+
+def _read(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

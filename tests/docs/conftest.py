@@ -21,3 +21,9 @@ def generate() -> ModuleType:
 def scorecard(generate: ModuleType) -> ModuleType:
     """What makes tables and picture of the results."""
     return importlib.import_module("scorecard")
+
+
+@pytest.fixture(scope="session")
+def records(generate: ModuleType) -> ModuleType:
+    """What keeps the records of the results."""
+    return importlib.import_module("records")

@@ -5,7 +5,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import synthetic
 from docs import pages
+
+from whichdevice.config.hardware import HARDWARE
+from whichdevice.config.model import Measure, Workload
+from whichdevice.tables.write import write_tables
 
 
 def test_what_is_generated_is_what_is_committed(generate: ModuleType) -> None:
@@ -62,6 +67,19 @@ def test_whether_an_aim_is_met_follows_from_the_numbers(
 def test_the_picture_shows_the_sessions_of_the_file(scorecard: ModuleType, project_root: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     assert image.open(scorecard.PICTURE).info["Description"] == scorecard.data_hash(), "run `make results`"
+
+
+def test_packed_records_make_the_same_tables_again(records: ModuleType, tmp_path: Path) -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64])}, measure=Measure(repeats=2))
+    config, paths = synthetic.write_study(study, tmp_path / "kept", artefacts=False)
+    write_tables(config, paths, HARDWARE.with_name("published.csv"), tmp_path / "first")
+    file = tmp_path / "records.parquet"
+    records.pack(config.parent, file)
+    records.pack(config.parent, file)  # replaces the study, and doubles nothing
+    records.tables(file, tmp_path / "again")
+    for name in ("board", "published"):
+        again = (tmp_path / f"again/kept/{name}.csv").read_text(encoding="utf-8")
+        assert again == (tmp_path / f"first/{name}.csv").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
