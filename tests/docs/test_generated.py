@@ -69,6 +69,7 @@ def test_the_picture_shows_the_sessions_of_the_file(scorecard: ModuleType, proje
     assert image.open(scorecard.PICTURE).info["Description"] == scorecard.data_hash(), "run `make results`"
 
 
+@pytest.mark.slow
 def test_packed_records_make_the_same_tables_again(records: ModuleType, tmp_path: Path) -> None:
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64])}, measure=Measure(repeats=2))
     config, paths = synthetic.write_study(study, tmp_path / "kept", artefacts=False)
