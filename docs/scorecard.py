@@ -51,8 +51,8 @@ def _trust(sessions: list[Row]) -> str:
     overhead, alarms, found = (latest[name] for name in ("overhead_tensorflow", "false_alarms", "planted_found"))
     return "\n".join(
         [
-            f"- The reported step time is {overhead['value']} [{overhead['low']}, {overhead['high']}] of the same step in "
-            "a bare loop, for TensorFlow.",
+            f"- The reported step time is {overhead['value']} [{overhead['low']}, {overhead['high']}] of the same step "
+            "in a bare loop, for TensorFlow.",
             f"- Where nothing differs, {alarms['value']} % of families of comparisons raise a false alarm (aim: 5 %).",
             f"- Of planted slowdowns of 10 %, {found['value']} % are found with ten repeats.",
         ]

@@ -1,6 +1,7 @@
 """Generated pages equal the code, and the project's address is in one place."""
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,18 @@ def test_the_address_is_in_one_place(generate: ModuleType, monkeypatch: pytest.M
     assert f'repository-code: "{address}"' in found["CITATION.cff"]
     first = next(cell for cell in json.loads(found["colab.ipynb"])["cells"] if cell["cell_type"] == "code")
     assert f'ADDRESS = "{address}"' in "".join(first["source"])
+
+
+def test_the_error_of_forecasts_is_that_of_the_tables() -> None:
+    table = (pages.DOCS / "reference/forecast-validation.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| source \| (\d+) \| \d+ \| (\d+ %) \|", table, re.MULTILINE)
+    (gpu_rows, gpu), (tpu_rows, tpu) = found
+    for name in ("explain/forecasts.md", "results/index.md"):
+        text = " ".join((pages.DOCS / name).read_text(encoding="utf-8").split())
+        assert re.search(f"median error (is|of) {gpu} (for GPUs and|\\(GPUs\\) and) {tpu}", text), name
+    assert f"{int(gpu_rows) + int(tpu_rows)} published times, {gpu_rows} of GPUs and {tpu_rows} of TPUs" in " ".join(
+        (pages.DOCS / "explain/forecasts.md").read_text(encoding="utf-8").split()
+    )
 
 
 def test_a_part_that_nothing_generates_is_an_error(generate: ModuleType) -> None:
