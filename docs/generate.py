@@ -37,7 +37,7 @@ from whichdevice.records.part import Part
 from whichdevice.records.schema import Record
 from whichdevice.tables.registry import table_about, table_names
 from whichdevice.workloads import workload_class, workload_names
-from whichdevice.workloads.base import OperationWorkload
+from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
@@ -346,7 +346,7 @@ def workload_costs() -> str:
     lines = ["workload,parameters,forward,training"]
     for name in workload_names():
         chosen = workload_class(name)
-        if not issubclass(chosen, OperationWorkload):
+        if issubclass(chosen, TrainingWorkload):
             workload = chosen(Options(chosen.recipe.batch_size, sequence_length=chosen.recipe.sequence_length))
             costs = model_costs(workload.model(), chosen.recipe.sequence_length)
             training = costs.step_flops(1) or 0.0

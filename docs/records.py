@@ -8,8 +8,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 
 from whichdevice.config.hardware import HARDWARE
 from whichdevice.tables.write import write_tables
@@ -17,7 +16,6 @@ from whichdevice.tables.write import write_tables
 FOLDER = Path(__file__).resolve().parent / "results"
 FILE = FOLDER / "records.parquet"
 SHOWN = ("board", "published")  # what the page is made from
-COLUMNS = ("study", "path", "text")
 
 
 def main() -> None:
@@ -42,7 +40,7 @@ def pack(results: Path, file: Path = FILE) -> None:
         {"study": results.name, "path": path.relative_to(results).as_posix(), "text": path.read_text(encoding="utf-8")}
         for path in found
     ]
-    pq.write_table(pa.Table.from_pylist(rows), file, compression="zstd", compression_level=19)
+    pd.DataFrame(rows).to_parquet(file, compression="zstd", index=False)
 
 
 def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
@@ -69,7 +67,7 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
-    return pq.read_table(file, columns=list(COLUMNS)).to_pylist() if file.is_file() else []
+    return pd.read_parquet(file).to_dict("records") if file.is_file() else []
 
 
 if __name__ == "__main__":
