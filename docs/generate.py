@@ -12,6 +12,7 @@ import argparse
 import ast
 import csv
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -91,7 +92,7 @@ def generated() -> dict[Path, str]:
         "support": support,
     }
     found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{page()}" for name, page in pages.items()}
-    parts = {"clone": clone_commands(), "ask": ask_output(), **results_parts()}
+    parts = {"clone": clone_commands(), "ask": ask_output(), "kinds": kinds_of_models(), **results_parts()}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
             found[path] = with_parts(text, parts, path.name)
@@ -161,6 +162,15 @@ def notebook() -> str:
     for cell in cells["cells"]:
         cell["source"] = [re.sub(r'^ADDRESS = ".*"', f'ADDRESS = "{ADDRESS}"', line) for line in cell["source"]]
     return json.dumps(cells, indent=1, ensure_ascii=False) + "\n"
+
+
+def kinds_of_models() -> str:
+    """The models that the tests try, by kind."""
+    found = importlib.util.spec_from_file_location("catalogue", PROJECT / "tests" / "models" / "catalogue.py")
+    assert found is not None and found.loader is not None
+    catalogue = importlib.util.module_from_spec(found)
+    found.loader.exec_module(catalogue)
+    return str(catalogue.table())
 
 
 # Reference pages.

@@ -9,10 +9,17 @@ POLL_SECONDS = 0.5
 
 
 def end_with_supervisor() -> None:
-    """Leave at once when standard input closes, as it does when the supervisor that holds its other end dies."""
+    """Leave at once when standard input closes, as it does when the supervisor that holds its other end dies.
+
+    Whatever else reads standard input from now on finds it empty: nobody answers.
+    """
+    held = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
 
     def watch() -> None:
-        os.read(0, 1)
+        os.read(held, 1)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

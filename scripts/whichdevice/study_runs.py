@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
 from whichdevice.cells import Cell, Run, workload_cells
 from whichdevice.config.model import Study
-from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
 
 
@@ -40,11 +41,18 @@ def _shares_evenly(study: Study, cell: Cell) -> bool:
     return not issubclass(chosen, TrainingWorkload)
 
 
-def workload_files(study: Study) -> dict[str, str]:
-    """The Python files that a study's workloads name, each with one of these workloads."""
-    return {
-        module: name for name, workload in study.workloads.items() if is_file_module(module := workload.module or name)
-    }
+def own_modules(study: Study) -> dict[str, str]:
+    """What a study's workloads name that is somebody's own code or model, each with one of these workloads."""
+    named = {workload.module or name: name for name, workload in study.workloads.items()}
+    return {module: name for module, name in named.items() if read_address(module).is_own}
+
+
+def workload_files(study: Study) -> list[str]:
+    """Every file that a study's own workloads consist of, relative to the working folder where it is below it."""
+    here = Path.cwd()
+    files = {path for module in own_modules(study) for path in read_address(module).files()}
+    absolute = sorted({path.absolute() for path in files})
+    return [str(path.relative_to(here)) if path.is_relative_to(here) else str(path) for path in absolute]
 
 
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:

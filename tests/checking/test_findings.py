@@ -16,7 +16,10 @@ FACTS: dict[str, Any] = {
     "flops_counted": "every product of the traced step",
     "estimated_memory": 9.2e8,
 }
-MODEL = {"kind": "Sequential", "input": "uint8", "forward_flops": 1.7e6, "training_flops": 3.5e6}
+MODEL = {
+    "kind": "Sequential", "inputs": ["uint8 (32, 32, 3)"], "outputs": ["float32 (10,)"], "forward_flops": 1.7e6,
+    "training_flops": 3.5e6,
+}  # fmt: skip
 ROW = {
     "device": "T4", "status": "ok", "reason": None, "batch": 64, "fits": True, "memory_bytes": 1e9,
     "memory_available_bytes": 15.2e9, "step_seconds": 0.012, "low_seconds": 0.01, "high_seconds": 0.02,
@@ -33,7 +36,7 @@ def lines(*forecasts: dict[str, Any], **each: Tried) -> str:
 
 def test_the_model_its_data_work_and_memory_come_first():
     text = lines(jax=tried(2.0, 1.0))
-    assert "Sequential with 72,906 parameters: (32, 32, 3) uint8 to (10,)" in text
+    assert "Sequential with 72,906 parameters: uint8 (32, 32, 3) to float32 (10,)" in text
     assert "1,024 training and 128 validation examples" in text
     assert "0.0017 GFLOP an example forward, 0.0035 to train on it (every product of the traced step)" in text
     assert "about 0.9 GB on a CPU at batch 64 (estimate)" in text
@@ -46,7 +49,6 @@ def test_the_model_its_data_work_and_memory_come_first():
         ((2.0, 2.0), "ok, but the loss does not fall"),
         ((-1.0, -1.5), "ok: loss -1 to -1.5 in 2 steps"),
         ((-1.5, -1.499), "ok, but the loss does not fall"),
-        ((2.0, None), "ok, but the loss is no number after 2 steps: try a lower rate"),
     ],
 )
 def test_each_backend_says_whether_the_loss_falls(losses, words):

@@ -74,7 +74,9 @@ FAULTS = {
     "forecast, workloads, storage, only, retry, against",
     "merge: results/other": "merge is not a key: records are merged by python -m whichdevice merge SOURCE",
     "results_from: gs://b/s": "results_from is not a key: a study is fetched by python -m whichdevice fetch ADDRESS",
-    "measure: {seconds: -1, secs: 3}": "measure.seconds is -1; it must be more than 0 (and 1 more)",
+    "measure: {seconds: -1, secs: 3}": (
+        "measure.seconds is -1; it must be more than 0; measure.secs is not a key; did you mean measure.seconds?"
+    ),
 }
 
 

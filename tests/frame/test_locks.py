@@ -90,7 +90,9 @@ def _requirements(path: Path) -> list[str]:
 def test_a_lock_is_its_own_constraint(script: str, project_root: Path) -> None:
     """Without it, pip before 23.3 takes the newest release of a package that another one asks for with an extra."""
     text = (project_root / "envs" / script).read_text(encoding="utf-8").replace("\\\n", " ")
-    installs = [line for line in re.split(r"\n|&&|\|\|", text) if "--require-hashes" in line and "--no-deps" not in line]
+    installs = [
+        line for line in re.split(r"\n|&&|\|\|", text) if "--require-hashes" in line and "--no-deps" not in line
+    ]
     assert installs
     for line in installs:
         assert re.search(r"-r (\S+) -c \1", line), line

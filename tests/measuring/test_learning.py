@@ -15,8 +15,7 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.learning import learn
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import Options
-from whichdevice.workloads.batch_order import RandomDraws
+from whichdevice.workloads.base import Options, RandomDraws
 
 BATCH, LENGTH, HOURS = 4, 60, 2000
 RATE, LOWEST = 1e-3, 1e-4  # the recipe's first rate and the one that it stops at

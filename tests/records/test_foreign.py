@@ -81,6 +81,14 @@ def test_a_record_is_of_the_run_that_its_path_says(changes):
         foreign_record(content(**changes), RUN, NAME)
 
 
+@pytest.mark.parametrize("name", ["step_time", "throughput", "flops_per_second", "epoch_time", "seconds", "steps"])
+def test_a_number_that_its_windows_do_not_give_was_edited(name):
+    steady = synthetic.record_of(STUDY, study_runs(STUDY)[0]).steady
+    changed = steady.model_copy(update={name: getattr(steady, name) * 2})
+    with pytest.raises(StudyError, match=f"was edited: steady.{name} is .*, its windows give"):
+        foreign_record(content(steady=changed), RUN, NAME)
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"null", b'{"schema_version": 2}'])
 def test_garbage_is_one_line(text):
     with pytest.raises(StudyError, match="unreadable") as caught:

@@ -83,9 +83,7 @@ def test_another_machine_takes_the_dataset_from_the_bucket_and_trusts_its_checks
     assert done.code == 0, done.out
     there, here = dataset(first), dataset(second)
     same = [path.name for path in there.iterdir()]
-    assert {name: (here / name).read_bytes() for name in same} == {
-        name: (there / name).read_bytes() for name in same
-    }
+    assert {name: (here / name).read_bytes() for name in same} == {name: (there / name).read_bytes() for name in same}
     assert "mnist from standin fetched from the bucket" in done.out
 
 

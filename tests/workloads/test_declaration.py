@@ -4,7 +4,8 @@ import pytest
 
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.declaration import Array, is_model_file, read_declaration
+from whichdevice.workloads.declaration import is_model_file, read_declaration
+from whichdevice.workloads.shapes import Array
 
 MODEL = "def model(options):\n    return None\n"
 
@@ -55,7 +56,7 @@ FAULTS = {
     "BATCH_SIZE = len('x')": "BATCH_SIZE must be a plain value: it is read without running the file",
     "BATCH_SIZE = -1": "BATCH_SIZE is -1; it must be a whole number above 0",
     "EPOCHS = True": "EPOCHS is True; it must be a whole number above 0",
-    "LOSS = 3": "LOSS is 3; it must be str",
+    "LOSS = 3": "LOSS is 3; it must be str, or a tuple or dict of them by output",
     "BATCH_SIZE = 1 / 0": "BATCH_SIZE cannot be worked out: division by zero",
     'INPUT = {"shape": 8}': "INPUT has shape 8; it must be a tuple of sizes of one example, without the batch",
     'INPUT = {"shape": (8,), "dtype": "float64"}': "INPUT has dtype 'float64'; it must be one of float32, uint8, int32",

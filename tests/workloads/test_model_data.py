@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import given_data, workload_class
+from whichdevice.workloads import data, workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.declaration import Array, Declaration
-from whichdevice.workloads.generated_data import generate
-from whichdevice.workloads.given_data import pairs_of
-from whichdevice.workloads.model_shapes import check_data
+from whichdevice.workloads.data import generate, splits_of
+from whichdevice.workloads.declaration import Declaration
+from whichdevice.workloads.shapes import Array, check_data
 
 SORTED = """
 import numpy as np
@@ -29,8 +28,12 @@ def data(options):
 """
 
 
+def generated(*asked):
+    return tuple(generate(*asked).values())
+
+
 def test_generated_data_have_the_shapes_and_types_asked_for():
-    inputs, targets = generate(Array((8, 8, 3), "uint8"), Array((), "int32", 10), 100, None, 1)
+    inputs, targets = generated(Array((8, 8, 3), "uint8"), Array((), "int32", 10), 100, None, 1)
     assert (inputs.shape, inputs.dtype, targets.shape, targets.dtype) == ((100, 8, 8, 3), np.uint8, (100,), np.int32)
     assert targets.min() >= 0 and targets.max() < 10
     assert len(np.unique(targets)) == 10
@@ -38,36 +41,36 @@ def test_generated_data_have_the_shapes_and_types_asked_for():
 
 def test_the_open_axis_is_the_sequence():
     tokens = Array((None,), "int32", 50)
-    inputs, targets = generate(tokens, tokens, 4, 12, 1)
+    inputs, targets = generated(tokens, tokens, 4, 12, 1)
     assert inputs.shape == targets.shape == (4, 12)
     assert (targets == (inputs.astype(int) * 7 + 3) % 50).all()
 
 
 def test_a_linear_model_learns_from_generated_numbers():
-    inputs, targets = generate(Array((16,)), Array((2,)), 400, None, 1)
-    others, truth = generate(Array((16,)), Array((2,)), 100, None, 2)
+    inputs, targets = generated(Array((16,)), Array((2,)), 400, None, 1)
+    others, truth = generated(Array((16,)), Array((2,)), 100, None, 2)
     weights = np.linalg.lstsq(inputs, targets, rcond=None)[0]
     assert np.square(others @ weights - truth).mean() < 0.1 * np.square(truth).mean()
 
 
 def test_an_eighth_of_the_data_validates_where_the_function_gives_none():
-    train, validation = pairs_of((np.zeros((80, 3)), np.zeros(80, np.int64)), None, "mine.py: data()")
-    assert (len(train[0]), len(validation[0])) == (70, 10)
-    assert train[0].dtype == np.float32 and train[1].dtype == np.int32
+    train, validation = splits_of((np.zeros((80, 3)), np.zeros(80, np.int64)), None, "mine.py: data()")
+    assert (len(train["inputs"]), len(validation["inputs"])) == (70, 10)
+    assert train["inputs"].dtype == np.float32 and train["targets"].dtype == np.int32
 
 
 def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_examples():
     given = np.arange(800, dtype=np.int32), np.repeat(np.arange(4), 200)
-    (inputs, _), (held_out, classes) = pairs_of(given, None, "mine.py: data()")
-    assert np.unique(classes).tolist() == [0, 1, 2, 3]
-    assert sorted([*inputs, *held_out]) == [*range(800)]
-    np.testing.assert_array_equal(pairs_of(given, None, "mine.py: data()")[1][0], held_out)
+    train, held_out = splits_of(given, None, "mine.py: data()")
+    assert np.unique(held_out["targets"]).tolist() == [0, 1, 2, 3]
+    assert sorted([*train["inputs"], *held_out["inputs"]]) == [*range(800)]
+    np.testing.assert_array_equal(splits_of(given, None, "mine.py: data()").validation["inputs"], held_out["inputs"])
 
 
 def test_data_that_are_split_already_stay_as_they_are():
     train, validation = (np.arange(9), np.arange(9)), (np.arange(3), np.arange(3))
-    for given, found in zip((train, validation), pairs_of((train, validation), None, "mine.py: data()"), strict=True):
-        np.testing.assert_array_equal(found[0], given[0])
+    for given, found in zip((train, validation), splits_of((train, validation), None, "mine.py: data()"), strict=True):
+        np.testing.assert_array_equal(found["inputs"], given[0])
 
 
 def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_path):
@@ -88,23 +91,26 @@ def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_p
     ],
 )
 def test_class_numbers_of_both_splits_are_checked(train, held_out, message):
-    pair = np.zeros((2, 3), np.float32), np.array(train, np.int32)
-    held = np.array(held_out, np.float32 if isinstance(held_out[0], float) else np.int32)
+    pair = {"inputs": np.zeros((2, 3), np.float32), "targets": np.array(train, np.int32)}
+    held = pair | {"targets": np.array(held_out, np.float32 if isinstance(held_out[0], float) else np.int32)}
     declared = Declaration(loss="sparse_categorical_crossentropy")
     with pytest.raises(StudyError, match=message):
         check_data(pair, held, declared, None, "mine.py: data()")
 
 
 def test_a_class_that_only_validation_has_counts():
-    pair = np.zeros((2, 3), np.float32), np.array([0, 1], np.int32)
+    pair = {"inputs": np.zeros((2, 3), np.float32), "targets": np.array([0, 1], np.int32)}
     declared = Declaration(loss="sparse_categorical_crossentropy")
-    assert check_data(pair, np.array([7], np.int32), declared, None, "mine.py: data()")[1].below == 8
+    assert (
+        check_data(pair, pair | {"targets": np.array([7, 0], np.int32)}, declared, None, "mine.py: data()")[1].below
+        == 8
+    )
 
 
 def test_a_generator_without_end_is_told_before_memory_ends(monkeypatch):
-    monkeypatch.setattr(given_data, "MOST_BYTES", 1e6)
+    monkeypatch.setattr(data, "MOST_BYTES", 1e6)
     with pytest.raises(StudyError, match=r"data\(\) yielded [\d,]+ examples, .* and goes on; say in EXAMPLES how many"):
-        pairs_of(((np.zeros(100), 1.0) for _ in itertools.count()), None, "mine.py: data()")
+        splits_of(((np.zeros(100), 1.0) for _ in itertools.count()), None, "mine.py: data()")
 
 
 def test_a_generator_is_read_until_there_are_enough():
@@ -112,14 +118,14 @@ def test_a_generator_is_read_until_there_are_enough():
         while True:
             yield np.zeros(3), 1
 
-    train, validation = pairs_of(examples(), 16, "mine.py: data()")
-    assert len(train[0]) + len(validation[0]) == 16
+    train, validation = splits_of(examples(), 16, "mine.py: data()")
+    assert len(train["inputs"]) + len(validation["inputs"]) == 16
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, "mine.py: data\\(\\) returns None; it must return"),
+        (None, "mine.py: data\\(\\) returns None .is a `return` missing.*; it must return"),
         ((np.zeros((9, 2)), np.zeros(8)), "returns 9 inputs and 8 targets; every input needs one target"),
         ((np.zeros((4, 2)), np.zeros(4)), "gives 4 examples; 8 are the least"),
         ((np.array(["a"] * 8), np.zeros(8)), "returns an array of type <U1; numbers are needed"),
@@ -130,7 +136,7 @@ def test_a_generator_is_read_until_there_are_enough():
 )
 def test_what_is_wrong_with_given_data_is_said(given, message):
     with pytest.raises(StudyError, match=message):
-        pairs_of(given, None, "mine.py: data()")
+        splits_of(given, None, "mine.py: data()")
 
 
 READING = """

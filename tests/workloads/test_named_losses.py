@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from whichdevice.workloads.named_losses import named_metric
+from whichdevice.workloads.losses import named_metric
 
 
 @pytest.fixture(scope="module")

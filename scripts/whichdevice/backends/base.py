@@ -33,7 +33,7 @@ def says_no_memory(error: BaseException) -> bool:
     return any(words in said for words in NO_MEMORY)
 
 
-Forward = Callable[[np.ndarray], np.ndarray]  # inputs in host memory to predictions in host memory
+Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays
 
 
 class Means(NamedTuple):
@@ -65,8 +65,8 @@ class TrainingLoop(ABC):
         """Back to the initial weights, the initial optimiser and the initial random state."""
 
     @abstractmethod
-    def evaluate(self) -> Means:
-        """Loss and metric over the whole validation split, its tail included."""
+    def evaluate(self) -> Means | None:
+        """Loss and metric over the whole validation split, its tail included; None: the model has no call."""
 
     @abstractmethod
     def predict(self, index: np.ndarray) -> np.ndarray:

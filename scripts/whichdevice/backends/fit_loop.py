@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.model_losses import loss_and_metric
 from whichdevice.workloads.base import TrainingWorkload
 
 Feed = Callable[[np.ndarray], Any]
@@ -22,28 +23,45 @@ class FitLoop(TrainingLoop):
     whole_epochs = True
 
     def __init__(self, workload: TrainingWorkload, model: Any, inner: TrainingLoop, feed: Feed) -> None:
-        self._model, self._inner, self._feed = model, inner, feed
+        self._workload, self._model, self._inner, self._feed = workload, model, inner, feed
+        import keras
+
         self._has_metric = workload.metric is not None
+        self._own = workload.own_step(model)
+        if self._own:  # compiled as its file says
+            self._initial = {id(each): keras.ops.convert_to_numpy(each) for each in _optimizer_variables(model)}
+            return
         metrics = [_named("quality", workload.quality)] if self._has_metric else []
         model.compile(optimizer=model.optimizer, loss=_vector_loss(workload), metrics=metrics)
 
     def run(self, batches: np.ndarray) -> Means:
         """Train; `fit` has read every step's loss when it returns."""
         history = self._model.fit(self._feed(batches), epochs=1, shuffle=False, verbose=0).history
+        if self._own:
+            last = {name: values[-1] for name, values in history.items()}
+            loss, metric = (float(each) for each in loss_and_metric(last, self._workload.metric))
+            return Means(loss, metric if self._has_metric else None)
         return Means(float(history["loss"][-1]), float(history["quality"][-1]) if self._has_metric else None)
 
     def reset(self) -> None:
         """Initial weights, optimiser and random state, in the Keras model."""
         self._inner.reset()
         self._inner.publish()
+        if self._own:  # optimisers of its own, and what any of them built when it first ran
+            for each in _optimizer_variables(self._model):
+                each.assign(self._initial.get(id(each), np.zeros(each.shape)))
 
-    def evaluate(self) -> Means:
-        """As the backend's own loop does."""
+    def evaluate(self) -> Means | None:
+        """As the backend's own loop does; nothing of a model that has no call."""
+        if self._workload.outputs(self._model) is None:
+            return None
         self._inner.adopt()
         return self._inner.evaluate()
 
     def predict(self, index: np.ndarray) -> np.ndarray:
-        """As the backend's own loop does."""
+        """As the backend's own loop does; no numbers of a model that has no call."""
+        if self._workload.outputs(self._model) is None:
+            return np.zeros((len(index), 0), np.float32)
         self._inner.adopt()
         return self._inner.predict(index)
 
@@ -52,6 +70,14 @@ class FitLoop(TrainingLoop):
 
     def adopt(self) -> None:
         """`fit` trains the Keras model itself: nothing to do."""
+
+
+def _optimizer_variables(model: Any) -> list[Any]:
+    """Of every optimiser that the model holds: a step of its own may use several."""
+    import keras
+
+    held = [model.optimizer, *(each for each in vars(model).values() if isinstance(each, keras.optimizers.Optimizer))]
+    return [variable for optimizer in held if optimizer is not None for variable in optimizer.variables]
 
 
 def _vector_loss(workload: TrainingWorkload) -> Callable[[Any, Any], Any]:

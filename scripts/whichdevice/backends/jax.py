@@ -18,6 +18,7 @@ from whichdevice.backends.jax_devices import device_variables, take_devices
 from whichdevice.backends.jax_operation import JaxOperation
 from whichdevice.backends.jax_training import JaxTraining, compiled_forward
 from whichdevice.backends.jax_types import types_of
+from whichdevice.backends.model_losses import check_own_step, needs_optimizer
 from whichdevice.backends.profile_files import without_host_name
 from whichdevice.errors import StudyError
 from whichdevice.quick_import import quick_imports
@@ -114,6 +115,11 @@ class Jax(Backend):
 
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
+        if workload.own_step(model):
+            check_own_step(model, self.request.loop)
+            if needs_optimizer(model):
+                model.optimizer.build(model.trainable_variables)
+            return model.optimizer
         optimizer = workload.optimizer()
         if self.request.precision == "mixed_float16":
             optimizer = self._keras.optimizers.LossScaleOptimizer(optimizer)

@@ -1,10 +1,14 @@
 """One training step as a pure function of its state: what the JAX backend runs and what the TPU compiler compiles."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whichdevice.backends.model_losses import total_loss
+from whichdevice.backends.model_losses import build_late_parts, loss_and_metric, total_loss
+from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, TrainingWorkload
+from whichdevice.workloads.model_file import overridden
+from whichdevice.workloads.shapes import in_mode
 
 
 class State(NamedTuple):
@@ -13,17 +17,19 @@ class State(NamedTuple):
     trainable: list[Any]
     non_trainable: list[Any]  # batch statistics and the states of random generators
     optimizer: list[Any]
+    metrics: list[Any] = []  # noqa: RUF012 - never changed; of a model's own step
 
 
 Step = Callable[[State, Arrays, Any], tuple[State, Any]]
 
 
-def state_of(model: Any, optimizer: Any) -> State:
-    """The values that a built model and a built optimiser hold now."""
+def state_of(model: Any, optimizer: Any, own: bool = False) -> State:
+    """The values that a built model and a built optimiser hold now; `own`: and the metrics of its own step."""
     return State(
         [variable.value for variable in model.trainable_variables],
         [variable.value for variable in model.non_trainable_variables],
         [variable.value for variable in optimizer.variables],
+        [variable.value for variable in model.metrics_variables] if own else [],
     )
 
 
@@ -34,7 +40,7 @@ def write_back(state: State, model: Any, optimizer: Any) -> None:
         (model.non_trainable_variables, state.non_trainable),
         (optimizer.variables, state.optimizer),
     ):
-        for variable, value in zip(variables, values, strict=True):
+        for variable, value in zip(variables, values, strict=False):  # a step of its own may build more, later
             variable.assign(value)
 
 
@@ -44,9 +50,12 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
     import keras
     from jax import numpy as jnp
 
+    if workload.own_step(model):
+        return own_training_step(workload, model)
+
     def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
         prediction, non_trainable, own = model.stateless_call(
-            trainable, state.non_trainable, inputs, training=True, return_losses=True
+            trainable, state.non_trainable, inputs, return_losses=True, **in_mode(model, True)
         )
         loss = total_loss(workload.loss(target, prediction), own)
         known = list(zip(optimizer.variables, state.optimizer, strict=True))
@@ -64,3 +73,36 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
         return State(trainable, non_trainable, held), means
 
     return step
+
+
+def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
+    """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
+    from jax import numpy as jnp
+
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            "the model's own train_step takes data alone, as TensorFlow and PyTorch have it: JAX, whose program the "
+            "forecasts compile, needs train_step(state, data)"
+        )
+
+    def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
+        logs, after = model.train_step(tuple(state), workload.batch(arrays, index))
+        means = jnp.stack([jnp.asarray(each, "float32") for each in loss_and_metric(logs, workload.metric)])
+        return State(*after), means
+
+    return step
+
+
+def build_traced(workload: TrainingWorkload, model: Any, arrays: Arrays, batch_size: int, values: bool) -> None:
+    """Build what the model's own step makes late, by a trace; without `values` its variables get none."""
+    import jax
+    import keras
+
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arrays)
+    index = jax.ShapeDtypeStruct((batch_size,), "int32")
+
+    def build(arrays: Arrays, index: Any) -> None:
+        build_late_parts(workload, model, workload.batch(arrays, index))
+
+    with keras.StatelessScope(initialize_variables=values):
+        jax.eval_shape(build, shapes, index)

@@ -6,9 +6,10 @@ import numpy as np
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.jax_programs import LOOP_STEPS, StepPrograms
-from whichdevice.backends.jax_step import State, state_of, training_step, write_back
-from whichdevice.backends.model_losses import total_loss
+from whichdevice.backends.jax_step import State, build_traced, state_of, training_step, write_back
+from whichdevice.backends.model_losses import as_one_array, loss_and_metric, total_loss
 from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode
 
 
 class JaxTraining(TrainingLoop):
@@ -27,10 +28,15 @@ class JaxTraining(TrainingLoop):
         self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
         self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
         self._arrays, self._held_out = self._place(train), self._place(validation)
+        self._own = workload.own_step(model)
+        if self._own and self._held_out:
+            build_traced(workload, model, self._held_out, workload.options.batch_size, values=True)
+            model.reset_metrics()
         self._state: State = self._held()
         self._initial = jax.tree.map(np.array, self._state)
         self.programs = StepPrograms(jax, self._step(), loops)
         self._judge = jax.jit(self._judged)
+        self._test = jax.jit(self._tested)
         self._foretell = jax.jit(self._predicted)
         jax.block_until_ready((self._arrays, self._held_out))  # the way to the device is no part of the first step
 
@@ -45,12 +51,14 @@ class JaxTraining(TrainingLoop):
             state, sums, done = carry
             arrays, block = constants
             state, means = step(state, arrays, block[done % LOOP_STEPS])
-            return state, sums + means, done + 1
+            return state, means if self._own else sums + means, done + 1  # its own are means so far
 
         return counted
 
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""
+        if self._own:
+            self._state = self._state._replace(metrics=self._copy(self._initial.metrics))
         carry = (self._state, *self._copy((np.zeros(2, np.float32), np.int32(0))))
         for start in range(0, len(batches), LOOP_STEPS):
             part = batches[start : start + LOOP_STEPS]
@@ -59,7 +67,7 @@ class JaxTraining(TrainingLoop):
             constants = (self._arrays, self._jax.device_put(block, self._rows))
             carry = self.programs.run(carry, constants, len(part))
         self._state, sums, _ = carry
-        return self._read(np.asarray(sums) / len(batches))
+        return self._read(np.asarray(sums) / (1 if self._own else len(batches)))
 
     def _read(self, means: np.ndarray) -> Means:
         return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
@@ -72,13 +80,21 @@ class JaxTraining(TrainingLoop):
         jnp = self._jax.numpy
         return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
 
+    def _tested(self, state: State, arrays: Any, index: Any) -> tuple[Any, list[Any]]:
+        """Loss and metric so far by the model's own `test_step`, and its metrics."""
+        held = (state.trainable, state.non_trainable, state.metrics)
+        logs, after = self._model.test_step(held, self._workload.batch(arrays, index))
+        jnp = self._jax.numpy
+        means = [jnp.asarray(each, "float32") for each in loss_and_metric(logs, self._workload.metric)]
+        return jnp.stack(means), after[2]
+
     def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
-        return self._jax.numpy.asarray(self._inferred(state, self._workload.batch(arrays, index)[0])[0], "float32")
+        return as_one_array(self._inferred(state, self._workload.batch(arrays, index)[0])[0])
 
     def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
         """Predictions, and the model's own losses."""
         prediction, _, own = self._model.stateless_call(
-            state.trainable, state.non_trainable, inputs, training=False, return_losses=True
+            state.trainable, state.non_trainable, inputs, return_losses=True, **in_mode(self._model, False)
         )
         return prediction, own
 
@@ -92,6 +108,12 @@ class JaxTraining(TrainingLoop):
         size = self._validation.batch_size or self._workload.options.batch_size
         examples = np.arange(self._validation.examples, dtype=np.int32)
         parts = [examples[start : start + size] for start in range(0, len(examples), size)]
+        if self._own:
+            state, last = self._state._replace(metrics=self._copy(self._initial.metrics)), np.zeros(2)
+            for part in parts:
+                last, metrics = self._test(state, self._held_out, self._shared(part))
+                state = state._replace(metrics=metrics)
+            return self._read(np.asarray(last))
         means = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
         return self._read(np.average(np.asarray(means), axis=0, weights=[len(part) for part in parts]))
 
@@ -114,7 +136,7 @@ class JaxTraining(TrainingLoop):
         self._state = self._held()
 
     def _held(self) -> State:
-        held = state_of(self._model, self._model.optimizer)
+        held = state_of(self._model, self._model.optimizer, self._own)
         return self._copy(self._jax.device_put(held, self._whole))
 
 
@@ -131,13 +153,13 @@ def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
     )
 
     def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
-        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, training=False)
-        return jax.numpy.asarray(prediction, "float32")
+        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, **in_mode(model, False))
+        return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
 
     program = jax.jit(predicted)
 
-    def forward(inputs: np.ndarray) -> np.ndarray:
+    def forward(inputs: Any) -> Any:
         placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
-        return np.asarray(program(trainable, non_trainable, placed))
+        return jax.tree.map(np.asarray, program(trainable, non_trainable, placed))
 
     return forward

@@ -14,6 +14,7 @@ import numpy as np
 from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, says_no_memory
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.host_memory import huge_pages
+from whichdevice.backends.model_losses import check_own_step, needs_optimizer
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.backends.profile_files import without_host_name
 from whichdevice.backends.tensorflow_devices import deal, take_devices
@@ -91,7 +92,8 @@ class TensorFlow(Backend):
                 return self._loop(workload, model, train, validation)
             inner = self._loop(workload, model, Split({}, train.examples), validation)
             loop = FitLoop(workload, model, inner, self._feed(workload, train))
-            model.jit_compile = self._jit_compile(model)
+            if not workload.own_step(model):
+                model.jit_compile = self._jit_compile(model)
             return loop
 
     def forward_pass(self, model: Any) -> Forward:
@@ -105,6 +107,11 @@ class TensorFlow(Backend):
 
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
+        if workload.own_step(model):
+            check_own_step(model, self.request.loop)
+            if needs_optimizer(model):
+                model.optimizer.build(model.trainable_variables)
+            return model.optimizer
         optimizer = workload.optimizer()
         if self.request.precision == "mixed_float16":
             optimizer = scaling_loss(self._tf, optimizer)
@@ -112,7 +119,8 @@ class TensorFlow(Backend):
         return optimizer
 
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
-        jit, kind = self._jit_compile(model), self.request.kind
+        kind = self.request.kind
+        jit = bool(model.jit_compile) if workload.own_step(model) else self._jit_compile(model)
         self._xla = jit or kind == "tpu"
         gather_uint8 = jit or kind != "gpu"
         return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, jit, gather_uint8)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.model_losses import total_loss
+from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
 from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode, mapped
 
 
 class TensorFlowTraining(TrainingLoop):
@@ -31,16 +32,28 @@ class TensorFlowTraining(TrainingLoop):
     ) -> None:
         self._tf, self._strategy, self._workload, self._model = tf, strategy, workload, model
         self._replicas = strategy.num_replicas_in_sync
-        self._validation = validation
-        self._initial = self._values()
+        self._validation, self._own = validation, workload.own_step(model)
         self._train = place(tf, strategy, train.arrays, gather_uint8)
         self._held_out = place(tf, strategy, validation.arrays, gather_uint8)
+        if self._own and self._held_out:
+            self._build_late_parts()
+        self._initial = self._values()
         share = workload.options.batch_size // self._replicas
         self._one = self._program(self._averaged_step, xla) if xla else self._averaged_step
         shape = tf.TensorSpec([None, self._replicas, share], tf.int32)
         self._steps = tf.function(self._many, input_signature=[shape], autograph=False)
         self._judge = self._program(lambda index: self._averaged(self._judged, index), xla)
         self._foretell = self._program(lambda index: strategy.run(self._predicted, (index,)), xla)
+
+    def _build_late_parts(self) -> None:
+        import keras
+
+        with self._strategy.scope():
+            with keras.StatelessScope():
+                build_late_parts(
+                    self._workload, self._model, self._workload.batch(self._held_out, np.zeros(2, "int32"))
+                )
+            self._model.reset_metrics()
 
     def _program(self, function: Callable[[Any], Any], xla: bool) -> Callable[[Any], Any]:
         return self._tf.function(function, jit_compile=xla or None, autograph=False)
@@ -59,10 +72,11 @@ class TensorFlowTraining(TrainingLoop):
         count = tf.shape(batches)[0]
 
         def body(step: Any, total: Any) -> tuple[Any, Any]:
-            return step + 1, total + self._one(batches[step])
+            found = self._one(batches[step])
+            return step + 1, found if self._own else total + found  # its own are means so far
 
         sums = tf.while_loop(lambda step, _: step < count, body, (0, tf.zeros(2)))[1]
-        return sums / tf.cast(count, tf.float32)
+        return sums if self._own else sums / tf.cast(count, tf.float32)
 
     def _averaged_step(self, index: Any) -> Any:
         return self._averaged(self._step, index)
@@ -71,14 +85,16 @@ class TensorFlowTraining(TrainingLoop):
         """Run on every replica with its row of the index, int32 [replicas, share]; the mean of what they return."""
         return self._strategy.reduce("MEAN", self._strategy.run(means, (index,)), axis=None)
 
-    def _own(self, index: Any) -> Any:
+    def _own_rows(self, index: Any) -> Any:
         return self._tf.gather(index, self._tf.distribute.get_replica_context().replica_id_in_sync_group)
 
     def _step(self, index: Any) -> Any:
-        inputs, target = self._workload.batch(self._train, self._own(index))
+        if self._own:
+            return self._pair(self._model.train_step(self._workload.batch(self._train, self._own_rows(index))))
+        inputs, target = self._workload.batch(self._train, self._own_rows(index))
         optimizer, variables = self._model.optimizer, self._model.trainable_variables
         with self._tf.GradientTape() as tape:
-            prediction = self._model(inputs, training=True)
+            prediction = self._model(inputs, **in_mode(self._model, True))
             loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             scaled = optimizer.scale_loss(loss / self._replicas)  # Keras adds up the gradients of all replicas
         optimizer.apply(tape.gradient(scaled, variables), variables)
@@ -88,21 +104,28 @@ class TensorFlowTraining(TrainingLoop):
         metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
         return self._tf.stack([self._tf.cast(loss, "float32"), self._tf.cast(metric, "float32")])
 
+    def _pair(self, logs: Any) -> Any:
+        return self._tf.stack([self._tf.cast(each, "float32") for each in loss_and_metric(logs, self._workload.metric)])
+
     def _judged(self, index: Any) -> Any:
-        inputs, target = self._workload.batch(self._held_out, self._own(index))
-        prediction = self._model(inputs, training=False)
+        if self._own:
+            return self._pair(self._model.test_step(self._workload.batch(self._held_out, self._own_rows(index))))
+        inputs, target = self._workload.batch(self._held_out, self._own_rows(index))
+        prediction = self._model(inputs, **in_mode(self._model, False))
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
         return self._means(loss, target, prediction)
 
     def _predicted(self, index: Any) -> Any:
-        inputs, _ = self._workload.batch(self._held_out, self._own(index))
-        return self._tf.cast(self._model(inputs, training=False), "float32")
+        inputs = self._workload.batch(self._held_out, self._own_rows(index))[0]
+        return as_one_array(self._model(inputs, **in_mode(self._model, False)))
 
     def _read(self, means: np.ndarray) -> Means:
         return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
 
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""
+        if self._own:
+            self._model.reset_metrics()
         shares = batches.reshape(len(batches), self._replicas, -1)
         return self._read(self._steps(self._tf.constant(shares)).numpy())
 
@@ -115,6 +138,11 @@ class TensorFlowTraining(TrainingLoop):
         """Weighted by batch, so that the tail counts for what it is."""
         size = self._validation.batch_size or self._workload.options.batch_size
         sums = np.zeros(2)
+        if self._own:
+            self._model.reset_metrics()
+            for index, _ in shared_out(self._validation.examples, size, self._replicas):
+                sums = self._judge(self._tf.constant(index)).numpy()
+            return self._read(sums)
         for index, count in shared_out(self._validation.examples, size, self._replicas):
             sums += self._judge(self._tf.constant(index)).numpy() * count
         return self._read(sums / self._validation.examples)
@@ -152,16 +180,22 @@ def traced_forward(tf: Any, strategy: Any, model: Any, xla: bool) -> Forward:
         """Of inputs [replicas, share, ...] those of this replica."""
         if replicas == 1:
             return shares
-        return tf.gather(shares, tf.distribute.get_replica_context().replica_id_in_sync_group)
+        place = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return mapped(lambda leaf: tf.gather(leaf, place), shares)
 
     def predicted(shares: Any) -> Any:
-        return tf.cast(model(own(shares), training=False), "float32")
+        return mapped(lambda leaf: tf.cast(leaf, "float32"), model(own(shares), **in_mode(model, False)))
 
     program = tf.function(lambda shares: strategy.run(predicted, (shares,)), jit_compile=xla or None, autograph=False)
 
-    def forward(inputs: np.ndarray) -> np.ndarray:
-        shares = inputs if replicas == 1 else inputs.reshape(replicas, -1, *inputs.shape[1:])
-        parts = strategy.experimental_local_results(program(tf.constant(shares)))
+    def divided(leaf: np.ndarray) -> Any:
+        return tf.constant(leaf if replicas == 1 else leaf.reshape(replicas, -1, *leaf.shape[1:]))
+
+    def joined(leaf: Any) -> np.ndarray:
+        parts = strategy.experimental_local_results(leaf)
         return parts[0].numpy() if replicas == 1 else np.concatenate([part.numpy() for part in parts])
+
+    def forward(inputs: Any) -> Any:
+        return mapped(joined, program(mapped(divided, inputs)))
 
     return forward

@@ -11,7 +11,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from whichdevice.backends.base import TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
+from whichdevice.backends.model_losses import check_own_step, needs_optimizer
 from whichdevice.backends.torch_training import TorchTraining, place
+from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 
@@ -60,6 +62,13 @@ def _parallel(model: Any, device: str) -> Any:
 
 def _optimizer(request: Request, workload: TrainingWorkload, model: Any) -> Any:
     """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
+    if workload.own_step(model):
+        check_own_step(model, request.loop)
+        if request.replicas > 1:
+            raise StudyError(f"{request.device}: PyTorch trains a compiled Keras model on one replica, not on several")
+        if needs_optimizer(model):
+            model.optimizer.build(model.trainable_variables)
+        return model.optimizer
     optimizer = workload.optimizer()
     if request.precision == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop
-from whichdevice.backends.model_losses import total_loss
+from whichdevice.backends.model_losses import as_one_array, build_late_parts, loss_and_metric, total_loss
 from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode, mapped
 
 COMPILER = {"mode": "reduce-overhead"}  # CUDA graphs, where PyTorch finds that they can hold the programs
 
@@ -60,8 +61,19 @@ class TorchTraining(TrainingLoop):
         self._train, self._held_out = place(train.arrays, device), place(validation.arrays, device)
         self._compiles = compiles
         self._sums = torch.zeros(2, device=device)
+        self._own = workload.own_step(model)
+        if self._own and self._held_out:
+            self._build_late_parts()
         self._initial = self._state()
         self._advance: Callable[[Any], None] | None = None
+
+    def _build_late_parts(self) -> None:
+        import keras
+
+        batch = self._workload.batch(self._held_out, torch.zeros(2, dtype=torch.int32, device=self._device))
+        with keras.StatelessScope(), torch.no_grad():
+            build_late_parts(self._workload, self._model, batch)
+        self._model.reset_metrics()
 
     def _state(self) -> State:
         return State([*self._model.variables, *self._optimizer.variables], self._device)
@@ -72,9 +84,11 @@ class TorchTraining(TrainingLoop):
         if self._advance is None:
             self._advance = self._best_way(placed[0])
         self._sums.zero_()
+        if self._own:
+            self._model.reset_metrics()
         for index in placed:
             self._advance(index)
-        return self._read(self._sums / len(batches))
+        return self._read(self._sums if self._own else self._sums / len(batches))
 
     def _best_way(self, example: Any) -> Callable[[Any], None]:
         """Compiled where that is asked for and PyTorch can do it, else step by step."""
@@ -101,15 +115,24 @@ class TorchTraining(TrainingLoop):
         return advance
 
     def _step(self, index: Any) -> None:
+        if self._own:
+            logs = self._model.train_step(self._workload.batch(self._train, index))
+            with torch.no_grad():
+                self._sums.copy_(self._pair(logs))
+            return
         inputs, target = self._workload.batch(self._train, index)
         self._model.zero_grad()
-        prediction = self._forward(inputs, training=True)
+        prediction = self._forward(inputs, **in_mode(self._model, True))
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
         self._optimizer.scale_loss(loss).backward()
         variables = self._model.trainable_variables
         with torch.no_grad():
             self._optimizer.apply([variable.value.grad for variable in variables], variables)
             self._sums += self._means(loss, target, prediction)
+
+    def _pair(self, logs: Any) -> Any:
+        pair = loss_and_metric(logs, self._workload.metric)
+        return torch.stack([torch.as_tensor(each, device=self._device).detach().float() for each in pair])
 
     def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
         with torch.no_grad():
@@ -131,8 +154,13 @@ class TorchTraining(TrainingLoop):
         examples = self._validation.examples
         size = self._validation.batch_size or self._workload.options.batch_size
         sums = torch.zeros(2, device=self._device)
+        if self._own:
+            self._model.reset_metrics()
         for start in range(0, examples, size):
             index = torch.arange(start, min(start + size, examples), dtype=torch.int32, device=self._device)
+            if self._own:  # means so far
+                sums = self._pair(self._model.test_step(self._workload.batch(self._held_out, index))) * examples
+                continue
             prediction, target = self._predicted(index)
             loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             sums += self._means(loss, target, prediction) * len(index)
@@ -141,11 +169,12 @@ class TorchTraining(TrainingLoop):
     @torch.no_grad()
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
-        return self._predicted(torch.tensor(index, device=self._device))[0].float().cpu().numpy()
+        inputs = self._workload.batch(self._held_out, torch.tensor(index, device=self._device))[0]
+        return as_one_array(self._model(inputs, **in_mode(self._model, False))).cpu().numpy()
 
     def _predicted(self, index: Any) -> tuple[Any, Any]:
         inputs, target = self._workload.batch(self._held_out, index)
-        return self._model(inputs, training=False), target
+        return self._model(inputs, **in_mode(self._model, False)), target
 
     def publish(self) -> None:
         """Steps change the Keras model's own variables: nothing to do."""
@@ -158,7 +187,7 @@ def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str],
     """The model's forward pass without gradients: compiled if it `compiles` and PyTorch can do it, else eager."""
 
     def predicted(inputs: Any) -> Any:
-        return model(inputs, training=False).float()
+        return mapped(lambda leaf: leaf.float(), model(inputs, **in_mode(model, False)))
 
     def compiled(inputs: Any) -> Any:
         torch.compiler.cudagraph_mark_step_begin()
@@ -182,11 +211,11 @@ def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str],
         return compiled
 
     @torch.no_grad()
-    def forward(inputs: np.ndarray) -> np.ndarray:
+    def forward(inputs: Any) -> Any:
         nonlocal way
-        placed = torch.from_numpy(inputs).to(device)
+        placed = mapped(lambda leaf: torch.from_numpy(leaf).to(device), inputs)
         if way is None:
             way = best_way(placed)
-        return way(placed).cpu().numpy()
+        return mapped(lambda leaf: leaf.cpu().numpy(), way(placed))
 
     return forward

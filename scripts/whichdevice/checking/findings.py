@@ -19,7 +19,8 @@ def findings(
         lines += _facts(known)
     lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
     lines += [_line("forecast", f"{row['device']}: {_of_device(row)}") for row in forecasts]
-    return lines + [_line("hint", hint) for hint in hints]
+    doubts = known.get("model", {}).get("doubts", []) if known is not None else []
+    return lines + [_line("hint", hint) for hint in (*doubts, *hints)]
 
 
 def _line(name: str, text: str) -> str:
@@ -28,18 +29,22 @@ def _line(name: str, text: str) -> str:
 
 def _facts(parts: Mapping[str, Any]) -> list[str]:
     facts, model = parts["workload"], parts.get("model", {})
-    batch_size, *inputs = facts["input_shape"]
-    targets = facts["target_shape"][1:]
+    batch_size = facts["input_shape"][0]
     forward, training = (model.get(name) for name in ("forward_flops", "training_flops"))
     work = facts["flops_counted"]
     if forward is not None and training is not None:
         work = f"{forward / 1e9:.4g} GFLOP an example forward, {training / 1e9:.4g} to train on it ({work})"
+    takes, gives = (_joined(model.get(name) or []) for name in ("inputs", "outputs"))
+    own = [f"{name}()" for name in model.get("step") or [] if name != "compile"]
+    shown = [
+        _line("model", f"{model.get('kind', 'model')} with {facts['parameters']:,} parameters: {takes} to {gives}"),
+    ]
+    if own:
+        shown.append(_line("step", f"its own {' and '.join(own)}, as `fit` calls it"))
+    if model.get("precision"):
+        shown.append(_line("precision", model["precision"]))
     return [
-        _line(
-            "model",
-            f"{model.get('kind', 'model')} with {facts['parameters']:,} parameters: {tuple(inputs)} "
-            f"{model.get('input', '')} to {tuple(targets)}",
-        ),
+        *shown,
         _line(
             "data", f"{facts['training_examples']:,} training and {facts['validation_examples']:,} validation examples"
         ),
@@ -52,12 +57,15 @@ def _facts(parts: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _joined(parts: Sequence[str]) -> str:
+    """`int32 (128,)`, or several: `token_ids int32 (128,) and padding_mask int32 (128,)`."""
+    return " and ".join(parts) if parts else "nothing"
+
+
 def _of_backend(tried: Tried) -> str:
     losses = tried.parts.get("losses", {}).get("of_steps", [])
     if tried.status != "ok":
         return f"{tried.status.replace('_', ' ')}: {tried.reason}"
-    if losses[-1] is None:
-        return f"ok, but the loss is no number after {losses.index(None) + 1} steps: try a lower rate"
     what = f"loss {losses[0]:.4g} to {losses[-1]:.4g} in {len(losses)} steps on one batch of {SMALL_BATCH}"
     falls = losses[0] - losses[-1] > FALLS * abs(losses[0])
     return f"ok: {what}" if falls else f"ok, but the loss does not fall: {what}"

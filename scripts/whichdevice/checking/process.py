@@ -22,18 +22,21 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.ending import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.first_step import with_finite_loss
+from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.refusal import built_within, refuse_what_cannot_fit
-from whichdevice.measuring.workload_facts import workload_facts
+from whichdevice.measuring.workload_facts import own_formats, workload_facts
 from whichdevice.parent import end_with_supervisor
 from whichdevice.records.request import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.model_file import overridden
+from whichdevice.workloads.shapes import Tree, named, shown
 
 STEPS = 6  # on one batch, so that any model that learns at all shows it
 STANDIN_SEED = 1
 
 
-class Told(Emitter):
+class OfRequest(Emitter):
     """Sends what one request of several came to under its number."""
 
     def __init__(self, stream: IO[str], number: int) -> None:
@@ -60,9 +63,9 @@ def main() -> int:
     backend.start()
     backend.initialise()
     for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
-        told = Told(stream, number)
-        work = partial(try_workload, backend, request, batch_size, job["memory_limit"], told)
-        run_to_end(work, backend, request.module, told)
+        emit, backend.request = OfRequest(stream, number), request  # of its own loop
+        work = partial(try_workload, backend, request, batch_size, job["memory_limit"], emit)
+        run_to_end(work, backend, request.module, emit)
     Emitter(stream).end("ok")
     return 0
 
@@ -81,15 +84,21 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     emit.progress("building the model")
     with backend.scope():
         model = built_within(memory_limit, workload.model)
+    emit.progress("counting operations")
     facts, costs = workload_facts(
         backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
     )
     emit.part("workload", facts)
-    emit.part("model", {"kind": type(model).__name__, "input": str(model.inputs[0].dtype)})
+    kind = type(model).__name__
+    emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(model)), "step": _step_words(workload, model)})
+    emit.part(
+        "model", {"outputs": _shapes(workload.outputs(model)), "precision": own_formats(model, request.precision)}
+    )
+    emit.part("model", {"doubts": workload.doubts(model)})
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
-    small, _ = workload_facts(backend, workload, request, model, train, validation)
-    refuse_what_cannot_fit(small.estimated_memory, memory_limit)
-    emit.progress("compiling the first step")
+    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
+    refuse_what_cannot_fit(estimated_memory(costs, request, data_bytes, backend.activation_copies), memory_limit)
+    emit.progress(f"compiling the first step ({request.loop})")
     loop = backend.training_loop(workload, model, train, validation)
     workload.check_options()
     batch = workload.order(train.examples, request.seed).take(1)
@@ -97,10 +106,28 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     emit.progress("training")
     losses += [loop.run(batch).loss for _ in range(STEPS - 1)]
     emit.part("losses", {"of_steps": [loss if isfinite(loss) else None for loss in losses]})
+    if not isfinite(losses[-1]):
+        first = next(number for number, loss in enumerate(losses, 1) if not isfinite(loss))
+        raise StudyError(f"the loss is {losses[first - 1]} after {first} steps on one batch: try a lower rate")
+    if workload.outputs(model) is None:  # nothing to call
+        return
     emit.progress("predicting")
     prediction = loop.predict(np.arange(min(2, validation.examples), dtype=np.int32))
     if not np.isfinite(prediction).all():
         raise StudyError("predictions are not finite after a few steps")
+
+
+def _shapes(tree: Tree) -> list[str]:
+    """Of each array of a tree, in words: `token_ids int32 (128,)`."""
+    return [
+        " ".join([*([key.strip("/").replace("#", "")] if key else []), array.dtype, shown(array.shape)])
+        for key, array in named(tree, "").items()
+    ]
+
+
+def _step_words(workload: TrainingWorkload, model: Any) -> list[str]:
+    """Methods of training that are the model's own."""
+    return overridden(model) if workload.own_step(model) else []
 
 
 if __name__ == "__main__":

@@ -86,12 +86,13 @@ def run(args: argparse.Namespace) -> int:
 
 def question(args: argparse.Namespace) -> Study:
     """The study of one cell that measures the model here; raises StudyError on a wrong file, batch or option."""
+    from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
     from whichdevice.planning.checks import check_cells, check_study
     from whichdevice.study_runs import study_runs
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.model_shapes import check_declared
+    from whichdevice.workloads.shapes import check_declared
 
     if args.batch is not None and args.batch < 1:
         raise StudyError(f"--batch {args.batch}: a number of at least 1 is needed")
@@ -99,10 +100,8 @@ def question(args: argparse.Namespace) -> Study:
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     chosen = workload_class(args.model)
     if issubclass(chosen, ModelFile):
-        check_declared(chosen.declared, Path(args.model).name)
-    backend = args.backend or next((name for name in ("tensorflow", "jax", "torch") if find_spec(name)), None)
-    if backend is None:
-        raise StudyError("no TensorFlow, JAX or PyTorch is installed here: pip install 'whichdevice[cpu]'")
+        check_declared(chosen.declared, chosen.address.label)
+    backend = args.backend or first_backend(args.model)
     workload = {
         "module": args.model,
         "batch_size": args.batch or chosen.recipe.batch_size,

@@ -1,25 +1,35 @@
-"""Try a workload file in under a minute: shapes, a few steps on every backend, memory, FLOPs, forecasts.
+"""Try a model: shapes, a few steps, memory, FLOPs and forecasts, or one line that says what is wrong.
 
-example: whichdevice check docs/examples/my_model.py
+examples:
+  whichdevice check docs/examples/my_model.py
+  whichdevice check mypackage.nets:small_unet --backend all
+  whichdevice check keras.applications:MobileNetV3Small --option image_size=96
 """
 
 import argparse
 import math
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 from whichdevice.config.section import LONGEST_NAME
 from whichdevice.errors import StudyError
 
 DEVICES = ("T4", "H100 SXM")
+SECONDS = 120.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("module", help="path to a .py file, or a built-in workload")
-    parser.add_argument("--backend", action="append", help="may be given again; default: every one that is installed")
+    parser.add_argument(
+        "module",
+        help="a .py file, package.module:function, a .keras file, keras.applications:NAME or a built-in workload",
+    )
+    parser.add_argument(
+        "--backend",
+        action="append",
+        choices=("tensorflow", "jax", "torch", "all"),
+        help="may be given again; all: every one that is installed; default: the one that the file imports, else one",
+    )
     parser.add_argument("--precision", default="float32", help="number format of the steps")
     parser.add_argument(
         "--option",
@@ -31,18 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", action="append", metavar="NAME", help="to forecast for; default: T4 and H100 SXM; none: no forecast"
     )
-    parser.add_argument("--seconds", type=float, default=50.0, help="time limit of each part; all run at once")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help="time limit of each step, such as building the model",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
-    from whichdevice.checking.check import forecasts, installed_backends, try_everywhere
+    from whichdevice.checking.check import first_backend, forecasts, installed_backends, try_everywhere
     from whichdevice.checking.findings import findings
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
+    from whichdevice.terminal import LiveLine
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.model_shapes import check_declared
+    from whichdevice.workloads.shapes import check_declared
 
     devices = [find_target(name).device for name in args.device or DEVICES if name != "none"]
     chosen = workload_class(args.module)
@@ -50,17 +66,27 @@ def run(args: argparse.Namespace) -> int:
     if issubclass(chosen, ModelFile):
         hints = chosen.declared.hints
         try:
-            check_declared(chosen.declared, Path(args.module).name)
+            check_declared(chosen.declared, chosen.address.label)
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
-    backends = args.backend or installed_backends()
+    asked = args.backend or [first_backend(args.module)]
+    backends = installed_backends() if "all" in asked else list(dict.fromkeys(asked))
     options = given_options(args.option)
-    print(f"Trying {args.module} on {', '.join(backends)}: up to {args.seconds:g} s ...", file=sys.stderr)
-    tried = try_everywhere(args.module, backends, args.precision, options, args.seconds)
-    rows = forecasts(args.module, devices, args.precision, options, args.seconds)
-    for line in findings(args.module, tried, rows, hints):
-        print(line)
-    worked = [name for name in backends if tried[name].status == "ok"]
+    doing = [f"trying {args.module}"]
+    with LiveLine(lambda: doing[-1]) as line:
+
+        def on_step(backend: str, phase: str) -> None:
+            doing.append(f"{args.module} on {backend}: {phase}")
+            if not line.live:
+                line.line(doing[-1])
+
+        tried = try_everywhere(args.module, backends, args.precision, options, args.seconds, on_step)
+        worked = [name for name in backends if tried[name].status == "ok"]
+        if devices and worked:
+            on_step(" and ".join(devices), "forecasting")
+        rows = forecasts(args.module, devices, args.precision, options, args.seconds) if worked else []
+    for text in findings(args.module, tried, rows, hints):
+        print(text)
     if worked:
         print(f"In a config: {config_line(args.module, worked, options)}")
     return 0 if len(worked) == len(backends) else 1
@@ -77,6 +103,8 @@ def config_line(module: str, backends: list[str], options: dict[str, Any]) -> st
 
 
 def config_name(module: str) -> str:
-    """A name for the workload that a config takes, from its file."""
-    stem = re.sub(r"[^A-Za-z0-9_.]", "_", Path(module).stem)
+    """A name for the workload that a config takes, from its address."""
+    from whichdevice.workloads import read_address
+
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
     return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]

@@ -62,16 +62,16 @@ def _their_study(text: str, where: str, allow: list[str]) -> Any:
     from whichdevice.config.load import load_study
     from whichdevice.config.model import Study
     from whichdevice.config.yaml_file import parse_yaml
-    from whichdevice.study_runs import workload_files
+    from whichdevice.study_runs import own_modules
 
     values = parse_yaml(text, where)
     if isinstance(values, dict) and (more := [key for key in values if key not in Study.model_fields]):
         raise StudyError(f"{where}: {brief(more[0])} is no key of a published study")
     call = load_study(values, where)
-    for module, name in workload_files(call).items():
+    for module, name in own_modules(call).items():
         if module not in allow:
             raise StudyError(
-                f"{where}: workloads.{name} names the Python file {brief(module)}, which would be run; look at the one "
+                f"{where}: workloads.{name} names the Python code {brief(module)}, which would be run; look at the one "
                 f"that you have of that name, then: --allow {module}"
             )
     return call

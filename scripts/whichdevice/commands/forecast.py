@@ -6,7 +6,6 @@ example: whichdevice forecast resnet50 --devices T4 --devices "A100 SXM 80GB" --
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from whichdevice.config.model import FORECAST_DEVICES
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.forecast.compile import compile_programs
     from whichdevice.forecast.targets import all_targets, find_target
     from whichdevice.records.compiled import ProgramRequest
-    from whichdevice.workloads import workload_class
+    from whichdevice.workloads import read_address, workload_class
 
     chosen = workload_class(args.workload)
     batch = chosen.recipe.batch_size if args.batch is None else args.batch
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         requests[number] = ProgramRequest(
             device=target.device,
             devices=target.devices,
-            workload=Path(args.workload).stem,
+            workload=read_address(args.workload).name,
             module=args.workload,
             precision=target.mixed if args.precision == "mixed" else args.precision,
             batch_size=batch,

@@ -24,6 +24,7 @@ NEEDS = {
     "model_type": "keys with values",
     "model_attributes_type": "keys with values",
 }
+MOST_FAULTS = 12  # in one line
 SHORT = reprlib.Repr()  # of a list in lists in lists, say, only the beginning
 SHORT.maxstring = SHORT.maxlong = SHORT.maxother = 2000
 COMMANDS = {  # what was a key once
@@ -34,15 +35,15 @@ LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most
 
 
 def config_error(error: ValidationError, model: type[BaseModel], where: str) -> StudyError:
-    """The first fault of a rejected config as one line, with the number of further ones."""
+    """Every fault of a rejected config in one line."""
     faults: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         place = _place(detail["loc"], model)
         if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
             faults[place] = _message(detail, place, model)
-    first, *others = faults.values()
-    more = f" (and {len(others)} more)" if others else ""
-    return StudyError(f"{where}: {' '.join(first.split())}{more}")
+    shown = [" ".join(fault.split()) for fault in faults.values()]
+    more = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
+    return StudyError(f"{where}: {'; '.join(shown[:MOST_FAULTS])}{more}")
 
 
 def did_you_mean(wrong: object, right: Iterable[object], prefix: str = "", kind: str = "there are") -> str:

@@ -34,6 +34,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
     _check_modules(call, where)
+    _set_loops(call)
     _check_devices(call, where)
     _check_resources(call, where)
     return call
@@ -73,22 +74,40 @@ def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnySt
 
 
 def _check_modules(call: Call, where: str) -> None:
-    from whichdevice.workloads import is_file_module, workload_names
+    from whichdevice.workloads import is_path, read_address, workload_names
 
     known = workload_names()
     for name, workload in call.workloads.items():
         module = " ".join((workload.module or name).split())
-        if is_file_module(module):
-            if not Path(module).is_file():
-                raise StudyError(
-                    f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs"
-                )
-        elif module not in known:
+        if is_path(module) and not Path(module).is_file():
+            raise StudyError(f"{where}: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
+        if not is_path(module) and ":" not in module and module not in known:
             place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"
             hint = did_you_mean(module, known)
             raise StudyError(
                 f"{where}: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)"
             )
+        if ":" in module:
+            try:
+                read_address(module)
+            except StudyError as error:
+                raise StudyError(f"{where}: workloads.{name}.module: {error}") from error
+
+
+def _set_loops(call: Call) -> None:
+    """Where nobody names a loop: those that can train the model; one with a train_step of its own has `fit` alone."""
+    from whichdevice.workloads import workload_class
+
+    for name, workload in call.workloads.items():
+        module = workload.module or name
+        if "loop" in workload.model_fields_set or not workload.module:
+            continue
+        try:
+            loops = getattr(workload_class(module), "loops", workload.loop)
+        except StudyError:  # whoever runs it says so
+            continue
+        if not {*workload.loop} <= {*loops}:
+            workload.loop = list(loops)
 
 
 def _check_resources(call: Call, where: str) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run
-from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.choice import Learned, best_learned
@@ -30,7 +29,7 @@ from whichdevice.measuring.request import build_request, content_key, dataset_fo
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.exported import FAILED, RECORD, ExportedFile, ExportRecord, read_export
 from whichdevice.study_runs import study_runs
-from whichdevice.workloads import is_file_module
+from whichdevice.workloads import workload_hash
 
 FOLDER = "models"
 TIMEOUT = 1800.0  # seconds for each of the two processes
@@ -40,10 +39,8 @@ NEEDED = ("tensorflow", "keras")
 
 def export_code_hash(module: str) -> str:
     """Hash of the code that an export of this workload runs."""
-    entries = ["whichdevice.exporting.export", "whichdevice.exporting.write", "whichdevice.exporting.check"]
-    if is_file_module(module):
-        return code_hash(*entries, files=[Path(module)])
-    return code_hash(*entries, f"whichdevice.workloads.{module}")
+    entries = ("whichdevice.exporting.export", "whichdevice.exporting.write", "whichdevice.exporting.check")
+    return workload_hash(module, *entries)
 
 
 def learning_runs(study: Study, workload: str) -> list[Run]:

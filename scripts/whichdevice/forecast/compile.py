@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, PACKAGES, environment, find_target
 from whichdevice.host.affinity import thread_environment, usable_cores
@@ -24,7 +23,7 @@ from whichdevice.host.software import installed_versions
 from whichdevice.locks import beside_no_measurement
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.compiled import CompiledRecord, ProgramRequest, read_compiled, write_compiled
-from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads import workload_class, workload_hash
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")
@@ -75,10 +74,7 @@ def compile_programs(
 
 def compile_code_hash(module: str) -> str:
     """Hash of the code that a program of this workload, and what is read from it, depend on."""
-    entry = "whichdevice.forecast.process"
-    if is_file_module(module):
-        return code_hash(entry, files=[Path(module)])
-    return code_hash(entry, f"whichdevice.workloads.{module}")
+    return workload_hash(module, "whichdevice.forecast.process")
 
 
 def cache_path(draft: CompiledRecord) -> Path:

@@ -29,6 +29,7 @@ from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.quick_import import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.shapes import in_mode
 
 Mode = Literal["train", "predict"]
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -139,32 +140,46 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
     import jax
 
-    from whichdevice.backends.jax_step import State, training_step
+    from whichdevice.backends.jax_step import State, build_traced, training_step
 
     train, _ = workload.splits(_arrays(workload))
-    with _without_weights():
-        model = workload.model()
+    model = _built(workload)
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
+    if workload.own_step(model) and mode == "train":
+        build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     if mode == "predict":
         workload.check_options()
         return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
-    state = State(*weights, _variables(optimizer.variables))
+    metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
+    state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
     return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True)
 
 
+def _built(workload: TrainingWorkload) -> Any:
+    """The workload's model without its weights; with them where it comes compiled: no optimiser is made otherwise."""
+    try:
+        with _without_weights():
+            return workload.model()
+    except (StudyError, ValueError) as error:
+        if "stateless scope" not in str(error):
+            raise
+    return workload.model()
+
+
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
     """A function (weights, arrays, index int32 [batch]) → float32 predictions."""
+    import jax
     from jax import numpy as jnp
 
     def predict(weights: Any, arrays: Any, index: Any) -> Any:
-        inputs, _ = workload.batch(arrays, index)
-        prediction, _ = model.stateless_call(*weights, inputs, training=False)
-        return jnp.asarray(prediction, "float32")
+        inputs = workload.batch(arrays, index)[0]
+        prediction, _ = model.stateless_call(*weights, inputs, **in_mode(model, False))
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, "float32"), prediction)
 
     return predict
 
@@ -173,6 +188,11 @@ def _optimizer(workload: TrainingWorkload, model: Any, precision: str) -> Any:
     """Built; in float16 it scales the loss, as the JAX backend's."""
     import keras
 
+    if workload.own_step(model):
+        optimizer = model.optimizer
+        with _without_weights():
+            optimizer.build(model.trainable_variables)
+        return optimizer
     optimizer = workload.optimizer()
     if precision == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)

@@ -17,8 +17,7 @@ from whichdevice.measuring.steady_state import LONGEST_WINDOW, timed, window_sec
 from whichdevice.measuring.step_variants import OneWeight, OnOneBatch
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Breakdown
-from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
 
 SHARE = 0.5  # of the time budget of steady state
 LEAST_ROUNDS = 3

@@ -1,11 +1,12 @@
 """The one line that says why a run ended, and for what memory where memory ran out."""
 
 import re
-import traceback
 from collections.abc import Mapping
 from math import prod
-from pathlib import Path
 from typing import Any
+
+from whichdevice.workloads import read_address
+from whichdevice.workloads.model_file import own_place
 
 ASKED = re.compile(r"OOM|out of memory|allocat", re.IGNORECASE)
 TENSOR = re.compile(r"shape\[([\d,]+)\] and type (\w+)")  # TensorFlow names no bytes
@@ -28,10 +29,9 @@ def reason_line(error: BaseException) -> str:
 
 
 def place_in_file(error: BaseException, module: str) -> str:
-    """The last line of a workload's own file that an error passed, e.g. ` (my_model.py, line 12)`; else nothing."""
-    name = Path(module).name
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == name]
-    return f" ({name}, line {lines[-1]})" if lines else ""
+    """The last line of a workload's own files that an error passed, e.g. ` (my_model.py, line 12)`; else nothing."""
+    place = own_place(error, read_address(module))
+    return f" ({place[0].name}, line {place[1]})" if place is not None else ""
 
 
 def with_what_was_asked(reason: str | None, fields: Mapping[str, Any]) -> str:

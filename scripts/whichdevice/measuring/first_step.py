@@ -1,4 +1,4 @@
-"""The steps of a training loop as they are timed, with a look at the very first loss."""
+"""The steps of a training loop as they are timed, with a look at every loss."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,7 +6,7 @@ from math import isfinite
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.errors import StudyError
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder
 
 
 class FirstStepWatched:
@@ -15,14 +15,24 @@ class FirstStepWatched:
     def __init__(self, loop: TrainingLoop, order: BatchOrder) -> None:
         self._loop, self._order = loop, order
         self._seen = False
+        self._steps = 0
+        self.lost: int | None = None  # steps after which the loss was no number any more
 
     def __call__(self, steps: int) -> Callable[[], object]:
         """What runs the next `steps` steps."""
         run = partial(self._loop.run, self._order.take(steps))
-        return run if self._seen else partial(self._first, run)
+        return partial(self._watched, run, steps) if self._seen else partial(self._first, run)
+
+    def _watched(self, run: Callable[[], Means], steps: int) -> Means:
+        means = run()
+        self._steps += steps
+        if self.lost is None and not isfinite(means.loss):
+            self.lost = self._steps
+        return means
 
     def _first(self, run: Callable[[], Means]) -> Means:
         self._seen = True
+        self._steps = 1
         return with_finite_loss(run())
 
 

@@ -20,11 +20,13 @@ from whichdevice.measuring.memory_need import activation_bytes, inference_memory
 from whichdevice.measuring.refusal import refuse_what_cannot_fit
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import load_and_build, timed_call
+from whichdevice.measuring.workload_facts import own_formats
 from whichdevice.records.facts import PREDICTION, WorkloadFacts
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Latency
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
+from whichdevice.workloads.shapes import Tree, leaves, mapped
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
@@ -61,14 +63,14 @@ def inference_facts(
     workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
 ) -> WorkloadFacts:
     """For the record, at the request's batch size: operations of the forward pass alone."""
-    example = workload.example_shape(model)
+    example = workload.example(model)
     costs = model_costs(model, example=example, workload=workload, kept=COUNTS)
     data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
     width = activation_bytes(request.precision)
     return WorkloadFacts(
         unit=PREDICTION,
-        input_shape=[request.batch_size, *(size or 1 for size in example)],
-        target_shape=[request.batch_size, *output_shape(model, example)],
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
+        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
         flops_per_step=costs.call_flops(request.batch_size),
@@ -76,11 +78,15 @@ def inference_facts(
         bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
         + costs.activations * request.batch_size * width,
         estimated_memory=inference_memory(costs, request, data_bytes),
+        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
     )
 
 
-def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[np.ndarray]:
-    """Batches of the model's inputs from random training examples, in host memory; the same on every backend."""
+def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[Tree]:
+    """Batches of the model's inputs from random training examples, in host memory; the same on every backend.
+
+    Each is an array, or a tuple or dict of arrays.
+    """
     import keras
 
     if train.examples < 1:
@@ -89,20 +95,20 @@ def input_batches(workload: TrainingWorkload, train: Split, request: Request) ->
     with keras.device("cpu"):
         arrays = {name: keras.ops.convert_to_tensor(np.asarray(values)) for name, values in train.arrays.items()}
 
-        def drawn() -> np.ndarray:
+        def drawn() -> Tree:
             index = random.integers(0, train.examples, request.batch_size, dtype=np.int32)
             inputs = workload.batch(arrays, keras.ops.convert_to_tensor(index))[0]
-            return np.ascontiguousarray(keras.ops.convert_to_numpy(inputs))
+            return mapped(lambda leaf: np.ascontiguousarray(keras.ops.convert_to_numpy(leaf)), inputs)
 
         first = drawn()
-        others = min(MOST_BATCHES, MOST_BYTES // max(1, first.nbytes)) - 1
+        others = min(MOST_BATCHES, MOST_BYTES // max(1, sum(leaf.nbytes for leaf in leaves(first)))) - 1
         return [first, *(drawn() for _ in range(others))]
 
 
 class Calls:
     """Calls of a forward pass, one after the other, each timed."""
 
-    def __init__(self, forward: Forward, batches: Sequence[np.ndarray]) -> None:
+    def __init__(self, forward: Forward, batches: Sequence[Tree]) -> None:
         self._forward, self._batches = forward, cycle(batches)
         self._seconds = array("d")
 
@@ -113,12 +119,12 @@ class Calls:
             for _ in range(steps):
                 is_first = not self._seconds
                 predictions = self._call()
-                if is_first and not np.isfinite(predictions).all():
+                if is_first and not all(np.isfinite(leaf).all() for leaf in leaves(predictions)):
                     raise StudyError("the first predictions are not finite: look at the data and the initial weights")
 
         return run
 
-    def _call(self) -> np.ndarray:
+    def _call(self) -> Tree:
         inputs = next(self._batches)
         began = time.perf_counter()
         predictions = self._forward(inputs)

@@ -11,8 +11,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.records.request import Request
 from whichdevice.records.timings import Epoch
-from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
+from whichdevice.workloads.base import BatchOrder, TrainingWorkload
 
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
@@ -112,9 +111,11 @@ def _epoch(
     return epoch
 
 
-def _timed(evaluate: Callable[[], Means]) -> tuple[float, float | None, float]:
+def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:
     began = time.perf_counter()
     means = evaluate()
+    if means is None:
+        return None, None, None
     return means.loss, means.metric, time.perf_counter() - began
 
 

@@ -6,13 +6,12 @@ from functools import cache
 from pathlib import Path
 
 from whichdevice.cells import Run
-from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Source, Study
 from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
 from whichdevice.records.request import Request
 from whichdevice.records.results_folder import OWN, RECORD
-from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads import workload_class, workload_hash
 from whichdevice.workloads.base import TrainingWorkload
 
 
@@ -60,10 +59,7 @@ def content_key(*parts: object) -> str:
 @cache
 def run_code_hash(module: str, backend: str) -> str:
     """Hash of the code that a run of this workload on this backend executes."""
-    entries = ["whichdevice.measuring.process", f"whichdevice.backends.{backend}"]
-    if is_file_module(module):
-        return code_hash(*entries, files=[Path(module)])
-    return code_hash(*entries, f"whichdevice.workloads.{module}")
+    return workload_hash(module, "whichdevice.measuring.process", f"whichdevice.backends.{backend}")
 
 
 @cache

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
+from whichdevice.workloads.shapes import Tree, named, packed
+
+PARTS = ("inputs", "targets", "weights")
 
 
 class OnOneBatch(TrainingWorkload):
@@ -20,16 +23,27 @@ class OnOneBatch(TrainingWorkload):
         """The batch of the examples `index`, int32 [batch], as the only data."""
         from keras import ops
 
-        inputs, target = self._inner.batch(train.arrays, ops.convert_to_tensor(index))
-        held = {"inputs": ops.convert_to_numpy(inputs), "target": ops.convert_to_numpy(target)}
-        return Split(held, train.examples, train.batch_size)
+        parts = self._inner.batch(train.arrays, ops.convert_to_tensor(index))
+        held = [named(part, name) for name, part in zip(PARTS, parts, strict=False)]
+        arrays = {key: ops.convert_to_numpy(leaf) for part in held for key, leaf in part.items()}
+        return Split(arrays, train.examples, train.batch_size)
 
-    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, ...]:
         """The one batch, whatever the index."""
         from keras import ops
 
         # A tensor even where the backend keeps arrays as variables; nothing is copied.
-        return ops.stop_gradient(arrays["inputs"]), ops.stop_gradient(arrays["target"])
+        flat = {key: ops.stop_gradient(array) for key, array in arrays.items()}
+        parts = [packed(flat, name) for name in PARTS]
+        return tuple(part for place, part in enumerate(parts) if part is not None or place == 0)
+
+    def own_step(self, model: Any) -> bool:
+        """The workload's."""
+        return self._inner.own_step(model)
+
+    def outputs(self, model: Any) -> Tree:
+        """The workload's."""
+        return self._inner.outputs(model)
 
     def model(self) -> Any:
         """The workload's."""
@@ -62,7 +76,11 @@ class OneWeight(OnOneBatch):
     def split(self, train: Split, index: np.ndarray) -> Split:
         """One number."""
         one = np.ones((1, 1), np.float32)
-        return Split({"inputs": one, "target": one}, train.examples, train.batch_size)
+        return Split({"inputs": one, "targets": one}, train.examples, train.batch_size)
+
+    def own_step(self, model: Any) -> bool:
+        """Of the loop around it alone."""
+        return False
 
     def model(self) -> Any:
         """Linear, without a bias."""

@@ -55,14 +55,23 @@ def supervise_job(
 
 
 def supervise_module(
-    module: str, job: str, variables: dict[str, str], log: Path, timeout: float, on_message: OnMessage
+    module: str,
+    job: str,
+    variables: dict[str, str],
+    log: Path,
+    timeout: float,
+    on_message: OnMessage,
+    by_phase: bool = False,
 ) -> Finish:
-    """Run `python -m module` of this package on a job, the text of a file that lasts as long as the process."""
+    """Run `python -m module` of this package on a job, the text of a file that lasts as long as the process.
+
+    `by_phase`: the time limit is of each phase that the process reports, not of all of them together.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "job.json"
         file.write_text(job, encoding="utf-8")
         command = [sys.executable, "-m", module, str(file)]
-        return supervise(command, {**variables, **package_first()}, log, timeout, on_message)
+        return supervise(command, {**variables, **package_first()}, log, timeout, on_message, by_phase=by_phase)
 
 
 def supervise(
@@ -72,6 +81,7 @@ def supervise(
     timeout: float,
     on_message: OnMessage,
     on_minute: Callable[[], None] = lambda: None,
+    by_phase: bool = False,
 ) -> Finish:
     """Run one process to its end; its own output goes to `log`, its messages to `on_message`.
 
@@ -93,10 +103,17 @@ def supervise(
         )
     os.close(write_end)
     last: list[dict[str, Any]] = []
-    listener = threading.Thread(target=_listen, args=(read_end, on_message, last), daemon=True)
+    limit = _Limit(timeout)
+
+    def heard(message: dict[str, Any]) -> None:
+        if by_phase and message.get("event") == "progress":
+            limit.begin()
+        on_message(message)
+
+    listener = threading.Thread(target=_listen, args=(read_end, heard, last), daemon=True)
     listener.start()
     try:
-        hung, code, peak = _wait(process, timeout, on_minute, last)
+        hung, code, peak = _wait(process, limit, on_minute, last)
     except BaseException:  # interrupted: leave nothing behind
         _kill(process)
         raise
@@ -118,20 +135,31 @@ def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) ->
                 on_message(message)
 
 
+class _Limit:
+    """Until when a process may run."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.begin()
+
+    def begin(self) -> None:
+        """The time begins anew."""
+        self.until = time.monotonic() + self._seconds
+
+
 def _wait(
-    process: subprocess.Popen, timeout: float, on_minute: Callable[[], None], last: list[dict[str, Any]]
+    process: subprocess.Popen, limit: _Limit, on_minute: Callable[[], None], last: list[dict[str, Any]]
 ) -> tuple[bool, int | None, int | None]:
     """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
 
     Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down. Code and
     memory are None of one that is still there `DYING_SECONDS` after it was killed.
     """
-    deadline = time.monotonic() + timeout
     next_minute = time.monotonic() + 60
     hung = leaving = False
     while True:
         if last and not leaving:
-            leaving, deadline = True, min(deadline, time.monotonic() + LEAVING_SECONDS)
+            leaving, limit.until = True, min(limit.until, time.monotonic() + LEAVING_SECONDS)
         if time.monotonic() > next_minute:
             next_minute += 60
             on_minute()
@@ -140,10 +168,10 @@ def _wait(
             process.returncode = os.waitstatus_to_exitcode(status)
             _kill_group(process.pid)
             return hung, process.returncode, usage.ru_maxrss * MAXRSS_UNIT
-        if time.monotonic() > deadline:
+        if time.monotonic() > limit.until:
             if hung:
                 return hung, None, None
-            hung, deadline = True, time.monotonic() + DYING_SECONDS
+            hung, limit.until = True, time.monotonic() + DYING_SECONDS
             _kill_group(process.pid)
         time.sleep(0.05)
 

@@ -50,8 +50,9 @@ def run_training(
     emit.part("cold", {"load": load + place, "build": build})
 
     order = workload.order(train.examples, request.seed)
+    watched = FirstStepWatched(loop, order)
     steady = time_steps(
-        FirstStepWatched(loop, order),
+        watched,
         request,
         request.batch_size,
         costs.step_flops(request.batch_size),
@@ -59,6 +60,9 @@ def run_training(
         emit,
         loop.window_seconds,
     )
+    if watched.lost is not None:
+        lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
+        emit.part("workload", {"remarks": [*facts.remarks, lost]})
     step_time = steady.seconds / steady.steps
     if request.profile:
         with backend.trace(folder / "profile"):

@@ -1,13 +1,12 @@
 """Axes that mean nothing to a workload: their cells would be one program under several names."""
 
-from pathlib import Path
-
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
-from whichdevice.workloads import is_file_module, workload_class
+from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
 from whichdevice.workloads.model_file import ModelFile
+from whichdevice.workloads.shapes import leaves
 
 
 def check_axes(study: Study) -> None:
@@ -29,6 +28,11 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("mode", predicts and not has_model, f"{what} predicts nothing"),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "loop",
+                has_model and "loop" in workload.model_fields_set and not {*workload.loop} <= {*chosen.loops},
+                f"the model of {module} has a train_step of its own, which only `fit` runs",
+            ),
             (
                 "sequence_length",
                 workload.sequence_length is not None and not _has_sequences(module, chosen),
@@ -52,15 +56,16 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
 
 def _may_read_options(module: str, chosen: type[WorkloadClass]) -> bool:
     """A model file says itself, when it runs, which it never read."""
-    return is_file_module(module) or issubclass(chosen, ModelFile)
+    return read_address(module).kind == "file" or issubclass(chosen, ModelFile)
 
 
 def _has_sequences(module: str, chosen: type[WorkloadClass]) -> bool:
     """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
     if chosen.recipe.sequence_length is not None:
         return True
-    if issubclass(chosen, ModelFile) and any(
-        array is not None and None in array.shape for array in (chosen.declared.input, chosen.declared.target)
-    ):
-        return True
-    return is_file_module(module) and "sequence_length" in Path(module).read_text(encoding="utf-8", errors="replace")
+    if issubclass(chosen, ModelFile):
+        stated = [array for tree in (chosen.declared.input, chosen.declared.target) for array in leaves(tree)]
+        if any(None in array.shape for array in stated):
+            return True
+    files = [path for path in read_address(module).files() if path.suffix == ".py"]
+    return any("sequence_length" in path.read_text(encoding="utf-8", errors="replace") for path in files)

@@ -95,7 +95,7 @@ def files_to_send(study: Study, project: Path) -> list[str]:
     """What the jobs' machines need beside the workflow's own files: the resolved config, sheets, own workloads."""
     sheets = sorted(os.path.relpath(sheet) for sheet in (project / "config").glob("*.csv"))
     prices = [study.prices] if study.prices and study.prices not in sheets else []
-    return [f"{study.root}/config.yaml", *sheets, *prices, *sorted(workload_files(study))]
+    return [f"{study.root}/config.yaml", *sheets, *prices, *workload_files(study)]
 
 
 def arrays_of(dataset_json: str) -> str:

@@ -140,7 +140,7 @@ def _shape(request_json: str) -> _Shape:
             model = workload.model()
         predicts = request.mode == "predict"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
-        costs = model_costs(model, example=workload.example_shape(model), workload=workload)
+        costs = model_costs(model, example=workload.example(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())

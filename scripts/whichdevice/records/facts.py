@@ -27,6 +27,7 @@ class WorkloadFacts(Part):
     metric: str | None = None  # name of the quality metric, e.g. accuracy
     higher_is_better: bool = True
     model_summary: str | None = None
+    remarks: list[Told] = Field(default_factory=list)  # what its label hides: other number formats, a loss that is nan
 
 
 class Machine(Part):

@@ -62,6 +62,7 @@ def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None
         "sequence_length": cell_number(row, "sequence_length"),
         "status": _status(row),
         "emulated": row["emulated"] if pd.notna(row["emulated"]) else None,
+        "remarks": row["remarks"] if pd.notna(row["remarks"]) else None,
         "key": cell_key(row),
     }
     if not measured:

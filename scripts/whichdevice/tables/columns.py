@@ -49,6 +49,7 @@ TYPE_COLUMNS: dict[str, Column] = {
     "type_product": Column("text", "number format of the factors of products, as really used"),
     "type_sum": Column("text", "number format in which the terms of a product are summed"),
     "emulated": Column("text", "how, where the device has no such products in hardware"),
+    "remarks": Column("text", "what the run's label hides: layers in other number formats, a loss that became nan"),
 }
 
 

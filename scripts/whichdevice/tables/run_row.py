@@ -48,6 +48,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "versions": _listed(software.versions, " "),
         "flags": _listed(software.flags, "="),
         **_types(record),
+        "remarks": "; ".join(record.workload.remarks) or None if record.workload else None,
         "git_commit": software.git_commit,
         "code_hash": software.code_hash,
         "started": record.started.strftime("%Y-%m-%d %H:%M:%S"),

@@ -1,4 +1,4 @@
-"""Workloads, each one file found by its name. A workload knows data and model, never a device.
+"""Workloads: built-in ones, each a file found by its name, and everybody's own models. A workload knows no device.
 
 Importing a workload imports no framework; Keras is imported when a model is built.
 """
@@ -11,58 +11,58 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
+from whichdevice.workloads.address import Address, built_in_names, is_path, read_address
 from whichdevice.workloads.base import Workload
 from whichdevice.workloads.declaration import is_model_file
-from whichdevice.workloads.file_errors import told
-from whichdevice.workloads.model_file import model_file_class
+from whichdevice.workloads.model_file import error_line, model_file_class
 
-INFRASTRUCTURE = {
-    "__init__",
-    "base",
-    "batch_order",
-    "constants",
-    "costs",
-    "declaration",
-    "decoder_layers",
-    "file_errors",
-    "generated_data",
-    "given_data",
-    "image_classifier",
-    "losses",
-    "model_file",
-    "model_shapes",
-    "named_losses",
-}
+__all__ = ["is_path", "read_address", "workload_class", "workload_hash", "workload_names"]
 
-
-def workload_names() -> list[str]:
-    """The built-in workloads: every file of this folder that holds one."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in INFRASTRUCTURE)
-
-
-def is_file_module(module: str) -> bool:
-    """Whether a workload's `module` is a path to a file rather than a built-in name."""
-    return module.endswith(".py") or "/" in module or "\\" in module
+workload_names = built_in_names
+_classes: dict[tuple[str, int, int], type[Workload]] = {}  # by address and the state of its file
+_imported: dict[str, Path] = {}  # root folders of modules that workloads imported, by the modules' first names
 
 
 def workload_class(module: str) -> type[Workload]:
-    """The workload that a built-in name or a path to a .py file holds.
+    """The workload that a name stands for: see whichdevice.workloads.address.
 
-    A model file is only read, not run: what is wrong in it shows when the workload is used. Raises StudyError when
-    there is no such file, or a file with a workload class of its own does not import or holds several.
+    A model's file is only read, not run: what is wrong in it shows when the workload is used. Raises StudyError where
+    there is nothing of that name, or a file with a workload class of its own does not import or holds several.
     """
-    path = _path_of(module)
-    state = path.stat()
-    key = (module, state.st_mtime_ns, state.st_size)
+    address = read_address(module)
+    state = address.path.stat() if address.path is not None else None
+    key = (module, state.st_mtime_ns, state.st_size) if state else (module, 0, 0)
     if key not in _classes:
-        _refuse_results(path)
-        load = partial(_import_file, path) if is_file_module(module) else partial(_import_built_in, module)
-        _classes[key] = model_file_class(module, path, load) if is_model_file(path) else _class_in(load(), module)
+        _classes[key] = _class_of(address)
     return _classes[key]
 
 
-_classes: dict[tuple[str, int, int], type[Workload]] = {}  # by file and its state
+def workload_hash(module: str, *entries: str) -> str:
+    """Hash of the package's modules `entries` and of all code and files that the workload consists of."""
+    address = read_address(module)
+    if address.kind == "built-in":
+        return code_hash(*entries, f"{__name__}.{module}")
+    if address.kind == "library":
+        code = code_hash(*entries, f"{__name__}.libraries")
+    else:
+        code = code_hash(*entries, files=address.files())
+    if address.kind == "file":
+        return code
+    return hashlib.sha256(f"{code} {address.library} {address.function}".encode()).hexdigest()[: len(code)]
+
+
+def _class_of(address: Address) -> type[Workload]:
+    if address.kind in ("saved", "library"):
+        from whichdevice.workloads.libraries import ready_model_class
+
+        return ready_model_class(address)
+    assert address.path is not None
+    load = partial(_import, address)
+    if address.kind == "function" or is_model_file(address.path):
+        return model_file_class(address, load)
+    return _class_in(load(), address.text)
 
 
 def _class_in(source: ModuleType, module: str) -> type[Workload]:
@@ -77,35 +77,41 @@ def _class_in(source: ModuleType, module: str) -> type[Workload]:
     return found[0]
 
 
-def _path_of(module: str) -> Path:
-    """The file of a workload; raises StudyError where there is none."""
-    if not is_file_module(module):
-        if module not in workload_names():
-            raise StudyError(f"no built-in workload {module!r}; there are {', '.join(workload_names())}")
-        return Path(__file__).with_name(f"{module}.py")
-    path = Path(module)
-    if not path.is_file():
-        raise StudyError(f"workload file {path}: not found")
-    if path.suffix != ".py":
-        raise StudyError(f"workload file {path}: not a Python file; its name must end in .py")
-    return path
+def _import(address: Address) -> ModuleType:
+    """The module of a workload's file; raises StudyError in one line where it cannot be imported."""
+    if address.kind == "built-in":
+        return importlib.import_module(f"{__name__}.{address.text}")
+    assert address.path is not None and address.root is not None
+    _look_first_in(address.root)
+    name = address.module or f"workload_{address.path.stem}_{_digest(address.path)}"
+    known = set(sys.modules)
+    try:
+        return importlib.import_module(name) if address.module else _import_file(name, address.path)
+    except (Exception, SystemExit) as error:
+        raise StudyError(f"workload file {address.path}: {error_line(error, address)}") from error
+    finally:
+        for module in set(sys.modules) - known:
+            file = getattr(sys.modules[module], "__file__", None)
+            if file and Path(file).is_relative_to(address.root) and "site-packages" not in Path(file).parts:
+                _imported.setdefault(module.partition(".")[0], address.root)
 
 
-def _refuse_results(path: Path) -> None:
-    """Raise StudyError of a file below results/: records and files of other people lie there."""
-    if path.resolve().is_relative_to(Path("results").resolve()):
-        raise StudyError(
-            f"workload file {path}: lies below results/, where files of other people may lie, and is never run; "
-            "look at it, and copy it elsewhere"
-        )
+def _look_first_in(root: Path) -> None:
+    """Have imports look in this folder first, and forget modules that another workload's folder gave the same way."""
+    folder = str(root.absolute())
+    for other in {str(each) for each in _imported.values()} - {folder}:
+        if other in sys.path and other != str(Path.cwd()):
+            sys.path.remove(other)
+    for name, origin in list(_imported.items()):
+        if origin != root and name != "whichdevice":
+            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[module]
+            del _imported[name]
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
-def _import_built_in(name: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{name}")
-
-
-def _import_file(path: Path) -> ModuleType:
-    name = f"workload_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+def _import_file(name: str, path: Path) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -115,7 +121,11 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException:
         del sys.modules[name]
-        raise StudyError(f"workload file {path}: {told(error, path)}") from error
+        raise
     return module
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.batch_order import BatchOrder, Permutations
+from whichdevice.workloads.shapes import Array, Tree
 
 Arrays = dict[str, Any]
 
@@ -87,6 +87,48 @@ class Outcome:
     documents: dict[str, Any] = field(default_factory=dict)
 
 
+class BatchOrder(ABC):
+    """An endless, seeded sequence of batches of example numbers."""
+
+    def __init__(self, examples: int, batch_size: int, seed: int) -> None:
+        self.examples = examples
+        self.batch_size = batch_size
+        self.random = np.random.default_rng(seed)
+
+    @abstractmethod
+    def take(self, steps: int) -> np.ndarray:
+        """The next batches, int32 [steps, batch_size]."""
+
+
+class Permutations(BatchOrder):
+    """Every example once an epoch in a fresh order; the tail that fills no batch is dropped."""
+
+    def __init__(self, examples: int, batch_size: int, seed: int) -> None:
+        super().__init__(examples, batch_size, seed)
+        self._left = np.empty((0, batch_size), np.int32)
+
+    def take(self, steps: int) -> np.ndarray:
+        """The next batches, int32 [steps, batch_size], running on into the next epoch."""
+        parts = [self._left]
+        while sum(len(part) for part in parts) < steps:
+            parts.append(self._epoch())
+        rows = np.concatenate(parts)
+        self._left = rows[steps:]
+        return rows[:steps]
+
+    def _epoch(self) -> np.ndarray:
+        whole = self.examples // self.batch_size * self.batch_size
+        return self.random.permutation(self.examples)[:whole].astype(np.int32).reshape(-1, self.batch_size)
+
+
+class RandomDraws(BatchOrder):
+    """Independent draws with replacement, as the recurrent recipes start their windows."""
+
+    def take(self, steps: int) -> np.ndarray:
+        """The next batches, int32 [steps, batch_size]."""
+        return self.random.integers(0, self.examples, (steps, self.batch_size), dtype=np.int32)
+
+
 def defined_in(module: ModuleType) -> dict[str, Any]:
     """Classes and functions that a module defines itself."""
     return {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == module.__name__}
@@ -149,6 +191,7 @@ class OperationWorkload(Workload):
 class TrainingWorkload(Workload):
     """A model, its data and how it is trained."""
 
+    loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")  # that can train it
     metric: ClassVar[str | None] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
@@ -156,6 +199,10 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def model(self) -> Any:
         """The Keras model, not compiled; its random initial weights come from Keras' global seed."""
+
+    def model_like(self, example: Tree) -> Any:
+        """The model, for inputs like `example` where it does not say itself what it takes."""
+        return self.model()
 
     @abstractmethod
     def loss(self, target: Any, prediction: Any) -> Any:
@@ -170,16 +217,34 @@ class TrainingWorkload(Workload):
         """Training and validation data out of the prepared dataset's arrays."""
 
     @abstractmethod
-    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
-        """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`."""
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, ...]:
+        """Inputs and targets of the examples `index` (int32 [batch]), out of placed arrays, in `keras.ops`.
+
+        Each is an array, or a tuple or dict of arrays. Where the model's own step trains it, sample weights may follow,
+        and targets may be missing.
+        """
+
+    def own_step(self, model: Any) -> bool:
+        """Whether a step is the model's own `train_step`, set up by `compile`; else of `loss` and `optimizer`."""
+        return False
 
     def check_options(self) -> None:
         """Called once data, model and optimiser are made; a model file refuses `options` that it never read."""
 
-    def example_shape(self, model: Any) -> tuple[int | None, ...]:
-        """Of one input, once the data are there; the sequence's length along what the model leaves open."""
+    def example(self, model: Any) -> Tree:
+        """Shapes and types of one input, once there are data; the sequence's length where the model leaves it open."""
         length = self.options.sequence_length or self.recipe.sequence_length
-        return tuple(length if size is None else size for size in model.inputs[0].shape[1:])
+        tensor = model.inputs[0]
+        return Array(tuple(length if size is None else size for size in tensor.shape[1:]), str(tensor.dtype))
+
+    def outputs(self, model: Any) -> Tree:
+        """Shapes and types of one prediction; None: the model has no call."""
+        tensor = model.outputs[0]
+        return Array(tuple(tensor.shape[1:]), str(tensor.dtype))
+
+    def doubts(self, model: Any) -> list[str]:
+        """What may be wrong with the model, a line each, for a person who tries it."""
+        return []
 
     def own_objects(self) -> dict[str, Any]:
         """Layers and functions of its own file by name, for Keras to read a saved model that has some of them."""

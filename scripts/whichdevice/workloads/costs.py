@@ -26,14 +26,16 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from whichdevice.code_hash import code_hash
 from whichdevice.files import write_atomically
 from whichdevice.package_path import package_first
 from whichdevice.quick_import import quick_imports
 from whichdevice.records.facts import WHOLE_COUNT
+from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
 
-OpenShape = Sequence[int | None]
+# Layers of one framework in a model of another: what they do is in no trace of Keras.
+HIDING = ("TorchModuleWrapper", "JaxLayer", "FlaxLayer", "TFSMLayer")
 COUNTS = Path("results/costs")  # where measured processes keep their counts, relative to the working directory
 KEY_LENGTH = 16
 CHILD_SECONDS = 300.0
@@ -65,86 +67,117 @@ class Costs:
 def model_costs(
     model: Any,
     sequence_length: int | None = None,
-    example: OpenShape | None = None,
+    example: Tree = None,
     workload: TrainingWorkload | None = None,
     kept: Path | None = None,
 ) -> Costs:
-    """Count a built Keras model for an input of the shape `example`, that of one example without the batch.
+    """Count a built Keras model for inputs like `example`: shape and type of one, without the batch.
 
-    Without it `sequence_length` stands in for axes that the model leaves open. `workload` is whose model it is, so that
-    a child process can build it on JAX where Keras runs on another backend here. With a folder `kept` the count is read
-    from there, or made by a child process on every backend and written there.
+    Without it they are the model's own, with `sequence_length` along axes that it leaves open. `workload` is whose
+    model it is, so that a child process can build it on JAX where Keras runs on another backend here. With a folder
+    `kept` the count is read from there, or made by a child process on every backend and written there.
     """
     import keras
 
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
     known = Costs(None, None, 0.0, model.count_params(), trainable)
-    shapes = _input_shapes(model, sequence_length, example)
+    inputs = _inputs(model, sequence_length, example)
     backend = keras.backend.backend()
     try:
         if workload is not None and find_spec("jax") is not None and (kept is not None or backend != "jax"):
-            found = _counted_elsewhere(workload, shapes[0], known.parameters, kept)
+            found = _counted_elsewhere(workload, inputs, known.parameters, kept)
         elif backend == "jax":
-            found = _by_jax(model, shapes)
+            found = _by_jax(model, inputs)
         elif backend == "torch":
-            found = _by_torch(model, shapes)
+            found = _by_torch(model, inputs)
         else:
             return replace(known, counted="unknown: counting needs JAX or PyTorch, and neither is installed")
     except Exception as error:  # a model that is at fault fails in training, in its own words
         return replace(known, counted=f"unknown: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
     if found.parameters not in (0, known.parameters):
         return replace(known, counted="unknown: on JAX the model has another number of weights")
-    if any(None in shape for shape in shapes) and found.counted == WHOLE_COUNT:
+    found = _honest(found, model)
+    if any(None in array.shape for array in leaves(inputs)) and found.counted == WHOLE_COUNT:
         found = replace(found, counted="a lower bound: open axes of the input count 1")
     return replace(found, parameters=known.parameters, trainable_parameters=trainable)
 
 
-def output_shape(model: Any, example: OpenShape) -> list[int]:
-    """Shape of what the model gives for one input of the shape `example`; an axis that nobody knows counts 1."""
+def _honest(found: Costs, model: Any) -> Costs:
+    """The count, unknown where it has no product of a model with weights, a lower bound where layers hide theirs."""
+    hidden = sorted({type(layer).__name__ for layer in _all_layers(model) if type(layer).__name__ in HIDING})
+    if found.forward_flops == 0:
+        reason = f"unknown: {', '.join(hidden)} hides its products" if hidden else "unknown: no product was found"
+        return replace(found, forward_flops=None, training_flops=None, counted=reason)
+    traced = {*hidden} <= {"JaxLayer", "FlaxLayer"} and found.operations
+    if hidden and found.forward_flops is not None and not traced:
+        return replace(found, counted=f"a lower bound: without {', '.join(hidden)}")
+    return found
+
+
+def _all_layers(model: Any) -> list[Any]:
+    """A model's layers, and those of the models in it."""
+    found, waiting = [], [model]
+    while waiting:
+        layer = waiting.pop()
+        found.append(layer)
+        waiting += getattr(layer, "layers", [])
+    return found
+
+
+def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
+    """Shape of the first of what the model gives for one input like `example`; an axis that nobody knows counts 1."""
     from keras import KerasTensor
 
-    tensor = model.outputs[0]
-    if None in tensor.shape[1:]:
-        given = [
-            KerasTensor((1, *(size or 1 for size in shape)), own.dtype)
-            for own, shape in zip(model.inputs, _input_shapes(model, None, example), strict=True)
-        ]
+    first = next(iter(leaves(outputs)), None) or next(iter(getattr(model, "outputs", None) or ()), None)
+    if first is None:  # a model without a call
+        return []
+    shape = first.shape if isinstance(first, Array) else first.shape[1:]
+    if None in shape:
+        inputs = _inputs(model, None, example)
+        given = mapped(lambda own: KerasTensor((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
         try:
-            tensor = model.compute_output_spec(given[0] if len(given) == 1 else given)
+            spec = leaves(model.compute_output_spec(given))[0]
         except Exception:  # training fails too, in its own words
-            tensor = model.outputs[0]
-    return [size or 1 for size in tensor.shape[1:]]
+            return [size or 1 for size in shape]
+        return [size or 1 for size in spec.shape[1:]]
+    return list(shape)
 
 
-def _input_shapes(model: Any, sequence_length: int | None, example: OpenShape | None) -> list[OpenShape]:
-    """Of one example of each input: the first's as given, else the model's own with the sequence along open axes."""
-    own: list[OpenShape] = [
-        [sequence_length if size is None else size for size in tensor.shape[1:]] for tensor in model.inputs
-    ]
-    return own if example is None else [list(example), *own[1:]]
+def _is_shape(example: Tree) -> bool:
+    return all(size is None or isinstance(size, int) for size in example)
 
 
-def _by_jax(model: Any, shapes: list[OpenShape]) -> Costs:
+def _inputs(model: Any, sequence_length: int | None, example: Tree) -> Tree:
+    """Shapes and types of one input: as given, else the model's own with the sequence along open axes."""
+    if example is not None and not (isinstance(example, tuple | list) and _is_shape(example)):
+        return example
+    own = tuple(
+        Array(tuple(sequence_length if size is None else size for size in tensor.shape[1:]), str(tensor.dtype))
+        for tensor in model.inputs
+    )
+    if example is not None:  # the shape of the first
+        own = (replace(own[0], shape=tuple(example)), *own[1:])
+    return own[0] if len(own) == 1 else own
+
+
+def _by_jax(model: Any, inputs: Tree) -> Costs:
     """Count in the jaxprs of a step's gradients and of its forward half, which returns what the other half needs."""
     import jax
     from jax import numpy as jnp
 
-    def total(trainable: Any, held: Any, inputs: Any) -> Any:
-        out = model.stateless_call(trainable, held, inputs, training=True)[0]
+    def total(trainable: Any, held: Any, given: Any) -> Any:
+        out = model.stateless_call(trainable, held, given, **in_mode(model, True))[0]
         return sum(jnp.sum(leaf.astype("float32")) for leaf in jax.tree.leaves(out))
 
-    def forward_half(trainable: Any, held: Any, inputs: Any) -> Any:
-        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, held, inputs), trainable)[1])
+    def forward_half(trainable: Any, held: Any, given: Any) -> Any:
+        return jax.tree.leaves(jax.vjp(lambda weights: total(weights, held, given), trainable)[1])
 
     trainable, held = (
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
     )
-    examples = [
-        jax.ShapeDtypeStruct((1, *(size or 1 for size in shape)), own.dtype)
-        for own, shape in zip(model.inputs, shapes, strict=True)
-    ]
-    arguments = trainable, held, examples[0] if len(examples) == 1 else examples
+    examples = mapped(lambda own: jax.ShapeDtypeStruct((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
+    arguments = trainable, held, examples
     forward, whole = (jax.make_jaxpr(function)(*arguments).jaxpr for function in (forward_half, jax.grad(total)))
     kept = {out for out in forward.outvars if not hasattr(out, "val")} - set(forward.invars)  # no constants, no weights
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
@@ -222,7 +255,7 @@ def _opaque(jaxpr: Any) -> set[str]:
     return found
 
 
-def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
+def _by_torch(model: Any, inputs: Tree) -> Costs:
     """Run one example of zeros there and back, without dropout, and have PyTorch count.
 
     Attention runs as products, as PyTorch 2.13 does not count its kernels for CPUs.
@@ -232,10 +265,7 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    inputs = [
-        ops.zeros((1, *(size or 1 for size in shape)), dtype=own.dtype)
-        for own, shape in zip(model.inputs, shapes, strict=True)
-    ]
+    zeros = mapped(lambda own: ops.zeros((1, *(size or 1 for size in own.shape)), dtype=own.dtype), inputs)
     weights = [variable.value for variable in model.trainable_variables if variable.value.requires_grad]
     kept = {weight.data_ptr(): 0 for weight in weights}
 
@@ -248,7 +278,7 @@ def _by_torch(model: Any, shapes: list[OpenShape]) -> Costs:
     forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
     with sdpa_kernel(SDPBackend.MATH):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
-            out = model(inputs[0] if len(inputs) == 1 else inputs, training=False)
+            out = model(zeros, **in_mode(model, False))
         with backward:
             if weights:
                 total = sum(each.float().sum() for each in tree.flatten(out))
@@ -266,10 +296,10 @@ def _convolution_backward(
     return 2.0 * sum(wanted[:2]) * given[0] * prod(places[2:]) * prod(weights)
 
 
-def _counted_elsewhere(workload: TrainingWorkload, example: OpenShape, parameters: int, kept: Path | None) -> Costs:
+def _counted_elsewhere(workload: TrainingWorkload, example: Tree, parameters: int, kept: Path | None) -> Costs:
     """The count in the folder `kept` if it is there, else of a child process, whose count then is there."""
     module, options = _asked(workload)
-    shape = json.dumps(list(example))
+    shape = json.dumps(to_json(example), sort_keys=True)
     if kept is None:
         return Costs(**json.loads(_by_child(module, options, shape)))
     file = kept / f"{_key(module, options, shape, parameters)}.json"
@@ -283,13 +313,14 @@ def _counted_elsewhere(workload: TrainingWorkload, example: OpenShape, parameter
 
 
 def _key(module: str, options: str, example: str, parameters: int) -> str:
-    """Hash of all that a count depends on; the number of weights stands for what a model file imports beside it."""
-    is_file = module.endswith(".py")
+    """Hash of all that a count depends on."""
+    from whichdevice.workloads import workload_hash
+
+    is_built_in = read_address(module).kind == "built-in"
     asked = json.loads(options)
-    if not is_file:  # an example of a built-in model costs the same in every batch and fraction
+    if is_built_in:  # an example of a built-in model costs the same in every batch and fraction
         asked = {name: value for name, value in asked.items() if name not in ("batch_size", "fraction")}
-    names, files = ([], [Path(module)]) if is_file else ([f"{__package__}.{module}"], [])
-    parts = code_hash("whichdevice.workloads.costs", *names, files=files), asked, example, parameters
+    parts = workload_hash(module, "whichdevice.workloads.costs"), asked, example, parameters
     versions = version("keras"), version("jax")
     return hashlib.sha256(json.dumps([*parts, *versions], sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 
@@ -333,8 +364,9 @@ def main() -> None:
     workload = workload_class(job["module"])(Options(**job["options"]))
     if not isinstance(workload, TrainingWorkload):
         raise TypeError(f"{job['module']} trains no model")
-    model = workload.model()
-    costs = model_costs(model, example=job["example"])
+    example = from_json(job["example"])
+    model = workload.model_like(example)
+    costs = model_costs(model, example=example)
     print(json.dumps(asdict(costs)))
 
 

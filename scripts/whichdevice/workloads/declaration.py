@@ -4,35 +4,38 @@ A mistake in the file is no error here: the study goes on, and the runs of this 
 """
 
 import ast
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from whichdevice.python_source import parsed
-from whichdevice.workloads.constants import FaultError, constants
+from whichdevice.workloads.shapes import Array, Tree
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
-
-
-@dataclass(frozen=True)
-class Array:
-    """Shape and type of one example; a None in the shape is the sequence length, `below` the bound of whole numbers."""
-
-    shape: tuple[int | None, ...]
-    dtype: str = "float32"
-    below: int | None = None
+OWN_STEPS = ("train_step", "make_train_function")  # methods of a model class that `fit` alone calls
+ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+LARGEST = 64  # bits of a whole number
 
 
 @dataclass(frozen=True)
 class Declaration:
     """The constants of a model file, in capitals there; `fault` says in one line what is wrong with them."""
 
-    input: Array | None = None
-    target: Array | None = None
-    loss: str | None = None
+    input: Tree = None  # of Array, as are targets
+    target: Tree = None
+    loss: Tree = None  # a Keras name, or one for each output
+    loss_weights: Tree = None
     optimizer: str | None = None
-    metric: str | None = None
+    metric: Tree = None
     higher_is_better: bool | None = None
     goal: float | None = None
     batch_size: int = 32
@@ -43,15 +46,16 @@ class Declaration:
     unit: str = "example"
     source: str | None = None
     functions: frozenset[str] = field(default_factory=frozenset)
+    by_compile: bool = False  # whether the model may come with a `compile` of its own instead
+    own_step: bool = False  # whether a class of the file has a train_step of its own
+    frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
     hints: tuple[str, ...] = ()
 
 
-CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:14]}
+CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:15]}
 TYPES: dict[str, tuple[type, ...]] = {
-    "loss": (str,),
     "optimizer": (str,),
-    "metric": (str,),
     "higher_is_better": (bool,),
     "goal": (int, float),
     "unit": (str,),
@@ -75,12 +79,16 @@ def is_model_file(path: Path) -> bool:
     return not any(isinstance(base, ast.Name) and base.id in ours for node in classes for base in node.bases)
 
 
-def read_declaration(path: Path) -> Declaration:
-    """The constants of a model file and which functions it defines; never raises for what is in the file."""
+def read_declaration(path: Path, function: str = "model") -> Declaration:
+    """The constants of a model file and which functions it defines; never raises for what is in the file.
+
+    `function` is the one that gives the model.
+    """
     tree = _parsed(path)
     if isinstance(tree, str):
         return Declaration(fault=tree)
-    functions = frozenset(name for node in tree.body for name in _defined(node) if name in FUNCTIONS)
+    wanted = {**{name: name for name in FUNCTIONS if name != "model"}, function: "model"}
+    functions = frozenset(wanted[name] for node in tree.body for name in _defined(node) if name in wanted)
     faults: list[str] = []
     given: dict[str, Any] = {}
     for name, value, line in constants(tree):
@@ -91,8 +99,30 @@ def read_declaration(path: Path) -> Declaration:
                 faults.append(f"{name} {error} (line {line})")
     names = [name for name, _, _ in constants(tree)]
     if "model" not in functions:
-        faults.insert(0, "it defines no function model(options) that returns a Keras model")
-    return Declaration(functions=functions, fault=faults[0] if faults else None, hints=_hints(names), **given)
+        near = get_close_matches(function, [name for node in tree.body for name in _defined(node)], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        faults.insert(0, f"it defines no function {function}(options) that returns a Keras model{hint}")
+    return Declaration(
+        functions=functions,
+        by_compile=any(_called_name(node) == "compile" for node in ast.walk(tree)) or function != "model",
+        own_step=any(isinstance(node, ast.FunctionDef) and node.name in OWN_STEPS for node in ast.walk(tree)),
+        frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in _imported(tree)),
+        fault="; ".join(faults) or None,
+        hints=_hints(names),
+        **given,
+    )
+
+
+def _called_name(node: ast.AST) -> str | None:
+    called = node.func if isinstance(node, ast.Call) else None
+    return called.attr if isinstance(called, ast.Attribute) else None
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """First names of all modules that a file imports, anywhere in it."""
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
 
 
 def _parsed(path: Path) -> ast.Module | str:
@@ -121,7 +151,9 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, FaultError):
         raise value
     if name in ("input", "target"):
-        return _array(value)
+        return _arrays(value)
+    if name in ("loss", "metric", "loss_weights"):
+        return _named_by_output(value, (int, float) if name == "loss_weights" else (str,))
     expected = TYPES.get(name)
     if expected is None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -129,6 +161,30 @@ def _checked(name: str, value: Any) -> Any:
     elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise FaultError(f"is {value!r}; it must be {' or '.join(each.__name__ for each in expected)}")
     return value
+
+
+def _named_by_output(value: Any, kinds: tuple[type, ...]) -> Tree:
+    """One value, or a tuple or dict of values by output."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+    for part in parts:
+        if not (part is None and part is not value) and (not isinstance(part, kinds) or isinstance(part, bool)):
+            names = " or ".join(each.__name__ for each in kinds)
+            raise FaultError(f"is {value!r}; it must be {names}, or a tuple or dict of them by output")
+    return value
+
+
+def _arrays(value: Any) -> Tree:
+    """One array's description, or a tuple or dict of such."""
+    if isinstance(value, tuple) and value and all(isinstance(part, dict | tuple) for part in value):
+        return tuple(map(_arrays, value))
+    if (
+        isinstance(value, dict)
+        and value
+        and "shape" not in value
+        and all(isinstance(part, dict | tuple) for part in value.values())
+    ):
+        return {key: _arrays(part) for key, part in value.items()}
+    return _array(value)
 
 
 def _array(value: Any) -> Array:
@@ -154,3 +210,73 @@ def _hints(names: list[str]) -> tuple[str, ...]:
         if near and near[0] not in names:
             hints.append(f"{name} is not used; did you mean {near[0]}?")
     return tuple(hints)
+
+
+class FaultError(ValueError):
+    """What is wrong with a constant, in words."""
+
+
+def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
+    """(name, value, line) of each assignment to a name in capitals; the value is a FaultError where it is not plain."""
+    known: dict[str, Any] = {}
+    found = []
+    for node in tree.body:
+        for target, written in _assigned(node):
+            try:
+                known[target] = _value(written, known)
+            except FaultError as error:
+                known[target] = error
+            if target.isupper():
+                found.append((target, known[target], node.lineno))
+    return found
+
+
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement gives a value: NAME = ..., NAME: type = ..., A = B = ..., A, B = ..., ..."""
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        yield node.target.id, node.value
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value
+        elif isinstance(target, ast.Tuple | ast.List):
+            written = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else []
+            for name, value in zip(target.elts, written, strict=False):
+                if isinstance(name, ast.Name):
+                    yield name.id, value
+
+
+def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+    """A literal, an earlier constant, or arithmetic on them."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_value(each, known) for each in node.elts)
+    if isinstance(node, ast.Dict):
+        keys = [_value(key, known) for key in node.keys if key is not None]
+        if not all(isinstance(key, str) for key in keys) or len(keys) < len(node.keys):
+            raise FaultError("must have names in quotes as its keys")
+        return {key: _value(value, known) for key, value in zip(keys, node.values, strict=True)}
+    if isinstance(node, ast.Name) and node.id in known:
+        if isinstance(known[node.id], FaultError):
+            raise known[node.id]
+        return known[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(_value(node.operand, known))
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        left, right = (_number(_value(side, known)) for side in (node.left, node.right))
+        try:
+            result = ARITHMETIC[type(node.op)](left, right)
+        except ArithmeticError as error:
+            raise FaultError(f"cannot be worked out: {error}") from error
+        if isinstance(result, int) and result.bit_length() > LARGEST:
+            raise FaultError("is far too large")
+        return result
+    raise FaultError("must be a plain value: it is read without running the file")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FaultError("must be a plain value: it is read without running the file")
+    return value

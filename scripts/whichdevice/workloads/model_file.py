@@ -1,70 +1,105 @@
-"""A workload made of a model file: Keras model, shapes or data, loss, optimiser, metric (docs/start/your-model.md).
+"""A workload made of a user's own model: shapes or data, loss, optimiser, metric (docs/reference/model-file.md).
 
 The file is imported when the model or its data are wanted, and not before: never by a step that only plans. What is
 wrong in it then is a StudyError in one line.
 """
 
 import inspect
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.python_source import string_constants
+from whichdevice.workloads.address import Address
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
+from whichdevice.workloads.data import drawn, generate, size_of, splits_of
 from whichdevice.workloads.declaration import Declaration, read_declaration
-from whichdevice.workloads.file_errors import lacks_memory, told
-from whichdevice.workloads.generated_data import concrete, generate
-from whichdevice.workloads.given_data import Pair, drawn, pairs_of
-from whichdevice.workloads.model_shapes import check_data, check_declared, check_model
-from whichdevice.workloads.named_losses import named_loss, named_metric
+from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
+from whichdevice.workloads.shapes import (
+    Array,
+    Signature,
+    Tree,
+    check_data,
+    check_declared,
+    check_inputs,
+    check_outputs,
+    concrete,
+    leaves,
+    mapped,
+    named,
+    packed,
+    signature_of,
+)
 
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
 SEED = 1
+OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
+OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
+NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
+COLOURS = re.compile(r"\x1b\[\d+m")
+HINTS = (  # what an error's text holds, and what to do
+    ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
+    ("EOF when reading a line", "nobody answers input() here: take an option, options.get(name, default)"),
+    ("URL fetch failure", "no weights are needed: weights=None"),
+    ("No module named", "install it here, or put it beside the model's file"),
+    ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
+    ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
+    ("expected axis", "is the batch a part of INPUT's shape? It is the shape of one example"),
+)
 
 
-def model_file_class(module: str, path: Path, load: Callable[[], ModuleType]) -> "type[ModelFile]":
-    """The workload class of one model file; `load` imports it."""
-    declared = read_declaration(path)
-    goal = declared.goal
+def model_file_class(
+    address: Address, load: Callable[[], Any], declared: Declaration | None = None
+) -> type["ModelFile"]:
+    """The workload class of one model; `load` gives what has its functions, by default as its file declares them."""
+    if declared is None:
+        assert address.path is not None
+        declared = read_declaration(address.path, address.function)
+    goal, label = declared.goal, address.label
     fields = {
-        "path": path,
+        "address": address,
+        "module": address.text,
         "declared": declared,
         "load": staticmethod(load),
         "unit": declared.unit,
-        "metric": declared.metric or ("metric" if "metric" in declared.functions else None),
+        "metric": _metric_name(declared),
         "higher_is_better": _higher_is_better(declared),
+        "loops": ("fit",) if declared.own_step else ("epoch", "fit"),
         "data_source": "own" if "data" in declared.functions else "generated",
         "recipe": Recipe(
-            source=declared.source or f"model file {path.name}",
+            source=declared.source or f"model {'file ' if address.kind == 'file' else ''}{label}",
             batch_size=declared.batch_size,
             epochs=declared.epochs,
             steps_per_epoch=declared.steps_per_epoch,
             sequence_length=declared.sequence_length,
-            target=None if goal is None else Target(float(goal), f"GOAL in {path.name}", standin=float(goal), own=True),
+            target=None if goal is None else Target(float(goal), f"GOAL in {label}", standin=float(goal), own=True),
         ),
-        "__doc__": f"The workload of {path.name}.",
-        "module": module,
+        "__doc__": f"The workload of {label}.",
     }
     return type("ModelFile", (ModelFile,), fields)
 
 
 class ModelFile(TrainingWorkload):
-    """What a model file gives, as a workload."""
+    """What a model's file gives, as a workload."""
 
-    path: ClassVar[Path]
+    address: ClassVar[Address]
     module: ClassVar[str]
     declared: ClassVar[Declaration]
-    load: ClassVar[Callable[[], ModuleType]]
+    load: ClassVar[Callable[[], Any]]
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self._shapes = self.declared.input, self.declared.target
+        self._shapes: tuple[Tree, Tree] = self.declared.input, self.declared.target
+        self._signature: Signature | None = None
+        self._weighted = False  # whether the data have sample weights
+        self._by_keras = False  # whether a step is the model's own train_step
         self._loss: Callable[[Any, Any], Any] | None = None
         self._quality: Callable[[Any, Any], Any] | None = None
 
@@ -78,54 +113,137 @@ class ModelFile(TrainingWorkload):
         return self.options.sequence_length or self.recipe.sequence_length
 
     def model(self) -> Any:
-        """What the file's `model` returns, checked against its shapes."""
-        check_declared(self.declared, self.path.name)
-        with self._saying("model()"):
+        """What the file's function returns, checked against its shapes; compiled where Keras' own step trains it."""
+        label = self.address.label
+        check_declared(self.declared, label)
+        with self._explaining("model()"):
             built = self._called("model")
-        check_model(built, *self._shapes, self.declared.loss, self.length, self.path.name)
+            self._signature = found = signature_of(built, self._shapes[0], label)
+        given, target = self._shapes
+        if given is not None:
+            check_inputs(given, found, self.length, label)
+        self._by_keras = self._needs_own_step(built, found)
+        if not built.compiled and self.declared.loss is None and not self._has("loss"):
+            raise StudyError(f"{label}: it needs LOSS and OPTIMIZER, or a model that is compiled: model.compile(...)")
+        check_outputs(target, found, self.declared.loss, self.length, label)
+        if self._by_keras:
+            with self._explaining("model()"):
+                self._compile(built, found)
         return built
+
+    def model_like(self, example: Tree) -> Any:
+        """The model, built for such inputs."""
+        if self._shapes[0] is None:
+            self._shapes = example, self._shapes[1]
+        return self.model()
+
+    def own_step(self, model: Any) -> bool:
+        """Whether the model's own `train_step` trains it, as Keras' `compile` set it up."""
+        return self._by_keras
+
+    def _needs_own_step(self, model: Any, found: Signature) -> bool:
+        several = found.outputs is None or len(leaves(found.outputs)) != 1 or self._shapes[1] is None
+        return bool(model.compiled or several or self._weighted or overridden(model))
+
+    def _compile(self, model: Any, found: Signature) -> None:
+        """Compile as the file's constants say, unless the model is compiled; then the file must not say otherwise."""
+        label, declared = self.address.label, self.declared
+        if model.compiled:
+            said = [name for name in ("loss", "optimizer", "metric") if getattr(declared, name) or self._has(name)]
+            if said:
+                raise StudyError(
+                    f"{label}: model() returns a compiled model, and the file has {said[0].upper()}, too: leave one out"
+                )
+            if self.metric is None and (name := _compiled_metric(model)) is not None:
+                self.metric = name  # type: ignore[misc]  # of this instance's model
+                self.higher_is_better = not _is_error(name)  # type: ignore[misc]
+            return
+        outputs = len(leaves(found.outputs)) if found.outputs is not None else 1
+        for name in ("loss", "metric"):
+            if self._has(name) and outputs > 1:
+                raise StudyError(
+                    f"{label}: {name}() takes one output, the model has {outputs}: give {name.upper()} by output, "
+                    f"e.g. {name.upper()} = {{'first': 'mse', 'second': 'mae'}}"
+                )
+        loss = self._function("loss") if self._has("loss") else mapped(_keras_loss, declared.loss)
+        metric = self._function("metric") if self._has("metric") else declared.metric
+        metrics = None if metric is None else [metric] if not isinstance(metric, dict | tuple) else _lists(metric)
+        weights = _lists(declared.loss_weights)
+        model.compile(optimizer=self.optimizer(), loss=_lists(loss), loss_weights=weights, metrics=metrics)
 
     def optimizer(self) -> Any:
         """A fresh one, by the file's function or by its Keras name."""
         import keras
 
-        with self._saying("optimizer()" if self._has("optimizer") else "OPTIMIZER"):
+        label = self.address.label
+        with self._explaining("optimizer()" if self._has("optimizer") else "OPTIMIZER"):
             made = (
                 self._called("optimizer") if self._has("optimizer") else keras.optimizers.get(self.declared.optimizer)
             )
         if not isinstance(made, keras.optimizers.Optimizer):
-            raise StudyError(
-                f"{self.path.name}: optimizer() returns a {type(made).__name__}; a Keras optimiser is needed"
-            )
+            raise StudyError(f"{label}: optimizer() returns a {type(made).__name__}; a Keras optimiser is needed")
         return made
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
         """The data function's, else generated ones; `fraction` of the training data, drawn at random but the same."""
-        check_declared(self.declared, self.path.name)
+        check_declared(self.declared, self.address.label)
         train, validation = self._data()
-        count = max(1, round(len(train[0]) * self.options.fraction))
-        if count < len(train[0]):
-            index = drawn(len(train[0]), count)
-            train = train[0][index], train[1][index]
-        return _split(train), _split(validation)
+        self._weighted = "weights" in train
+        count = max(1, round(size_of(train) * self.options.fraction))
+        if count < size_of(train):
+            index = drawn(size_of(train), count)
+            train = {key: array[index] for key, array in train.items()}
+        return Split(train, size_of(train)), Split(validation, size_of(validation))
 
-    def _data(self) -> tuple[Pair, Pair]:
+    def _data(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         declared = self.declared
         if self._has("data"):
-            where = f"{self.path.name}: data()"
-            with self._saying("data()"):
+            where = f"{self.address.label}: data()"
+            with self._explaining("data()"):
                 given = self._called("data")
-                train, validation = pairs_of(given, declared.examples, where)
-            self._shapes = check_data(train, validation[1], declared, self.length, where)
+                train, validation = splits_of(given, declared.examples, where, declared.input)
+            self._shapes = check_data(train, validation, declared, self.length, where)
             return train, validation
-        if declared.input is None or declared.target is None:
-            raise StudyError(f"{self.path.name}: it needs INPUT and TARGET, or a function data()")
+        if declared.input is None or (declared.target is None and not declared.by_compile):
+            self._shapes = self._shapes_of_model()
+        input_, target = self._shapes
+        if target is not None:
+            target = mapped(_as_distribution, target, _losses_like(declared.loss, target))
         examples = declared.examples or max(EXAMPLES, self.options.batch_size)
-        shapes = declared.input, declared.target
         return (
-            generate(*shapes, examples, self.length, SEED),
-            generate(*shapes, max(1, examples // 8), self.length, SEED + 1),
+            generate(input_, target, examples, self.length, SEED),
+            generate(input_, target, max(1, examples // 8), self.length, SEED + 1),
         )
+
+    def _shapes_of_model(self) -> tuple[Tree, Tree]:
+        """Of one input and one target, where the file does not say: as the compiled model takes and gives them."""
+        label = self.address.label
+        with self._explaining("model()"):
+            built = self._called("model")
+            found = signature_of(built, self.declared.input, label)
+        if not built.compiled and self.declared.loss is None:
+            raise StudyError(f"{label}: it needs INPUT, TARGET, LOSS and OPTIMIZER, or a model that is compiled")
+        below = _vocabulary(built)
+        inputs = mapped(lambda own: own if "float" in own.dtype else replace(own, below=below), found.inputs)
+        inputs = mapped(lambda own: replace(own, dtype=_plain_type(own.dtype)), inputs)
+        loss = self.declared.loss if self.declared.loss is not None else built.loss
+        target = self.declared.target
+        if target is None and loss is not None and found.outputs is not None:
+            target = mapped(_target_of, found.outputs, _losses_like(loss, found.outputs))
+        return self.declared.input or inputs, target
+
+    def doubts(self, model: Any) -> list[str]:
+        """That a loss of probabilities gets what is none: the last layer has no activation."""
+        import keras
+
+        loss, names = self.declared.loss, getattr(model, "output_names", [])
+        if loss not in OF_PROBABILITIES or not names:
+            return []
+        last = next((layer for layer in reversed(model.layers) if layer.name == names[0]), None)
+        if last is None or getattr(last, "activation", None) is not keras.activations.linear:
+            return []
+        better = f" or take LOSS {CLASSES_FROM_LOGITS}" if loss == CLASSES else ""
+        return [f"LOSS {loss} takes probabilities, but layer {last.name} has no softmax or sigmoid: add one{better}"]
 
     def check_options(self) -> None:
         """Raise StudyError on one that the file neither asked for nor names: it would be measured without it.
@@ -133,37 +251,54 @@ class ModelFile(TrainingWorkload):
         One that it names may be read later, by its loss, or under other settings.
         """
         unread = [name for name in self.options.given if name not in self.options.read]
-        named = string_constants(self.path.read_bytes()) if unread else set()
+        if not unread:
+            return
+        files = [path for path in self.address.files() if path.suffix == ".py"]
+        known = {name for path in files for name in string_constants(path.read_bytes())}
         for name in unread:
-            if name not in named:
+            if name not in known:
                 reads = ", ".join(sorted(self.options.read)) or "none"
-                raise StudyError(f"{self.path.name}: options.{name} is never read; this file reads {reads}")
+                raise StudyError(f"{self.address.label}: options.{name} is never read; this file reads {reads}")
 
-    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
-        """Inputs and targets as they are; whole-number targets as int32."""
+    def batch(self, arrays: Arrays, index: Any) -> tuple[Any, ...]:
+        """Inputs, targets and sample weights, as far as there are any; whole-number targets as int32."""
         from keras import ops
 
-        target = ops.take(arrays["targets"], index, axis=0)
-        if "float" not in str(target.dtype):
-            target = ops.cast(target, "int32")
-        return ops.take(arrays["inputs"], index, axis=0), target
+        def taken(key: str) -> Any:
+            rows = ops.take(arrays[key], index, axis=0)
+            whole = key.startswith("targets") and "float" not in str(rows.dtype)
+            return ops.cast(rows, "int32") if whole else rows
 
-    def example_shape(self, model: Any) -> tuple[int | None, ...]:
-        """The data's, else as INPUT says."""
+        rows = {key: taken(key) for key in arrays}
+        parts = [packed(rows, name) for name in ("inputs", "targets", "weights")]
+        return tuple(part for place, part in enumerate(parts) if part is not None or place == 0)
+
+    def example(self, model: Any) -> Tree:
+        """The data's shapes, else as INPUT says, else the model's."""
         given = self._shapes[0]
-        return super().example_shape(model) if given is None else concrete(given, self.length)
+        if given is None and self._signature is not None:
+            given = self._signature.inputs
+        if given is None:
+            return super().example(model)
+        return mapped(lambda array: replace(array, shape=concrete(array, self.length)), given)
+
+    def outputs(self, model: Any) -> Tree:
+        """As found when the model was made."""
+        return super().outputs(model) if self._signature is None else self._signature.outputs
 
     def own_objects(self) -> dict[str, Any]:
         """What the file defines."""
-        return defined_in(self._source())
+        source = self._source()
+        return defined_in(source) if inspect.ismodule(source) else {}
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """The mean of what the file's loss gives for float32 predictions."""
         from keras import ops
 
+        label = self.address.label
         if self._loss is None:
-            self._loss = self._function("loss") if self._has("loss") else named_loss(self.declared.loss, self.path.name)
-        with self._saying("loss()" if self._has("loss") else f"LOSS {self.declared.loss}"):
+            self._loss = self._function("loss") if self._has("loss") else named_loss(self.declared.loss, label)
+        with self._explaining("loss()" if self._has("loss") else f"LOSS {self.declared.loss}"):
             return ops.mean(ops.cast(self._loss(target, ops.cast(prediction, "float32")), "float32"))
 
     def quality(self, target: Any, prediction: Any) -> Any:
@@ -173,53 +308,211 @@ class ModelFile(TrainingWorkload):
         if self._quality is None:
             metric, loss = self.declared.metric, self.declared.loss
             has = self._has("metric")
-            self._quality = self._function("metric") if has else named_metric(metric, loss, self.path.name)
-        with self._saying("metric()" if self._has("metric") else f"METRIC {self.declared.metric}"):
+            self._quality = self._function("metric") if has else named_metric(metric, loss, self.address.label)
+        with self._explaining("metric()" if self._has("metric") else f"METRIC {self.declared.metric}"):
             return ops.mean(ops.cast(self._quality(target, ops.cast(prediction, "float32")), "float32"))
 
     def _has(self, name: str) -> bool:
         return name in self.declared.functions
 
     def _function(self, name: str) -> Callable[..., Any]:
-        found = getattr(self._source(), name, None)
+        wanted = self.address.function if name == "model" and self.address.kind == "function" else name
+        found = getattr(self._source(), wanted, None)
         if not callable(found):
-            raise StudyError(f"{self.path.name}: {name} is no function")
+            raise StudyError(f"{self.address.label}: {wanted} is no function")
         return found
 
-    def _source(self) -> ModuleType:
+    def _source(self) -> Any:
         return type(self).load()
 
     def _called(self, name: str) -> Any:
         """A function of the file, given the options where it takes them."""
         function = self._function(name)
-        return function(self.options) if inspect.signature(function).parameters else function()
+        needed = [
+            each
+            for each in inspect.signature(function).parameters.values()
+            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
+        return function(self.options) if takes else function()
 
     @contextmanager
-    def _saying(self, part: str) -> Iterator[None]:
+    def _explaining(self, part: str) -> Iterator[None]:
         """What goes wrong inside is an error of the file in one line; a lack of memory stays what it is."""
         try:
             yield
         except StudyError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if lacks_memory(error):
                 raise
             traceback.print_exc()  # for the run's log
             import keras
 
             backend = keras.backend.backend()
-            raise StudyError(f"{self.path.name}: {part} fails on {backend}: {told(error, self.path)}") from error
+            line = error_line(error, self.address)
+            raise StudyError(f"{self.address.label}: {part} fails on {backend}: {line}") from error
+
+
+def overridden(model: Any) -> list[str]:
+    """Methods of training that the model's class has of its own."""
+    import keras
+
+    classes = [each for each in type(model).__mro__ if not each.__module__.startswith("keras.")]
+    return [name for name in OWN_STEP if any(name in vars(each) for each in classes) and hasattr(keras.Model, name)]
+
+
+def error_line(error: BaseException, address: Address) -> str:
+    """An error's type and message in one line, with the last line of one's own files that it passed, and a hint."""
+    lines = [line.strip() for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    for number, line in enumerate(lines[:-1]):
+        if line.endswith("Error encountered:"):  # Keras puts the cause below its own words
+            lines = lines[number + 1 :]
+            break
+    message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    hint = next((f"; {advice}" for words, advice in HINTS if words in str(error)), "")
+    return f"{text}{own_line(error, address)}{hint}"
+
+
+def own_line(error: BaseException, address: Address) -> str:
+    """The last line of one's own files that an error passed, e.g. ` (line 12)` or ` (blocks.py, line 12)`; else ''."""
+    place = own_place(error, address)
+    if place is None or address.path is None:
+        return ""
+    return f" (line {place[1]})" if place[0] == address.path.resolve() else f" ({place[0].name}, line {place[1]})"
+
+
+def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None:
+    """The last file and line of one's own code that an error, or what caused it, passed; None: it passed none."""
+    if address.path is None or address.kind in ("saved", "library"):
+        return None
+    main = address.path.resolve()
+    files = {main, *(path.resolve() for path in address.files())}
+    frames: list[tuple[Path, int]] = []
+    inner: BaseException | None = error
+    while inner is not None and not frames:
+        found = [
+            (Path(each.filename).resolve(), each.lineno or 0) for each in traceback.extract_tb(inner.__traceback__)
+        ]
+        frames = [frame for frame in found if frame[0] in files]
+        inner = inner.__cause__ or inner.__context__
+    return frames[-1] if frames else None
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error is of a lack of memory, whoever raised it."""
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)
+
+
+def _metric_name(declared: Declaration) -> str | None:
+    if "metric" in declared.functions:
+        return "metric"
+    parts = leaves(declared.metric) if declared.metric is not None else []
+    return next((part for part in parts if isinstance(part, str)), None)
 
 
 def _higher_is_better(declared: Declaration) -> bool:
     """What the file says; else not for a loss by its Keras name."""
     if declared.higher_is_better is not None:
         return declared.higher_is_better
-    return "metric" in declared.functions or declared.metric in (None, "accuracy")
+    return "metric" in declared.functions or _metric_name(declared) in (None, "accuracy")
 
 
-def _split(pair: Pair) -> Split:
-    return Split({"inputs": pair[0], "targets": pair[1]}, len(pair[0]))
+def _compiled_metric(model: Any) -> str | None:
+    """The name of the first metric that the model was compiled with, if it has one."""
+    try:
+        config = model.get_compile_config() or {}
+    except Exception:  # a function that Keras cannot write down: the logs name it
+        return None
+    for given in (config.get("metrics"), config.get("weighted_metrics")):
+        for leaf in _metric_leaves(given):
+            return leaf
+    return None
+
+
+def _metric_leaves(given: Any) -> Iterator[str]:
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping) and "class_name" in given:
+        config = given.get("config")
+        yield str(config.get("name", given["class_name"]) if isinstance(config, Mapping) else config)
+    elif isinstance(given, Mapping | list | tuple):
+        for part in given.values() if isinstance(given, Mapping) else given:
+            yield from _metric_leaves(part)
+
+
+def _is_error(name: str) -> bool:
+    return any(word in name.lower() for word in ("loss", "error", "mse", "mae", "entropy", "divergence"))
+
+
+def _keras_loss(name: Any) -> Any:
+    import keras
+
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True) if name == CLASSES_FROM_LOGITS else name
+
+
+def _lists(tree: Tree) -> Tree:
+    """Tuples as lists, which Keras' `compile` takes."""
+    if isinstance(tree, dict):
+        return {key: _lists(part) for key, part in tree.items()}
+    return [_lists(part) for part in tree] if isinstance(tree, tuple) else tree
+
+
+def _losses_like(loss: Any, tree: Tree) -> Tree:
+    """A loss for each leaf of a tree: the one for all, or its own by place or name."""
+    flat = named(tree, "")
+    losses = named(loss, "") if isinstance(loss, dict | tuple | list) else {}
+    if len(losses) == len(flat) and not {*losses} >= {*flat}:
+        losses = dict(zip(flat, losses.values(), strict=True))
+    return packed({key: losses.get(key, _NONE) if losses else loss for key in flat}, "") if flat else None
+
+
+class _NoLoss:
+    """Of an output that no loss is named for."""
+
+    __name__ = "none"
+
+
+_NONE = _NoLoss()
+
+
+def _loss_words(loss: Any) -> str:
+    name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _target_of(output: Array, loss: Any) -> Array:
+    """What a target of this output is by its loss."""
+    words = _loss_words(loss)
+    if "sparse" in words:
+        return Array(output.shape[:-1], "int32", output.shape[-1] or 2)
+    if "binary" in words:
+        return Array(output.shape, "int32", 2)
+    return _as_distribution(Array(output.shape), loss)
+
+
+def _as_distribution(target: Array, loss: Any) -> Array:
+    words = _loss_words(loss)
+    return replace(target, distribution=True) if words in OF_DISTRIBUTIONS and target.dtype == "float32" else target
+
+
+def _vocabulary(model: Any) -> int:
+    """The least number of rows of the model's embeddings: whole-number inputs stay below it."""
+    import keras
+
+    sizes = []
+    waiting = [model]
+    while waiting:
+        layer = waiting.pop()
+        if isinstance(layer, keras.layers.Embedding):
+            sizes.append(layer.input_dim)
+        waiting += getattr(layer, "layers", [])
+    return min(sizes, default=2)
+
+
+def _plain_type(dtype: str) -> str:
+    return "float32" if "float" in dtype else "uint8" if dtype == "uint8" else "int32"
 
 
 def _again(module: str, options: Options) -> Any:

@@ -1,0 +1,218 @@
+"""Where a workload lives, read from its name alone: nothing is imported and nothing runs.
+
+    resnet50                            a built-in workload
+    models/mine.py                      a Python file (docs/reference/model-file.md); modules beside it may be imported
+    mypackage.nets:small_unet           a function of a package in the working folder, or of an installed one
+    trained/mine.keras                  a saved Keras model
+    keras.applications:MobileNetV3Small a model of a library, with random weights
+    keras_hub:bert_tiny_en_uncased      the same, of KerasHub
+
+A new kind is a branch of `read_address` and one of `whichdevice.workloads.workload_class`.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from whichdevice.errors import StudyError
+from whichdevice.python_source import parsed
+
+Kind = Literal["built-in", "file", "function", "saved", "library"]
+BUILT_IN = Path(__file__).parent
+NOT_WORKLOADS = {
+    "__init__",
+    "address",
+    "base",
+    "costs",
+    "data",
+    "declaration",
+    "decoder_layers",
+    "image_classifier",
+    "libraries",
+    "losses",
+    "model_file",
+    "shapes",
+}
+LIBRARIES = ("keras.applications", "keras_hub")
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
+FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A workload's name as a config or a command has it, and what it stands for."""
+
+    text: str
+    kind: Kind
+    path: Path | None = None  # the Python file, or the saved model
+    module: str | None = None  # the file's dotted name where it is a part of a package
+    function: str = "model"  # of the file, that gives the model; the name in a library
+    root: Path | None = None  # the folder from which the file's imports are found
+    library: str | None = None
+
+    @property
+    def label(self) -> str:
+        """A short name for messages: the file's name, or the address."""
+        return self.path.name if self.path is not None and self.kind in ("file", "saved") else self.text
+
+    @property
+    def name(self) -> str:
+        """A name for a workload of this address."""
+        return self.path.stem if self.path is not None and self.kind != "function" else self.function
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is somebody's own code or file, rather than a part of this package or of a library."""
+        return self.kind in ("file", "function", "saved")
+
+    def files(self) -> list[Path]:
+        """Every file of one's own that the workload consists of: edits of any of them measure again."""
+        if not self.is_own or self.path is None:
+            return []
+        return [self.path] if self.root is None else _with_imports(self.path, self.root, self.module)
+
+
+def read_address(text: str) -> Address:
+    """What a workload's name stands for; raises StudyError where there is no such thing."""
+    library, colon, name = text.partition(":")
+    if colon and library in LIBRARIES:
+        if not name.isidentifier():
+            raise StudyError(f"workload {text}: needs a name after the colon, e.g. keras.applications:MobileNetV3Small")
+        return Address(text, "library", function=name, library=library)
+    if FUNCTION.fullmatch(text):
+        return _function(text, library, name)
+    if is_path(text):
+        return _file(text)
+    if text not in built_in_names():
+        near = get_close_matches(text, built_in_names(), 1)
+        hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
+        raise StudyError(f"no built-in workload {text!r}{hint} (or give {FORMS})")
+    return Address(text, "built-in", BUILT_IN / f"{text}.py", f"{__package__}.{text}")
+
+
+def is_path(text: str) -> bool:
+    """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
+    return text.endswith((".py", ".keras")) or "/" in text or "\\" in text
+
+
+def built_in_names() -> list[str]:
+    """The built-in workloads: every file of this folder that holds one."""
+    return sorted(path.stem for path in BUILT_IN.glob("*.py") if path.stem not in NOT_WORKLOADS)
+
+
+def _file(text: str) -> Address:
+    path = Path(text)
+    if not path.is_file():
+        raise StudyError(f"workload file {path}: not found")
+    if path.suffix == ".keras":
+        found = Address(text, "saved", path)
+    elif path.suffix == ".py":
+        names, folder = [path.stem], path.absolute().parent
+        while (folder / "__init__.py").is_file():  # a file of a package is imported as a part of it
+            names, folder = [folder.name, *names], folder.parent
+        module = ".".join(names) if len(names) > 1 and all(name.isidentifier() for name in names) else None
+        found = Address(text, "file", path, module, root=folder if module else path.absolute().parent)
+    else:
+        raise StudyError(f"workload file {path}: not a Python file; its name must end in .py (or .keras)")
+    _refuse_results(found)
+    return found
+
+
+def _function(text: str, module: str, function: str) -> Address:
+    first, *rest = module.split(".")
+    near = get_close_matches(module, LIBRARIES, 1)
+    hint = f"; did you mean {near[0]}:{function}?" if near else ""
+    for root in _roots(first):
+        if (path := _module_file(root, [first, *rest])) is not None:
+            found = Address(text, "function", path, module, function, root)
+            _refuse_results(found)
+            return found
+        raise StudyError(f"workload {text}: the package {first} has no module {module}{hint}")
+    raise StudyError(f"workload {text}: no package {first} in this folder, nor installed{hint}")
+
+
+def _roots(package: str) -> Iterator[Path]:
+    """Folders that hold a package or module of that name: the working folder, else where it is installed."""
+    here = Path.cwd()
+    if (here / package).is_dir() or (here / f"{package}.py").is_file():
+        yield here
+        return
+    try:
+        spec = find_spec(package)  # of a name without a dot: nothing is imported
+    except (ImportError, ValueError):
+        return
+    if spec is not None and spec.submodule_search_locations:
+        yield Path(next(iter(spec.submodule_search_locations))).parent
+    elif spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        yield Path(spec.origin).parent
+
+
+def _refuse_results(address: Address) -> None:
+    """Raise StudyError of a file below results/, where records and files of other people are."""
+    assert address.path is not None
+    if address.path.resolve().is_relative_to(Path("results").resolve()):
+        raise StudyError(
+            f"workload file {address.path}: is below results/, where files of other people may be, and is never run; "
+            "look at it, and copy it elsewhere"
+        )
+
+
+def _module_file(root: Path, names: list[str]) -> Path | None:
+    base = root.joinpath(*names)
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
+    """A file, the whole package that it is a part of, and all modules below `root` that these import."""
+    start = module or path.stem
+    found = {path.absolute(): start}
+    top = root / start.partition(".")[0]
+    if module and top.is_dir():
+        for each in _package_files(top):
+            parts = each.relative_to(root).with_suffix("").parts
+            found[each] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    neighbours = "site-packages" not in root.parts  # an installed package counts by itself
+    waiting = list(found.items()) if neighbours else []
+    while waiting:
+        file, name = waiting.pop()
+        for imported in _imports(file, name):
+            names = imported.split(".")
+            for length in range(1, len(names) + 1):
+                each = _module_file(root, names[:length])
+                if each is not None and each.absolute() not in found:
+                    found[each.absolute()] = ".".join(names[:length])
+                    waiting.append((each.absolute(), ".".join(names[:length])))
+    return sorted(found, key=lambda each: each != path.absolute())
+
+
+def _package_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name not in SKIPPED and not path.name.startswith("."):
+            yield from _package_files(path)
+        elif path.suffix == ".py":
+            yield path.absolute()
+
+
+def _imports(path: Path, module: str) -> Iterator[str]:
+    """Absolute names of all that a file imports, anywhere in it; a name may be no module."""
+    try:
+        tree = parsed(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):  # the run gives the reason
+        return
+    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = inside.split(".") if inside else []
+            start = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            if base:
+                yield base
+            yield from (f"{base}.{alias.name}" if base else alias.name for alias in node.names)

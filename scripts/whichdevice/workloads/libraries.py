@@ -1,0 +1,210 @@
+"""Models that need no file: those of keras.applications and KerasHub with random weights, and saved .keras files.
+
+Nothing is downloaded. KerasHub keeps the sizes of its models with their weights, on a server: those below are of the
+models' papers, and a model is refused whose number of weights is another one than KerasHub states.
+"""
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads.address import Address
+from whichdevice.workloads.base import Options
+from whichdevice.workloads.declaration import Declaration
+from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS
+from whichdevice.workloads.model_file import ModelFile, model_file_class
+from whichdevice.workloads.shapes import Array, Tree
+
+CLASSES_OF_IMAGENET = 1000
+IMAGE_SIZES = {  # that a network of keras.applications was made for; the others: 224
+    "EfficientNetB1": 240, "EfficientNetB2": 260, "EfficientNetB3": 300, "EfficientNetB4": 380, "EfficientNetB5": 456,
+    "EfficientNetB6": 528, "EfficientNetB7": 600, "EfficientNetV2B1": 240, "EfficientNetV2B2": 260,
+    "EfficientNetV2B3": 300, "EfficientNetV2S": 384, "EfficientNetV2M": 480, "EfficientNetV2L": 480,
+    "InceptionResNetV2": 299, "InceptionV3": 299, "NASNetLarge": 331, "Xception": 299,
+}  # fmt: skip
+TEXT = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
+SIZES: dict[str, tuple[str, tuple[int, ...]]] = {  # preset: class before "Backbone", the sizes in TEXT
+    "bert_tiny_en_uncased": ("Bert", (30522, 2, 2, 128, 512)),  # Turc et al., 2019
+    "bert_small_en_uncased": ("Bert", (30522, 4, 8, 512, 2048)),
+    "bert_medium_en_uncased": ("Bert", (30522, 8, 8, 512, 2048)),
+    "bert_base_en_uncased": ("Bert", (30522, 12, 12, 768, 3072)),  # Devlin et al., 2018
+    "bert_base_en": ("Bert", (28996, 12, 12, 768, 3072)),
+    "bert_large_en_uncased": ("Bert", (30522, 24, 16, 1024, 4096)),
+    "bert_large_en": ("Bert", (28996, 24, 16, 1024, 4096)),
+    "distil_bert_base_en_uncased": ("DistilBert", (30522, 6, 12, 768, 3072)),  # Sanh et al., 2019
+    "distil_bert_base_en": ("DistilBert", (28996, 6, 12, 768, 3072)),
+    "roberta_base_en": ("Roberta", (50265, 12, 12, 768, 3072)),  # Liu et al., 2019
+    "roberta_large_en": ("Roberta", (50265, 24, 16, 1024, 4096)),
+    "gpt2_base_en": ("GPT2", (50257, 12, 12, 768, 3072)),  # Radford et al., 2019
+    "gpt2_medium_en": ("GPT2", (50257, 24, 16, 1024, 4096)),
+    "gpt2_large_en": ("GPT2", (50257, 36, 20, 1280, 5120)),
+    "gpt2_extra_large_en": ("GPT2", (50257, 48, 25, 1600, 6400)),
+    "opt_125m_en": ("OPT", (50272, 12, 12, 768, 3072)),  # Zhang et al., 2022
+}
+CAUSAL = ("GPT2", "OPT")  # decoders, trained on the next token; the others classify a text
+LENGTH = 128  # tokens, where neither config nor command says
+TEXT_CLASSES = 2
+
+
+def ready_model_class(address: Address) -> type[ModelFile]:
+    """The workload class of a library's model or of a saved one; raises StudyError where there is no such model."""
+    if address.kind == "saved":
+        assert address.path is not None
+        source = SimpleNamespace(model=partial(_saved, address.path))
+        declared = Declaration(functions=frozenset({"model"}), by_compile=True)
+        return model_file_class(address, lambda: source, declared)
+    if address.library == "keras.applications":
+        return _application(address)
+    return _hub(address)
+
+
+def _declared(**values: Any) -> Declaration:
+    return Declaration(optimizer="adam", metric="accuracy", by_compile=True, **values)
+
+
+def _application(address: Address) -> type[ModelFile]:
+    known = _exported("keras", "applications/__init__.py")
+    if known and address.function not in known:
+        raise StudyError(f"workload {address.text}: no such model{_near(address.function, known)}")
+
+    def model(options: Options) -> Any:
+        import keras
+
+        size = options.get("image_size", IMAGE_SIZES.get(address.function, 224))
+        classes = options.get("classes", CLASSES_OF_IMAGENET)
+        return getattr(keras.applications, address.function)(
+            weights=None, input_shape=(size, size, 3), classes=classes, classifier_activation="softmax"
+        )
+
+    def shapes(options: Options) -> tuple[Tree, Tree]:
+        size = options.get("image_size", IMAGE_SIZES.get(address.function, 224))
+        classes = options.get("classes", CLASSES_OF_IMAGENET)
+        return Array((size, size, 3)), Array((), "int32", classes)
+
+    functions = frozenset({"model"})
+    declared = _declared(
+        loss=CLASSES, unit="image", source=f"keras.applications, {address.function}", functions=functions
+    )
+    return _ready(address, model, shapes, declared)
+
+
+def _hub(address: Address) -> type[ModelFile]:
+    preset = address.function
+    if find_spec("keras_hub") is None:
+        raise StudyError(f"workload {address.text}: KerasHub is not installed here: pip install keras-hub")
+    if preset not in SIZES:
+        raise StudyError(
+            f"workload {address.text}: its sizes are not known without a download{_near(preset, [*SIZES])}; for "
+            "another model write a file whose model(options) makes its backbone (docs/reference/model-file.md)"
+        )
+    kind, sizes = SIZES[preset]
+    causal = kind in CAUSAL
+
+    def model(options: Options) -> Any:
+        import keras_hub
+
+        backbone = getattr(keras_hub.models, f"{kind}Backbone")(**dict(zip(TEXT, sizes, strict=True)))
+        metadata = getattr(keras_hub.models, f"{kind}Backbone").presets[preset]["metadata"]
+        if backbone.count_params() != metadata["params"]:
+            raise StudyError(
+                f"{address.text}: made with {backbone.count_params():,} weights, KerasHub states "
+                f"{metadata['params']:,}: this version builds another model"
+            )
+        if causal:
+            return getattr(keras_hub.models, f"{kind}CausalLM")(backbone=backbone, preprocessor=None)
+        classes = options.get("classes", TEXT_CLASSES)
+        classifier = getattr(keras_hub.models, f"{kind}TextClassifier")
+        return classifier(backbone=backbone, num_classes=classes, preprocessor=None)
+
+    def shapes(options: Options) -> tuple[Tree, Tree]:
+        length = options.sequence_length or LENGTH
+        tokens = Array((length,), "int32", sizes[0])
+        inputs = {"token_ids": tokens, "padding_mask": Array((length,), "int32", 1)}  # 0 here; whole below
+        if kind == "Bert":
+            inputs["segment_ids"] = Array((length,), "int32", 2)
+        return inputs, tokens if causal else Array((), "int32", options.get("classes", TEXT_CLASSES))
+
+    declared = _declared(
+        loss=CLASSES_FROM_LOGITS,
+        sequence_length=LENGTH,
+        unit="sequence",
+        source=f"KerasHub, {preset}",
+        batch_size=8 if causal else 32,
+        functions=frozenset({"model"}),
+    )
+    return _ready(address, model, shapes, declared)
+
+
+def _ready(
+    address: Address,
+    model: Callable[[Options], Any],
+    shapes: Callable[[Options], tuple[Tree, Tree]],
+    declared: Declaration,
+) -> type[ModelFile]:
+    """A model file's class whose shapes follow from its options."""
+    made = model_file_class(address, lambda: SimpleNamespace(model=model), declared)
+
+    class Ready(made):  # type: ignore[valid-type, misc]  # a class that is made here
+        def _needs_own_step(self, model: Any, found: Any) -> bool:
+            return False  # KerasHub compiles its tasks by itself, with steps of the same work
+
+        def _data(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+            splits = super()._data()
+            for arrays in splits:
+                if "inputs/padding_mask" in arrays:
+                    arrays["inputs/padding_mask"] = np.ones_like(arrays["inputs/padding_mask"])
+            return splits
+
+        def _shapes_of_model(self) -> tuple[Tree, Tree]:
+            return shapes(self.options)
+
+        def check_options(self) -> None:
+            for name in self.options.given:
+                if name not in self.options.read:
+                    reads = ", ".join(sorted(self.options.read)) or "none"
+                    raise StudyError(f"{address.label}: options.{name} is never read; this model reads {reads}")
+
+    Ready.__doc__ = f"The workload {address.text}."
+    return Ready
+
+
+def _saved(path: Path, options: Options) -> Any:
+    """A saved model as it was compiled, or by the options `loss` and `optimizer`."""
+    import keras
+
+    try:
+        model = keras.saving.load_model(path, compile=True, safe_mode=True)
+    except (TypeError, ValueError) as error:
+        if (missing := re.search(r"Could not locate (?:class|function) '(\w+)'", str(error))) is not None:
+            raise StudyError(
+                f"{path.name}: holds {missing[1]}, which is not Keras' own; name a function that loads it: "
+                "package.module:function"
+            ) from error
+        raise
+    loss, optimizer = options.get("loss", None), options.get("optimizer", None)
+    if loss is not None:
+        model.compile(optimizer=optimizer or "adam", loss=loss)
+    if not model.compiled:
+        raise StudyError(f"{path.name}: was saved without a loss; give one: options: {{loss: mse, optimizer: adam}}")
+    return model
+
+
+def _exported(package: str, file: str) -> list[str]:
+    """Names of models that a package's file exports, read without an import; none where it is not installed."""
+    spec = find_spec(package)
+    places = [Path(folder, file) for folder in (spec.submodule_search_locations or [])] if spec is not None else []
+    text = "".join(place.read_text(encoding="utf-8") for place in places if place.is_file())
+    return sorted({name for name in re.findall(r"(\w+) as \1\b", text) if name[:1].isupper()})
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"

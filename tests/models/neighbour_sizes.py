@@ -1,0 +1,3 @@
+"""Beside neighbour.py."""
+
+WIDTH = 3

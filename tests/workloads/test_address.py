@@ -1,0 +1,107 @@
+"""What a workload's name stands for is read without importing anything; its files are all that an edit may change."""
+
+import sys
+
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.workloads import read_address, workload_class, workload_hash
+from whichdevice.workloads.base import Options
+
+MODEL = """
+INPUT = TARGET = {"shape": (4,)}
+LOSS, OPTIMIZER, BATCH_SIZE = "mse", "sgd", 12
+
+
+def model(options):
+    raise RuntimeError("ran")
+"""
+
+
+@pytest.fixture
+def package(working_folder):
+    """A package with a module that imports its neighbours, and a file beside it."""
+    for name, text in {
+        "nets/__init__.py": "raise SystemExit('imported')",
+        "nets/unet.py": "from .blocks import conv\nimport helpers\n" + MODEL.replace("model(", "build("),
+        "nets/blocks/__init__.py": "",
+        "nets/blocks/conv.py": "WIDTH = 3\n",
+        "nets/unused.py": "",
+        "helpers.py": "",
+        "elsewhere.py": "",
+    }.items():
+        path = working_folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return working_folder
+
+
+def test_a_function_of_a_package_is_planned_without_an_import(package):
+    chosen = workload_class("nets.unet:build")
+    assert chosen.recipe.batch_size == 12
+    assert workload_hash("nets.unet:build")
+    assert "nets" not in sys.modules and "helpers" not in sys.modules
+
+
+def test_its_files_are_the_package_and_what_it_imports_from_the_folder(package):
+    names = {path.relative_to(package).as_posix() for path in read_address("nets.unet:build").files()}
+    package = {"__init__.py", "unet.py", "unused.py", "blocks/__init__.py", "blocks/conv.py"}
+    assert names == {f"nets/{name}" for name in package} | {"helpers.py"}
+
+
+@pytest.mark.parametrize("file", ["nets/blocks/conv.py", "helpers.py"])
+def test_an_edit_of_a_file_that_it_imports_is_noticed(package, file):
+    before = read_address("nets.unet:build").files()
+    digests = {path: path.read_bytes() for path in before}
+    (package / file).write_text("WIDTH = 4\n")
+    assert any(path.read_bytes() != content for path, content in digests.items())
+
+
+def test_two_functions_of_a_module_are_two_models(package):
+    (package / "nets/unet.py").write_text("def one(): ...\ndef two(): ...\n")
+    assert workload_hash("nets.unet:one") != workload_hash("nets.unet:two")
+
+
+def test_two_models_of_a_library_are_two_models():
+    names = [f"keras.applications:{name}" for name in ("MobileNetV2", "MobileNetV3Small")]
+    assert workload_hash(names[0]) != workload_hash(names[1])
+
+
+def test_a_file_of_a_package_is_imported_as_a_part_of_it(package):
+    assert read_address("nets/unet.py").module == "nets.unet"
+    assert read_address("helpers.py").module is None
+
+
+def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
+    for folder, width in (("one", 3), ("two", 5)):
+        (working_folder / folder).mkdir()
+        (working_folder / folder / "sizes_of_it.py").write_text(f"WIDTH = {width}\n")
+        text = MODEL.replace('raise RuntimeError("ran")', "return sizes_of_it.WIDTH")
+        (working_folder / folder / "net.py").write_text("import sizes_of_it\n" + text)
+    found = [workload_class(f"{folder}/net.py")(Options(1))._called("model") for folder in ("one", "two", "one")]
+    assert found == [3, 5, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nopackage.nets:unet", "no package nopackage in this folder, nor installed"),
+        ("nets.unett:build", "the package nets has no module nets.unett"),
+        ("keras.application:MobileNetV2", "did you mean keras.applications:MobileNetV2"),
+        ("keras.applications:MobileNetV9", "no such model; did you mean MobileNetV2"),
+        ("keras.applications:", "needs a name after the colon"),
+        ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
+        ("nets/none.py", "workload file nets/none.py: not found"),
+        ("nets/unet.txt", "not a Python file; its name must end in .py"),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
+    (package / "nets/unet.txt").write_text("")
+    with pytest.raises(StudyError, match=message):
+        workload_class(name)
+
+
+def test_a_function_that_the_module_lacks_is_a_fault_of_the_declaration(package):
+    assert "it defines no function buidl(options) that returns a Keras model; did you mean build?" in (
+        workload_class("nets.unet:buidl").declared.fault
+    )
