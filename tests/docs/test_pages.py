@@ -16,6 +16,7 @@ from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 OTHERS = {"cd", "curl", "docker", "gcloud", "git", "pip", "podman", "source", "sudo", "tmux", ".venv-sky/bin/sky"}
+CODE = {".py", ".smk", ".yaml", ".sh", ".html", ".json", ".in"}
 PLACE_HOLDERS = {"my_model.py": "docs/examples/my_model.py", "my_net": "mnist_cnn"}  # of the reader's own
 SNAKEMAKE = {"--cores", "--configfile", "--profile", "--config", "--forcerun", "--default-storage-prefix",
              "--storage-gcs-project", "--container-image"}  # fmt: skip
@@ -103,6 +104,15 @@ def test_links_anchors_and_pictures_exist(page: Path) -> None:
         assert target.exists(), link
         if anchor:
             assert anchor in pages.anchors(target), link
+
+
+def test_pages_that_code_names_exist(project_root: Path) -> None:
+    folders = ("scripts", "rules", "profiles", "envs", "benchmarks", "config")
+    files = [path for folder in folders for path in (project_root / folder).rglob("*") if path.suffix in CODE]
+    files += [project_root / name for name in ("Snakefile", "Makefile", "envs/Containerfile")]
+    for path in files:
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (project_root / page).is_file(), f"{path}: {page}"
 
 
 def test_every_page_is_in_the_index() -> None:
