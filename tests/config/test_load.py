@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from whichdevice.config.load import check_only, load_study, read_study, resolved, write_study
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
+from whichdevice.planning.axis_checks import check_axes
 from whichdevice.workloads import workload_names
 
 BUILT_IN = ", ".join(workload_names())
@@ -154,6 +155,14 @@ def test_own_workload_files_are_found(working_folder: Path) -> None:
     Path("nets").mkdir()
     Path("nets/größe.py").write_text("", encoding="utf-8")
     assert load_study({"workloads": {"mine": {"module": "nets/größe.py"}}}).workloads["mine"].module == "nets/größe.py"
+
+
+def test_a_model_with_a_train_step_of_its_own_runs_in_fit_where_nobody_names_a_loop(working_folder: Path) -> None:
+    Path("gan.py").write_text("class Gan:\n    def train_step(self, data): ...\n\ndef model(options): ...\n")
+    assert load_study({"workloads": {"gan": {"module": "gan.py"}}}).workloads["gan"].loop == ["fit"]
+    named = {"workloads": {"gan": {"module": "gan.py", "loop": "epoch"}}}
+    with pytest.raises(StudyError, match="a train_step of its own, which only `fit` runs"):
+        check_axes(resolved(load_study(named)))
 
 
 def test_home_is_expanded_but_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def attempt(run: Run, severity: float, status: str = "ok", seconds: float = 30.0
         update={
             "status": status,
             "noise": Noise(severity=severity, disturbed=severity > 1, reasons=["company"] if severity > 1 else []),
-            "steady": record.steady.model_copy(update={"step_time": severity}),
+            "steady": record.steady.model_copy(update={"step_time": severity, "windows": []}),
             "energy": energy,
             "ended": record.started + timedelta(seconds=seconds),
         }

@@ -16,6 +16,7 @@ from whichdevice.study_runs import study_runs
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
 from whichdevice.workloads.costs import Costs
+from whichdevice.workloads.shapes import Array
 
 OPEN_FILE = """
 import keras
@@ -83,10 +84,10 @@ def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(
     monkeypatch.setattr(facts_of, "estimated_memory", lambda *_: 0.0)
     request = request_for(precision=precision, replicas=replicas)
     shapes = [SimpleNamespace(shape=(None, 28, 28, 1))]
-    model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, summary=lambda print_fn: None)
+    model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, summary=lambda print_fn: None, layers=[])
     workload: Any = SimpleNamespace(
         unit="image", metric=None, higher_is_better=True, steps_per_epoch=lambda examples, asked: 1,
-        example_shape=lambda model: (28, 28, 1),
+        example=lambda model: Array((28, 28, 1)), outputs=lambda model: Array((10,)),
     )  # fmt: skip
     split: Any = SimpleNamespace(arrays={}, examples=10)
     backend: Any = SimpleNamespace(activation_copies=1.0)

@@ -177,7 +177,7 @@ class ReplicatedTraining(TrainingLoop):
         """Every rank goes back to the values that all began with."""
         self._team.together("reset", self._loop.reset)
 
-    def evaluate(self) -> Means:
+    def evaluate(self) -> Means | None:
         """On rank 0."""
         return self._loop.evaluate()
 

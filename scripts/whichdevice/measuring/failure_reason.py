@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
+from whichdevice.errors import StudyError
 from whichdevice.workloads import read_address
 from whichdevice.workloads.model_file import own_place
 
@@ -30,7 +31,10 @@ def reason_line(error: BaseException) -> str:
 
 def place_in_file(error: BaseException, module: str) -> str:
     """The last line of a workload's own files that an error passed, e.g. ` (my_model.py, line 12)`; else nothing."""
-    place = own_place(error, read_address(module))
+    try:
+        place = own_place(error, read_address(module))
+    except StudyError:  # the file is gone
+        return ""
     return f" ({place[0].name}, line {place[1]})" if place is not None else ""
 
 

@@ -21,6 +21,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
     """Each axis that is set and not read, with the reason."""
     has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
     what = f"{module} is a single operation and"
+    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
     learns_not = "mode predict learns nothing"
     return [
         (axis, reason)
@@ -30,7 +31,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
                 "loop",
-                has_model and "loop" in workload.model_fields_set and not {*workload.loop} <= {*chosen.loops},
+                "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
                 f"the model of {module} has a train_step of its own, which only `fit` runs",
             ),
             (

@@ -184,10 +184,10 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
         for imported in _imports(file, name):
             names = imported.split(".")
             for length in range(1, len(names) + 1):
-                each = _module_file(root, names[:length])
-                if each is not None and each.absolute() not in found:
-                    found[each.absolute()] = ".".join(names[:length])
-                    waiting.append((each.absolute(), ".".join(names[:length])))
+                neighbour = _module_file(root, names[:length])
+                if neighbour is not None and neighbour.absolute() not in found:
+                    found[neighbour.absolute()] = ".".join(names[:length])
+                    waiting.append((neighbour.absolute(), ".".join(names[:length])))
     return sorted(found, key=lambda each: each != path.absolute())
 
 

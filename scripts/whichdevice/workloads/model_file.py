@@ -40,6 +40,7 @@ from whichdevice.workloads.shapes import (
 
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
 SEED = 1
+FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
@@ -358,7 +359,7 @@ def overridden(model: Any) -> list[str]:
     """Methods of training that the model's class has of its own."""
     import keras
 
-    classes = [each for each in type(model).__mro__ if not each.__module__.startswith("keras.")]
+    classes = [each for each in type(model).__mro__ if each.__module__.partition(".")[0] not in FRAMEWORKS]
     return [name for name in OWN_STEP if any(name in vars(each) for each in classes) and hasattr(keras.Model, name)]
 
 

@@ -8,7 +8,7 @@ RATE = "options.rate"  # as all of these files
 
 def data(options):
     options.get("rate", 0.1)
-    count = int(input("How many examples? "))
+    count = int(input())
     return [[0.0] * 4] * count, [[0.0]] * count
 
 
