@@ -67,7 +67,10 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
-    return pd.read_parquet(file).to_dict("records") if file.is_file() else []
+    if not file.is_file():
+        return []
+    frame = pd.read_parquet(file)
+    return [{name: str(row[name]) for name in ("study", "path", "text")} for row in frame.to_dict("records")]
 
 
 if __name__ == "__main__":
