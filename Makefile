@@ -1,5 +1,6 @@
 # make study   the environment, then the whole study to a finished report
 # make test    linters, types, layering and the tests
+# make docs    the documentation as a site, in docs/_build/html
 # make help    the rest
 
 ENV ?= cpu
@@ -15,7 +16,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint lock config forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint lock config docs results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -30,7 +31,9 @@ help:
 	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
-	@echo "make forecasts          fit and test the forecasts against published times, write docs/forecasts.md"
+	@echo "make docs               write the generated pages, build the site into docs/_build/html"
+	@echo "make results            make tables and picture of docs/results from its records and sessions"
+	@echo "make forecasts          fit and test the forecasts against published times, write their page"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
 	@echo "make clean              remove the environment and caches; results stay"
 
@@ -78,8 +81,18 @@ lock: environment
 config: environment
 	@$(PY) -m whichdevice config --write config
 
+docs: test-environment
+	$(PY) docs/generate.py
+	$(PY) -m sphinx -n -W --keep-going -q -b html docs docs/_build/html
+	@echo "The site: docs/_build/html/index.html"
+
+results: test-environment
+	$(PY) docs/records.py tables
+	$(PY) docs/scorecard.py
+	$(PY) docs/generate.py
+
 clean:
-	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build
 
 forecasts:
 	PYTHONPATH=scripts:. $(PY) -m benchmarks.forecasts $(ARGS)

@@ -5,7 +5,7 @@
     snakemake --cores 1 compare --config against=results/<other>  other records, cell by cell
     snakemake --cores 1 publish         datasets, records, tables and report to storage.bucket
 
-Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/configuration.md.
+Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/reference/config.md.
 Reading this file changes nothing: the planner lists which files the config asks for, Snakemake makes those that are
 missing. A record's path ends in a hash of request, code and dataset recipe, so another request is another file.
 """

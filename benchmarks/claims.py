@@ -1,4 +1,4 @@
-"""Every claim of docs/measurement.md about a machine, measured in one run: `python benchmarks/claims.py [name ...]`.
+"""Every claim of docs/results/index.md about a machine, measured in one run: `python benchmarks/claims.py [name ...]`.
 
 About three hours on two cores (an estimate: 2 h 17 min on an AMD EPYC before several parts took longer), with nothing
 else running; each part prints its ratios and can be run by itself: peak, overhead, loops, learning, intervals, tables,

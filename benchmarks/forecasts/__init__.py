@@ -1,1 +1,1 @@
-"""Forecasts against published times: rebuilds programs, fits, evaluates, writes docs/forecasts.md and its figure."""
+"""Forecasts against published times: rebuilds programs, fits, evaluates, writes the page of results and its figure."""

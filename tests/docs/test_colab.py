@@ -12,7 +12,6 @@ import pytest
 
 from whichdevice.records.schema import Record
 
-pytestmark = pytest.mark.slow
 SETTINGS = {
     "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
@@ -88,6 +87,50 @@ def test_it_is_a_notebook_whose_cells_are_python(project_root):
     for code in codes:
         compile(code, "colab.ipynb", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     assert "WHICHDEVICE_SETTINGS" in "".join(codes)
+
+
+def packed_project(folder: Path, name: str) -> None:
+    """A wheel or an archive as a reader would bring it, with the files that the cells look for."""
+    inside = {
+        "whichdevice-0.1.0-py3-none-any.whl": {"whichdevice/__init__.py": "", "whichdevice/workflow/Snakefile": ""},
+        "whichdevice-main.zip": {
+            "whichdevice-main/Snakefile": "",
+            "whichdevice-main/scripts/whichdevice/__init__.py": "",
+        },
+    }[name]
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for file, text in inside.items():
+            archive.writestr(file, text)
+
+
+def fetch(project_root: Path) -> None:
+    """Run the cells that name and bring the project, in the working directory."""
+    cells = json.loads((project_root / "docs/colab.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, object] = {}
+    for cell in [cell for cell in cells if cell["cell_type"] == "code"][:2]:
+        exec("".join(cell["source"]), names)
+
+
+@pytest.mark.parametrize("name", ["whichdevice-0.1.0-py3-none-any.whl", "whichdevice-main.zip"])
+def test_without_an_address_it_takes_a_wheel_or_an_archive(
+    name: str, project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("WHICHDEVICE_PROJECT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    packed_project(tmp_path, name)
+    fetch(project_root)
+    assert f"The project comes from {tmp_path / name}" in capsys.readouterr().out
+    assert (tmp_path / "whichdevice/scripts/whichdevice/__init__.py").is_file()
+
+
+def test_without_anything_it_says_what_to_do(
+    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WHICHDEVICE_PROJECT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="Put a wheel or an archive of the project into"):
+        fetch(project_root)
 
 
 def test_the_notebook_is_kept_without_outputs(project_root):

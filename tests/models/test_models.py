@@ -118,6 +118,6 @@ def test_a_model_of_a_library_trains(module, folder):
 
 
 def test_the_table_of_the_docs_is_made_of_these_models(project_root):
-    page = (project_root / "docs/own-model.md").read_text(encoding="utf-8")
+    page = (project_root / "docs/reference/model-file.md").read_text(encoding="utf-8")
     assert table() in page
     assert all((FOLDER / case.module).is_file() for case in CASES if case.module.endswith(".py"))

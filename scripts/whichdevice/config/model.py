@@ -211,9 +211,7 @@ class Workload(Section):
         None, description="quality that time to target counts to; empty takes the recipe's"
     )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
-    export: Bool = Field(
-        False, description="keep the best learned model, as weights, .keras file and SavedModel: docs/serving.md"
-    )
+    export: Bool = Field(False, description="keep the best learned model as files: docs/how-to/serve-and-deploy.md")
     slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
 
 
@@ -330,7 +328,9 @@ class Storage(Section):
 class StudyFile(Study):
     """What a config file may say: the study, and where its results go, which no result names."""
 
-    storage: Storage = Field(default_factory=Storage, description="a bucket for datasets and results: docs/bucket.md")
+    storage: Storage = Field(
+        default_factory=Storage, description="a bucket for datasets and results: docs/how-to/bucket.md"
+    )
 
 
 class Call(StudyFile):

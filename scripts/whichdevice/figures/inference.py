@@ -26,7 +26,7 @@ def draw(study: StudyResults) -> Figure:
     """A row for each workload that predicted: latency on the left, throughput on the right."""
     cells = without_rehearsals(study.inference)
     if cells.empty:
-        text = "No inference was measured: no workload of this study has mode: predict (docs/serving.md)."
+        text = "No inference was measured: no workload of this study has mode: predict (docs/how-to/inference.md)."
         return style.empty(study, text)
     workloads = list(dict.fromkeys(cells["workload"]))
     shown = [style.fewer_lines(cells[cells["workload"] == name], AXES, MOST_LINES) for name in workloads[:MOST_ROWS]]

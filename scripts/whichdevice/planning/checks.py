@@ -80,7 +80,8 @@ def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> N
     for name, workload in study.workloads.items():
         if name not in measured:
             asked = f"backend {', '.join(workload.backend)} with precision {', '.join(workload.precision)}"
-            raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see docs/devices.md")
+            where = "docs/reference/support.md"
+            raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see {where}")
 
 
 def uneven_notes(study: Study) -> list[str]:

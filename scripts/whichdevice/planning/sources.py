@@ -38,7 +38,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
     missing: dict[tuple[str, str], str] = {}
     for kind, backend in product(sorted(kinds), sorted(backends)):
         needed = environment_of(kind, backend)
-        how = f"make study ENV={needed} (docs/devices.md, Environments)"
+        how = f"make study ENV={needed} (docs/start/install.md)"
         if find_spec(backend_class(backend).package) is None:
             missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
         elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):

@@ -1,7 +1,7 @@
 """Where a workload lives, read from its name alone: nothing is imported and nothing runs.
 
     resnet50                            a built-in workload
-    models/mine.py                      a Python file (docs/own-model.md); modules beside it may be imported
+    models/mine.py                      a Python file (docs/reference/model-file.md); modules beside it may be imported
     mypackage.nets:small_unet           a function of a package in the working folder, or of an installed one
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights

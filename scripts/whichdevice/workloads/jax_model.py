@@ -1,4 +1,4 @@
-"""A workload made of a file whose `model()` returns a JAX function with its parameters (docs/own-model.md).
+"""A workload made of a file whose `model()` returns a JAX function with its parameters (docs/start/your-model.md).
 
 `model()` returns a pair (parameters, apply) with `apply(parameters, inputs)`, which may also take `training` and `key`,
 or a module of Flax NNX. The file's `loss(output, target)` and `metric(output, target)` are functions of `jax.numpy`,

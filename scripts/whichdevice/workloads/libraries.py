@@ -103,7 +103,7 @@ def _hub(address: Address) -> type[ModelFile]:
     if preset not in SIZES:
         raise StudyError(
             f"workload {address.text}: its sizes are not known without a download{_near(preset, [*SIZES])}; for "
-            "another model write a file whose model(options) makes its backbone (docs/own-model.md)"
+            "another model write a file whose model(options) makes its backbone (docs/reference/model-file.md)"
         )
     kind, sizes = SIZES[preset]
     causal = kind in CAUSAL

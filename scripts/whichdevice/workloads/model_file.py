@@ -1,4 +1,4 @@
-"""A workload made of somebody's own Keras model: shapes or data, loss, optimiser and metric (docs/own-model.md).
+"""A workload made of a user's own model: shapes or data, loss, optimiser, metric (docs/reference/model-file.md).
 
 The file is imported when the model or its data are wanted, and not before: never by a step that only plans. What is
 wrong in it then is a StudyError in one line.

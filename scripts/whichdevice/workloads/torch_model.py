@@ -1,4 +1,4 @@
-"""A workload made of a file whose `model()` returns a PyTorch module (docs/own-model.md).
+"""A workload made of a file whose `model()` returns a PyTorch module (docs/start/your-model.md).
 
 The file's functions take what PyTorch's own take: `loss(output, target)`, `metric(output, target)` and
 `optimizer(model)`. Keras has no part in it.

@@ -1,0 +1,175 @@
+"""Tables and the picture of docs/results/index.md, from the CSV files beside that page.
+
+`claims.csv` has one row for each claim with the bounds of its aim; `sessions.csv` has every value that was ever
+measured for it, the latest one last. Whether an aim is met follows from value, interval and bounds.
+"""
+
+import csv
+import hashlib
+import math
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "results"
+PICTURE = FOLDER.parent / "images" / "scorecard.png"
+Row = dict[str, str]
+
+
+def results_parts() -> dict[str, str]:
+    """Each generated part of the page, by name."""
+    sessions = _rows("sessions")
+    machines = [
+        [row["name"], row["processor"], row["cores"], row["memory"], row["software"]] for row in _rows("machines")
+    ]
+    reproduced = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
+    return {
+        "trust": _trust(sessions),
+        "board": _board(),
+        "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
+        "simulation": _table(
+            [
+                "processes differ by",
+                "n",
+                "step times held",
+                "ratios held",
+                "alarm, paired",
+                "alarm, Welch",
+                "10 % found",
+            ],
+            [list(row.values()) for row in _rows("simulation")],
+        ),
+        "reproduced": _table(["workload", "quantity", "published", "on", "here", "machine", "note"], reproduced),
+        "scorecard": _table(
+            ["claim", "aim", "latest [95 %]", "all sessions", "met"],
+            [_score(claim, sessions) for claim in _rows("claims")],
+        ),
+    }
+
+
+def _trust(sessions: list[Row]) -> str:
+    """Three sentences for those who read no more: overhead, false alarms, planted slowdowns."""
+    latest = {row["claim"]: row for row in sessions}
+    overhead, alarms, found = (latest[name] for name in ("overhead_tensorflow", "false_alarms", "planted_found"))
+    return "\n".join(
+        [
+            f"- The reported step time is {overhead['value']} [{overhead['low']}, {overhead['high']}] of the same step "
+            "in a bare loop, for TensorFlow.",
+            f"- Where nothing differs, {alarms['value']} % of families of comparisons raise a false alarm (aim: 5 %).",
+            f"- Of planted slowdowns of 10 %, {found['value']} % are found with ten repeats.",
+        ]
+    )
+
+
+def _board() -> str:
+    """Measured and forecast steps of each study whose records are kept, from docs/results/tables/<study>/board.csv."""
+    rows = []
+    for file in sorted(FOLDER.glob("tables/*/board.csv")):
+        for row in _read(file):
+            if row["step_ms"]:
+                interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
+                cost = _digits(row["usd_per_million_examples"])
+                rows.append([f"`{row['workload']}`", row["batch"], row["device"], row["evidence"], interval, cost])
+    if not rows:
+        return "No records of a study are kept yet."
+    return _table(["workload", "batch", "device", "evidence", "ms a step", "USD per million"], rows)
+
+
+def _digits(text: str) -> str:
+    """Three significant digits of a number; nothing of an empty field."""
+    return f"{float(text):.3g}" if text else ""
+
+
+def _score(claim: Row, sessions: list[Row]) -> list[str]:
+    own = [row for row in sessions if row["claim"] == claim["claim"]]
+    latest = own[-1]
+    values = [float(row["value"]) for row in own if row["value"]]
+    whole = f"{_plain(min(values))} to {_plain(max(values))} ({len(own)})" if values else f"({len(own)})"
+    interval = f" [{latest['low']}, {latest['high']}]" if latest["low"] else ""
+    unit = f" {claim['unit']}" if claim["unit"] else ""
+    earlier = ", earlier code" if "earlier code" in latest["note"] else ""
+    return [
+        claim["what"],
+        f"{_aim(claim)}{unit}",
+        f"{latest['value']}{interval}".strip(),
+        whole,
+        verdict(claim, latest) + earlier,
+    ]
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _aim(claim: Row) -> str:
+    low, high = claim["low"], claim["high"]
+    if low and high:
+        return f"{low} to {high}"
+    return f"at least {low}" if low else f"at most {high}"
+
+
+def verdict(claim: Row, session: Row) -> str:
+    """`yes`: the whole interval is within the aim (without one: the value); `estimate only`: the value is; `no`."""
+    low, high = float(claim["low"] or -math.inf), float(claim["high"] or math.inf)
+    ends = [float(session[end]) for end in ("low", "high") if session[end]]
+    if ends and low <= min(ends) and max(ends) <= high:
+        return "yes"
+    value = float(session["value"]) if session["value"] else None
+    if value is None or not low <= value <= high:
+        return "no"
+    return "estimate only" if ends else "yes"
+
+
+def draw(path: Path = PICTURE) -> None:
+    """Draw every session of each claim that is a ratio, with interval and aim; the file names the hash of its data."""
+    from matplotlib.figure import Figure
+
+    sessions = _rows("sessions")
+    claims = [claim for claim in _rows("claims") if not claim["unit"] and claim["claim"] != "planted_elsewhere"]
+    figure = Figure(figsize=(8, 0.46 * len(claims) + 1.1), layout="constrained")
+    axes = figure.subplots()
+    colours = {"epyc": "#0072b2", "xeon": "#d55e00"}
+    for place, claim in enumerate(claims):
+        own = [row for row in sessions if row["claim"] == claim["claim"]]
+        low, high = float(claim["low"] or 0.5), float(claim["high"] or 1.9)
+        axes.fill_betweenx([place - 0.42, place + 0.42], low, high, color="#bbbbbb", alpha=0.45, lw=0)
+        for number, row in enumerate(own):
+            y = place - 0.32 + 0.64 * (number + 0.5) / len(own)
+            newest = number == len(own) - 1
+            axes.plot([float(row["low"]), float(row["high"])], [y, y], color=colours[row["machine"]], lw=1)
+            axes.plot(
+                float(row["value"]), y, "o" if newest else ".", color=colours[row["machine"]], ms=5 if newest else 4
+            )
+    labels = [claim["what"].replace("`", "") for claim in claims]
+    axes.set_yticks(range(len(claims)), labels, fontsize=8)
+    axes.set_ylim(len(claims) - 0.5, -0.5)
+    axes.set_xlim(0.15, 1.9)
+    axes.axvline(1, color="0.4", lw=0.7)
+    axes.set_xlabel("ratio; grey: the aim; large dot: the latest session", fontsize=9)
+    for name, colour in colours.items():
+        axes.plot([], [], "o", color=colour, label=name)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    figure.savefig(path, dpi=130, metadata={"Description": data_hash()})
+
+
+def data_hash() -> str:
+    """A hash of what the picture shows."""
+    return hashlib.sha256(
+        b"".join((FOLDER / f"{name}.csv").read_bytes() for name in ("claims", "sessions"))
+    ).hexdigest()
+
+
+def _rows(name: str) -> list[Row]:
+    return _read(FOLDER / f"{name}.csv")
+
+
+def _read(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
+
+
+if __name__ == "__main__":
+    draw()

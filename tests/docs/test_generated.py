@@ -1,0 +1,102 @@
+"""Generated pages equal the code, and the project's address is in one place."""
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import synthetic
+from docs import pages
+
+from whichdevice.config.hardware import HARDWARE
+from whichdevice.config.model import Measure, Workload
+from whichdevice.tables.make import write_tables
+
+
+def test_what_is_generated_is_what_is_committed(generate: ModuleType) -> None:
+    stale = [path.name for path, text in generate.generated().items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run `python docs/generate.py`"
+
+
+def test_the_address_is_in_one_place(generate: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "https://example.org/someone/whichdevice"
+    assert address not in "".join(map(str, generate.generated().values()))
+    monkeypatch.setattr(generate, "ADDRESS", address)
+    found = {path.name: text for path, text in generate.generated().items()}
+    for name in ("README.md", "install.md"):
+        assert f"$ git clone {address} whichdevice" in found[name]
+    assert f'repository-code: "{address}"' in found["CITATION.cff"]
+    first = next(cell for cell in json.loads(found["colab.ipynb"])["cells"] if cell["cell_type"] == "code")
+    assert f'ADDRESS = "{address}"' in "".join(first["source"])
+
+
+def test_the_error_of_forecasts_is_that_of_the_tables() -> None:
+    table = (pages.DOCS / "reference/forecast-validation.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| source \| (\d+) \| \d+ \| (\d+ %) \|", table, re.MULTILINE)
+    (gpu_rows, gpu), (tpu_rows, tpu) = found
+    for name in ("explain/forecasts.md", "results/index.md"):
+        text = " ".join((pages.DOCS / name).read_text(encoding="utf-8").split())
+        assert re.search(f"median error (is|of) {gpu} (for GPUs and|\\(GPUs\\) and) {tpu}", text), name
+    assert f"{int(gpu_rows) + int(tpu_rows)} published times, {gpu_rows} of GPUs and {tpu_rows} of TPUs" in " ".join(
+        (pages.DOCS / "explain/forecasts.md").read_text(encoding="utf-8").split()
+    )
+
+
+def test_a_part_that_nothing_generates_is_an_error(generate: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"page.md: nothing generates 'colours'"):
+        generate.with_parts("<!-- generated: colours -->\n<!-- end: colours -->", {}, "page.md")
+
+
+def test_every_command_table_and_figure_has_its_place(generate: ModuleType) -> None:
+    names = ("commands", "tables", "figures")
+    text = {name: (pages.DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in names}
+    assert all(f"## {name}\n" in text["commands"] for name in generate.command_names())
+    assert all(f"## {name}\n" in text["tables"] for name in generate.table_names())
+    assert all(f"`{name}`. " in text["figures"] for name in generate.figure_names())
+
+
+def test_cells_of_a_table_are_text_and_code_stays_code(generate: ModuleType) -> None:
+    table = generate.grid(["a"], [["results/<study> *not* `a|b_c*`"]])
+    assert table.splitlines()[-1] == r"| results/\<study> \*not\* `a\|b_c*` |"
+
+
+@pytest.mark.parametrize(
+    ("session", "met"),
+    [
+        ({"value": "0.997", "low": "0.990", "high": "1.003"}, "yes"),
+        ({"value": "1.007", "low": "0.990", "high": "1.023"}, "estimate only"),
+        ({"value": "1.018", "low": "1.011", "high": "1.025"}, "no"),
+        ({"value": "", "low": "0.991", "high": "1.003"}, "yes"),
+        ({"value": "1.0", "low": "", "high": ""}, "yes"),
+    ],
+)
+def test_whether_an_aim_is_met_follows_from_the_numbers(
+    session: dict[str, str], met: str, scorecard: ModuleType
+) -> None:
+    assert scorecard.verdict({"low": "0.99", "high": "1.01"}, session) == met
+
+
+def test_the_picture_shows_the_sessions_of_the_file(scorecard: ModuleType, project_root: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    assert image.open(scorecard.PICTURE).info["Description"] == scorecard.data_hash(), "run `make results`"
+
+
+@pytest.mark.slow
+def test_packed_records_make_the_same_tables_again(records: ModuleType, tmp_path: Path) -> None:
+    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64])}, measure=Measure(repeats=2))
+    config, paths = synthetic.write_study(study, tmp_path / "kept", artefacts=False)
+    write_tables(config, paths, HARDWARE.with_name("published.csv"), tmp_path / "first")
+    file = tmp_path / "records.parquet"
+    records.pack(config.parent, file)
+    records.pack(config.parent, file)  # replaces the study, and doubles nothing
+    records.tables(file, tmp_path / "again")
+    for name in ("board", "published"):
+        again = (tmp_path / f"again/kept/{name}.csv").read_text(encoding="utf-8")
+        assert again == (tmp_path / f"first/{name}.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_operations_of_the_workload_pages_are_those_that_jax_counts(generate: ModuleType) -> None:
+    pytest.importorskip("jax")
+    assert generate.counted_costs() == generate.COSTS.read_text(encoding="utf-8")

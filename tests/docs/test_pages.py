@@ -1,0 +1,155 @@
+"""What the pages show is true: configs load, commands parse, links lead somewhere, and no page is too long."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from docs import pages
+
+from whichdevice.commands.plan import merged
+from whichdevice.config.load import load_study
+from whichdevice.config.model import Call
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options
+
+OTHERS = {"cd", "curl", "docker", "gcloud", "git", "pip", "podman", "source", "sudo", "tmux", ".venv-sky/bin/sky"}
+CODE = {".py", ".smk", ".yaml", ".sh", ".html", ".json", ".in"}
+PLACE_HOLDERS = {"my_model.py": "docs/examples/my_model.py", "my_net": "mnist_cnn"}  # of the reader's own
+SNAKEMAKE = {"--cores", "--configfile", "--profile", "--config", "--forcerun", "--default-storage-prefix",
+             "--storage-gcs-project", "--container-image"}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+@pytest.mark.parametrize("block", pages.blocks("yaml"), ids=lambda block: block.place)
+def test_a_yaml_block_loads_as_a_config(block: pages.Block) -> None:
+    values = yaml.safe_load(block.text.replace("my_net", "mnist_cnn"))
+    if not set(values) <= set(Call.model_fields):
+        assert set(values) == {"set-resources"}  # of a scheduler's profile
+    else:
+        load_study(values)
+
+
+@pytest.mark.parametrize("block", pages.blocks("console"), ids=lambda block: block.place)
+def test_commands_parse(block: pages.Block, generate) -> None:
+    assert pages.commands(block)
+    for line in pages.commands(block):
+        words = shlex.split(line.partition(" > ")[0], comments=True)
+        while re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+            words = words[1:]
+        program, *arguments = words
+        check(program.removeprefix(".venv/bin/"), arguments, generate)
+
+
+def check(program: str, arguments: list[str], generate) -> None:
+    """Raise unless a program and its arguments exist; nothing is run."""
+    if program == "whichdevice":
+        own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        parsed = generate.command_parser(own[0]).parse_args(own[1:])
+        check_config(getattr(parsed, "config", None) or [])
+        if own[0] == "study":
+            assert set(parsed.target) <= set(generate.TARGETS)
+        for name in ("model", "module"):
+            if own[0] in ("ask", "check") and hasattr(parsed, name):
+                workload_class(PLACE_HOLDERS.get(getattr(parsed, name), getattr(parsed, name)))
+    elif program == "snakemake":
+        check_snakemake(arguments, generate)
+    elif program == "make":
+        known = re.search(r"^\.PHONY: (.+)$", Path("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert known and {each for each in arguments if "=" not in each} <= set(known[1].split())
+    elif program == "python3":
+        assert arguments[:2] == ["-m", "venv"]
+    elif program in ("python", "sh"):
+        found = Path(arguments[1].replace(".", "/")) if arguments[0] == "-m" else Path(arguments[0])
+        assert found.exists() or found.with_suffix(".py").is_file(), found
+    else:
+        assert program in OTHERS, program
+
+
+def check_config(values: list[str]) -> None:
+    """Raise StudyError on a wrong key or value of --config."""
+    load_study(merged(yaml.safe_load(Path("config/config.yaml").read_text(encoding="utf-8")), values))
+
+
+def check_snakemake(arguments: list[str], generate) -> None:
+    """Targets, profiles and config of a call; an option that no page uses is a misspelt one."""
+    targets, option = [], ""
+    for word in arguments:
+        if word.startswith("--"):
+            option = word
+            assert option in SNAKEMAKE | {"--dry-run"}, option
+        elif option == "--config":
+            assert "=" in word, word
+            if "device: a100" not in word:
+                check_config([word])
+        elif option in SNAKEMAKE:
+            assert option != "--profile" or Path(word).is_dir()
+            option = ""
+        else:
+            targets.append(word)
+    assert set(targets) <= set(generate.TARGETS), targets
+
+
+@pytest.mark.parametrize("page", pages.TEXTS, ids=lambda page: page.name)
+def test_links_anchors_and_pictures_exist(page: Path) -> None:
+    for link in pages.links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in pages.anchors(target), link
+
+
+def test_pages_that_code_names_exist(project_root: Path) -> None:
+    folders = ("scripts", "rules", "profiles", "envs", "benchmarks", "config")
+    files = [path for folder in folders for path in (project_root / folder).rglob("*") if path.suffix in CODE]
+    files += [project_root / name for name in ("Snakefile", "Makefile", "envs/Containerfile")]
+    for path in files:
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (project_root / page).is_file(), f"{path}: {page}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    listed = set(re.findall(r"^([\w-]+/[\w-]+)$", (pages.DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {str(page.relative_to(pages.DOCS).with_suffix("")) for page in pages.PAGES} == listed | {"index"}
+
+
+def test_pages_are_short() -> None:
+    hand_written = [page for page in pages.PAGES if page.parent.name != "reference"]
+    assert sum(map(pages.words, hand_written)) <= 15_000
+    for folder, most in (("start", 600), ("how-to", 800)):
+        counts = {page.name: pages.words(page) for page in (pages.DOCS / folder).glob("*.md")}
+        assert {name for name, count in counts.items() if count > most} == set()
+
+
+def test_decimals_have_their_zero() -> None:
+    for page in pages.TEXTS:
+        text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", pages.prose(page))
+        assert not re.findall(r"(?<![\w.\d/\[\]v])\.\d+\b", text), page
+
+
+def test_the_tutorial_shows_the_example_that_the_tests_run(project_root: Path) -> None:
+    page = (pages.DOCS / "start/your-model.md").read_text(encoding="utf-8")
+    shown = page.partition("```python\n")[2].partition("```\n")[0]
+    assert shown == (project_root / "docs/examples/my_model.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("block", pages.blocks("python"), ids=lambda block: block.place)
+def test_python_blocks_are_python(block: pages.Block) -> None:
+    ast.parse(block.text)
+
+
+def test_the_skeleton_of_a_workload_is_a_workload(tmp_path: Path) -> None:
+    [skeleton] = [block for block in pages.blocks("python") if "class MyNet" in block.text]
+    file = tmp_path / "my_net.py"
+    file.write_text(skeleton.text, encoding="utf-8")
+    workload = workload_class(str(file))(Options(batch_size=128))
+    assert (workload.recipe.batch_size, workload.dataset) == (128, "mnist")
+    for method in ("loss", "splits", "batch", "quality"):
+        assert callable(getattr(workload, method))
