@@ -271,7 +271,7 @@ def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 def targets() -> str:
     """Targets of the workflow; raises ValueError where a rule has no description here."""
     texts = [(PROJECT / "Snakefile").read_text("utf-8"), *(p.read_text("utf-8") for p in PROJECT.glob("rules/*.smk"))]
-    rules = {name for text in texts for name in re.findall(r"^rule (\w+):", text, re.MULTILINE)}
+    rules = {name for text in texts for name in re.findall(r"^rule (\w+):", text, re.MULTILINE)} - {"unknown_target"}
     if unknown := rules ^ (set(TARGETS) - {"cpu", "gpu", "tpu"} | JOBS):
         raise ValueError(f"rules and docs/generate.py differ: {', '.join(sorted(unknown))}")
     return (
