@@ -55,6 +55,7 @@ onstart:
     or_exit(LOCK.take)
     or_exit(write_study, PLAN.study, Path(CONFIG))
     or_exit(PLAN.write_keys)
+    or_exit(PLAN.end_future)
     print(*PLAN.notes(), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
     if PROGRESS:
         PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))

@@ -169,6 +169,7 @@ def test_an_answer_tells_the_quality_of_the_very_cell_that_it_names():
         learned_epochs=2,
         fewest_epochs=1,
         n_learned=3,
+        n_cut=0,
         n_diverged=0,
         workload="mnist_cnn",
         sequence_length=pd.NA,

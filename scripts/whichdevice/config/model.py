@@ -227,7 +227,7 @@ class SelfCheck(Section):
 
 
 FORECAST_DEVICES = (
-    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "TPU v2", "TPU v5e",
+    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "H200", "TPU v2",
 )  # fmt: skip
 
 

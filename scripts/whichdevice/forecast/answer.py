@@ -55,7 +55,7 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
             "device": "known" if found.case_device_known else "unknown",
             "family": "known" if found.case_family_known else "unknown",
             "model": found.family,
-            "note": found.note,
+            "note": "; ".join(filter(None, [found.note, facts.note if facts is not None else None])),
         },
     }
 

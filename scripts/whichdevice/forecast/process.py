@@ -105,7 +105,7 @@ class _Compiling:
         try:
             program = compile_step(step, target, request.precision, request.batch_size, request.mode)
             work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
-            facts = facts.model_copy(update=_facts(program, work))
+            facts = facts.model_copy(update={**_facts(program, work), "note": step.note})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)

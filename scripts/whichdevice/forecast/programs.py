@@ -35,6 +35,8 @@ from whichdevice.workloads.shapes import in_mode
 from whichdevice.workloads.torch_model import TorchFile
 
 Mode = Literal["train", "predict"]
+CUDNN_LAYERS = "jax.experimental.rnn"
+LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
 
 
@@ -47,6 +49,7 @@ class Step:
     batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
     outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
     in_place: bool  # the result takes the first argument's memory
+    note: str | None = None  # in what the program is another than the one that a real device would run
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def make_step(
         raise StudyError(f"{module}: no model of its own to compile")
     if isinstance(workload, NativeFile):
         return _native(workload, precision, mode)
-    return _training(workload, precision, mode)
+    return _training(workload, kind, precision, mode)
 
 
 def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
@@ -160,7 +163,7 @@ def _operation(workload: OperationWorkload) -> Step:
     return Step(jax.jit(workload.step), described, (), "whole", workload.bounded)
 
 
-def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
+def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode) -> Step:
     """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
     import jax
 
@@ -173,15 +176,24 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     if workload.own_step(model) and mode == "train":
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
+    note = LSTM_NOTE if kind == "gpu" and _has_lstm(model) else None
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, note)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note)
+
+
+def _has_lstm(model: Any) -> bool:
+    """Whether one of its layers, or of the layers inside them, is an LSTM."""
+    import keras
+
+    inside = [*getattr(model, "layers", ()), getattr(model, "layer", None), getattr(model, "forward_layer", None)]
+    return isinstance(model, keras.layers.LSTM) or any(_has_lstm(each) for each in inside if each is not None)
 
 
 def _built(workload: TrainingWorkload) -> Any:
@@ -328,7 +340,8 @@ def seen_as(description: Any, kind: str) -> Iterator[None]:
     """While it lasts, `jax.devices()`, `jax.local_devices()` and `jax.default_backend()` answer as on the target.
 
     Keras chooses its attention by `jax.devices()[0].platform`, as do many models. Only this public interface is
-    changed: JAX itself does not read it.
+    changed: JAX itself does not read it. On a GPU, Keras' LSTM calls cuDNN, which asks a real device while it is
+    traced: the loop over time steps is compiled in its place (`LSTM_NOTE`).
     """
     import jax
 
@@ -343,11 +356,16 @@ def seen_as(description: Any, kind: str) -> Iterator[None]:
     own = {name: getattr(jax, name) for name in answers}
     for name, answer in answers.items():
         setattr(jax, name, answer)
+    cudnn_layers = sys.modules.get(CUDNN_LAYERS)
+    sys.modules[CUDNN_LAYERS] = None  # type: ignore[assignment]  # an import fails, and Keras takes its loop
     try:
         yield
     finally:
         for name, function in own.items():
             setattr(jax, name, function)
+        del sys.modules[CUDNN_LAYERS]
+        if cudnn_layers is not None:
+            sys.modules[CUDNN_LAYERS] = cudnn_layers
 
 
 def available_on_tpu(target: Target) -> float:

@@ -244,9 +244,11 @@ class Learner:
 
     def _epoch(self, number: int) -> Epoch:
         done, seconds, sums = 0, 0.0, np.zeros(2)
+        second = max(1, round(PROGRESS_SECONDS / self.step_time))  # steps of a call
+        window = self.steps_per_epoch if self.loop.whole_epochs else second
         self._report(number)
         while True:
-            part = self.order.take(self._window(self.steps_per_epoch - done))
+            part = self.order.take(self._fitting(min(window, self.steps_per_epoch - done)))
             began = time.perf_counter()
             means = self.loop.run(part)
             took = time.perf_counter() - began
@@ -264,11 +266,9 @@ class Learner:
             epoch.validation_loss, epoch.validation_metric, epoch.validation_seconds = _timed(self.loop.evaluate)
         return epoch
 
-    def _window(self, left: int) -> int:
-        """Steps of the next call: a second's worth, or the whole epoch, no more than fit the time that is left."""
-        wanted = left if self.loop.whole_epochs else max(1, round(PROGRESS_SECONDS / self.step_time))
-        fitting = self._seconds_left / max(self.step_time, 1e-9)
-        return max(1, min(left, wanted, int(min(fitting, left))))
+    def _fitting(self, steps: int) -> int:
+        """So many steps, or as many as the time left has room for; at least one."""
+        return max(1, int(min(steps, self._seconds_left / max(self.step_time, 1e-9))))
 
     def _report(self, number: int, **values: float | None) -> None:
         counts = {"epoch": number, "epochs": self.request.epochs}
