@@ -34,6 +34,7 @@ ASKED = {
     "tf32 on A100": request("A100 SXM 40GB", "mnist_cnn", 128, precision="tf32"),
     "inference": request("T4", TINY, 64, mode="predict"),
     "training": request("T4", TINY, 64),
+    "lstm": request("T4", "shakespeare_lstm", 4, precision="mixed_float16", sequence_length=3),
     "two": request("A100 SXM 40GB", TINY, 64, devices=2),
     "uneven": request("A100 SXM 40GB", TINY, 63, devices=2),
     "refused": request("V100 SXM2", TINY, 64, precision="mixed_bfloat16"),
@@ -83,6 +84,12 @@ def test_a_training_step_does_about_three_times_the_operations_of_inference(foun
 def test_convolutions_leave_memory_a_lower_bound(found):
     assert found["half on T4"].facts.memory_is_lower_bound
     assert found["tf32 on A100"].facts.operations == pytest.approx(found["half on T4"].facts.operations, rel=0.01)
+
+
+def test_a_loop_stands_for_the_lstm_of_cudnn_and_the_row_says_so(found):
+    assert found["lstm"].status == "ok", found["lstm"].reason
+    assert "cuDNN's, which a GPU would run, are faster" in answer(found["lstm"])["case"]["note"]
+    assert "cuDNN" not in answer(found["training"])["case"]["note"]
 
 
 def test_two_gpus_share_the_batch_and_reduce_the_gradients(found):
