@@ -263,7 +263,7 @@ def _default_workloads() -> dict[str, Workload]:
         "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
         "mnist_official": Workload(batch_size=[1024]),
-        "mnist_cnn": Workload(batch_size=[256, 1024], export=True),
+        "mnist_cnn": Workload(batch_size=[1024]),
         "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
