@@ -25,6 +25,7 @@ from synthetic_parts import (
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.config.studies import full
 from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record
@@ -55,9 +56,10 @@ def small_study(**changes: Any) -> Study:
 
 
 def full_study(devices: tuple[str, ...] = ("cpu",), epochs: int = 5, repeats: int = 3) -> Study:
-    """The default workloads on devices named by their kinds."""
+    """The workloads of config/full.yaml on devices named by their kinds."""
     return Study(
         study="full",
+        workloads=full().workloads,
         devices={name: Device(kind=name.split("_")[0]) for name in devices},
         train=Train(epochs=epochs),
         measure=Measure(repeats=repeats),

@@ -13,6 +13,7 @@ from whichdevice.config.load import load_study, read_study, resolved, write_stud
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.planning.checks import check_axes
+from whichdevice.study_runs import with_model_settings
 from whichdevice.workloads import workload_names
 
 BUILT_IN = ", ".join(workload_names())
@@ -35,9 +36,9 @@ FAULTS = {
     "run_on: []": "run_on is empty; give at least one value, or leave the key out",
     "only: {device: [cpuu]}": "only.device: cpuu does not occur in this study; did you mean cpu?",
     "only: {workload: mnist_cn}": "only.workload: mnist_cn does not occur in this study; did you mean mnist_cnn?",
-    "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; there are 8, 32, 256, 512, 1024, 2048",
-    "only: {workload: matmul, batch_size: 256}": "only selects nothing: no run has workload matmul, "
-    "batch_size 256 together",
+    "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; there are 8, 32, 512, 1024, 2048",
+    "only: {workload: matmul, batch_size: 512}": "only selects nothing: no run has workload matmul, "
+    "batch_size 512 together",
     "only: {repeat: 4}": "only.repeat: 4 does not occur in this study; there are 1, 2, 3",
     "workloads: {mnist_cnn: {batch_size: -256}}": "workloads.mnist_cnn.batch_size is -256; it must be more than 0",
     "workloads: {mnist_cnn: {batch_size: [256, 0]}}": "workloads.mnist_cnn.batch_size is 0; it must be more than 0",
@@ -161,7 +162,8 @@ def test_own_workload_files_are_found(working_folder: Path) -> None:
 
 def test_a_model_with_a_train_step_of_its_own_runs_in_fit_where_nobody_names_a_loop(working_folder: Path) -> None:
     Path("gan.py").write_text("class Gan:\n    def train_step(self, data): ...\n\ndef model(options): ...\n")
-    assert load_study({"workloads": {"gan": {"module": "gan.py"}}}).workloads["gan"].loop == ["fit"]
+    study = with_model_settings(load_study({"workloads": {"gan": {"module": "gan.py"}}}))
+    assert study.workloads["gan"].loop == ["fit"]
     named = {"workloads": {"gan": {"module": "gan.py", "loop": "epoch"}}}
     with pytest.raises(StudyError, match="a train_step of its own, which only `fit` runs"):
         check_axes(resolved(load_study(named)))

@@ -9,7 +9,7 @@ import pytest
 import synthetic
 from planning.planned import end
 
-from whichdevice import code_hash
+from whichdevice import code_hash, workloads
 from whichdevice.datasets import prepare
 from whichdevice.measuring import request as requests
 from whichdevice.records.results_folder import own_records, record_paths
@@ -38,7 +38,7 @@ def edited(monkeypatch, tmp_path):
             (package / file).write_text(before[package / file] + text, encoding="utf-8")
         forget()
 
-    for place in (requests, prepare):
+    for place in (workloads, prepare):
         monkeypatch.setattr(place, "code_hash", partial(code_hash.code_hash, package=package))
     edit()
     yield edit
