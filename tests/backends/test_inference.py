@@ -22,7 +22,7 @@ def found(tmp_path_factory):
     def of(backend: str, replicas: int = 1) -> dict[str, dict]:
         if find_spec(backend) is None:
             pytest.skip(f"{backend} is not installed")
-        ways = [("float32", loop) for loop in LOOPS]
+        ways = [("float32", loop) for loop in (LOOPS if replicas == 1 or backend != "torch" else LOOPS[:1])]
         ways += [(precision, loop) for precision in SHORT for loop in LOOPS] if replicas == 1 else []
         runs = {f"{precision} {loop}": {"precision": precision, "loop": loop} for precision, loop in ways}
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")

@@ -28,6 +28,11 @@ class Parallel(keras.Model):
         self._parallel = lambda *inputs, **named: parallel(*inputs, **named)  # Keras would track a module as a layer
         self.optimizer = model.optimizer
 
+    @property
+    def outputs(self) -> list[Any]:
+        """The model's own: what describes predictions reads them."""
+        return list(self.model.outputs)
+
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """The model's predictions; `meta` tensors, with which Keras finds shapes, have no gradients to average."""
         if inputs.device.type == "meta":
