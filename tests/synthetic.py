@@ -66,6 +66,17 @@ def full_study(devices: tuple[str, ...] = ("cpu",), epochs: int = 5, repeats: in
     )
 
 
+def slowed(record: Record, factor: float) -> Record:
+    """The record with every time of its steady state so many times as long, windows and derived numbers together."""
+    steady = record.steady
+    times = {"seconds": steady.seconds, "step_time": steady.step_time, "epoch_time": steady.epoch_time}
+    rates = {"throughput": steady.throughput, "flops_per_second": steady.flops_per_second}
+    changed = {name: value and value * factor for name, value in times.items()}
+    changed |= {name: value and value / factor for name, value in rates.items()}
+    windows = [(steps, seconds * factor) for steps, seconds in steady.windows]
+    return record.model_copy(update={"steady": steady.model_copy(update={**changed, "windows": windows})})
+
+
 def record_of(study: Study, run: Run, *, source: str = "standin", noise: float = 0.03) -> Record:
     """A run that ended well: its speed is that of its cell, with noise between processes."""
     cell, device, workload = run.cell, study.devices[run.cell.device], study.workloads[run.cell.workload]

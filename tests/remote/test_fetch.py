@@ -138,7 +138,7 @@ def test_a_garbled_config_is_one_line(address: str, text: str) -> None:
 )
 def test_a_python_file_that_their_config_names_is_not_run(address: str, keys: dict[str, Any]) -> None:
     change(address, **keys)
-    with pytest.raises(StudyError, match=r"names the Python file 'evil\.py', which would be run; .* --allow evil\.py$"):
+    with pytest.raises(StudyError, match=r"names the Python code 'evil\.py', which would be run; .* --allow evil\.py$"):
         fetch(address, [])
     assert not Path("ran").exists() and not Path("results").exists()
 

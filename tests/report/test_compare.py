@@ -33,10 +33,7 @@ def compared(folder: Path, there: list[Path]) -> tuple[list[str], str]:
 def slower(run: Run, record: Record) -> Record:
     """Another TensorFlow, with which every run takes half as long again, and differs a little from run to run."""
     record.software.versions["tensorflow"] = "2.20.0"
-    factor = 1.5 + 0.01 * run.repeat
-    speed = {"step_time": (record.steady.step_time or 0) * factor, "seconds": record.steady.seconds * factor}
-    record.steady = record.steady.model_copy(update={**speed, "throughput": (record.steady.throughput or 0) / factor})
-    return record
+    return synthetic.slowed(record, 1.5 + 0.01 * run.repeat)
 
 
 def test_the_comparison_in_words_table_figure_and_page(tmp_path: Path) -> None:

@@ -43,8 +43,7 @@ def results(
 
     def change(run: Run, record: Record) -> Record:
         speed = speeds(run) * (1 + 0.001 * ((run.repeat + len(run.cell.device)) % 3))
-        seconds = record.steady.steps * run.cell.batch_size / speed
-        record.steady = record.steady.model_copy(update={"throughput": speed, "seconds": seconds})
+        record = synthetic.slowed(record, (record.steady.throughput or speed) / speed)
         if (count := weights(run)) is not None:
             record.workload = record.workload.model_copy(update={"parameters": count})
         if not ok(run):

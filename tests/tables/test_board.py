@@ -24,8 +24,7 @@ def board(folder: Path, compiled_paths: list[Path], speed: Any = None, **setting
     def change(run: Run, record: Record) -> Record:
         if speed is not None:
             rate = speed(run) * (1 + 0.001 * (run.repeat % 3))
-            step = {"step_time": run.cell.batch_size / rate, "throughput": rate}
-            record.steady = record.steady.model_copy(update=step | {"seconds": record.steady.steps * step["step_time"]})
+            record = synthetic.slowed(record, (record.steady.throughput or rate) / rate)
         return record
 
     workloads = {"mnist_cnn": Workload(batch_size=[256, 1024], precision=settings.pop("precision", ["float32"]))}
