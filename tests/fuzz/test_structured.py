@@ -85,6 +85,7 @@ RUN = {
     "device": "cpu",
     "fraction": 1.0,
     "learned_epochs": 2,
+    "cut": False,
     "batch_size": 8,
     "source": "standin",
     "steps_per_epoch": 4,
@@ -107,8 +108,8 @@ def test_whatever_is_taken_of_an_artefact_can_be_drawn(name: str, data: st.DataO
         return
     run = pd.Series({**RUN, "workload": "mnist_cnn"})
     study = SimpleNamespace(
-        artefacts=lambda *_, **__: [Shown(run, content)], sources={}, study=synthetic.small_study(), devices=["cpu"],
-        kind=lambda _: "cpu",
+        best_artefacts=lambda *_, **__: [Shown(run, content)], sources={}, study=synthetic.small_study(),
+        devices=["cpu"], kind=lambda _: "cpu",
     )  # fmt: skip
     for module in DRAWN[name]:
         with style.applied():

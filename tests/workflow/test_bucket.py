@@ -113,7 +113,8 @@ def test_a_machine_with_only_the_bucket_has_the_same_dataset_and_tables(folder, 
     done = second.snakemake("tables", "datasets", *config)
     assert done.code == 0, done.out
     assert done.jobs["measure"] == 0
-    assert "mnist from standin fetched from the bucket" in done.out
+    (log,) = (second.folder / "results/datasets/logs").glob("mnist-standin-*.log")
+    assert "mnist from standin fetched from the bucket" in log.read_text(encoding="utf-8")
     there, here = dataset(first), dataset(second)
     assert {path.name: path.read_bytes() for path in there.iterdir()} == {
         path.name: (here / path.name).read_bytes() for path in there.iterdir()
@@ -142,5 +143,7 @@ def test_two_machines_of_one_name_are_one_report_only_under_two_names(first, oth
     assert [row["setting"].split(",")[0] for row in between] == ["2 machines"]
     report = (first.folder / "results/tiny/report.html").read_text(encoding="utf-8")
     assert "Other CPU" in report and bucket not in report
-    assert told(first.folder / "results", USER, HOST, PROJECT, TOKEN, bucket) == []
+    results = first.folder / "results"
+    assert told(results, USER, HOST, PROJECT, TOKEN) == []
+    assert [line for line in told(results, bucket) if "logs/" not in line] == []
     assert "Nothing to be done" in first.snakemake("-n", "report").out

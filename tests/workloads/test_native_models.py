@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.config.load import load_study, resolved
+from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.planning.checks import check_backends
+from whichdevice.study_runs import with_model_settings
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
@@ -127,9 +128,9 @@ def test_what_constants_show_is_refused_before_anything_is_imported(tmp_path, te
 
 def test_a_config_need_not_name_the_backend_and_may_not_name_another(tmp_path):
     module = file_of(tmp_path, TORCH)
-    study = resolved(load_study({"workloads": {"mine": {"module": module}}}))
+    study = with_model_settings(load_study({"workloads": {"mine": {"module": module}}}))
     assert study.workloads["mine"].backend == ["torch"]
-    wrong = resolved(load_study({"workloads": {"mine": {"module": module, "backend": ["jax"]}}}))
+    wrong = with_model_settings(load_study({"workloads": {"mine": {"module": module, "backend": ["jax"]}}}))
     with pytest.raises(StudyError, match="is a PyTorch model, which jax does not run; take torch"):
         check_backends(wrong)
 
