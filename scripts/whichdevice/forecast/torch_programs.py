@@ -7,6 +7,7 @@ and the optimiser of torch.optim. Gradients are JAX's. The module is built witho
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from whichdevice.errors import StudyError
@@ -16,6 +17,53 @@ from whichdevice.workloads.torch_model import TorchFile, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 LOSS_SCALE = 2.0**16  # PyTorch's first one, in float16
+# Overloads by names of axes: torchax 0.0.13 lists them, and PyTorch 2.13 has them no more.
+BY_NAME = {
+    "all": ("dimname", "dimname_out"),
+    "index_add": ("dimname",),
+    "index_copy": ("dimname",),
+    "index_copy_": ("dimname",),
+    "index_fill": ("Dimname_Scalar", "Dimname_Tensor"),
+    "index_fill_": ("Dimname_Scalar", "Dimname_Tensor"),
+    "norm": ("names_ScalarOpt_dim", "names_ScalarOpt_dim_dtype", "names_dtype_out", "names_out"),
+    "prod": ("dim_Dimname",),
+    "std": ("correction_names", "correction_names_out", "names_dim", "names_out"),
+    "std_mean": ("correction_names", "names_dim"),
+    "unbind": ("Dimname",),
+}
+
+
+@cache
+def torchax_environment() -> Any:
+    """What torchax runs PyTorch's operations in; raises StudyError where it does not fit this PyTorch."""
+    import torch
+
+    try:
+        _declare_by_name()
+        import torchax
+
+        return torchax.default_env()
+    except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
+        raise StudyError(
+            f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
+        ) from error
+
+
+@cache
+def _declare_by_name() -> Any:
+    """Declare the overloads in BY_NAME that PyTorch lacks, for torchax to find; nothing can call them.
+
+    They last as long as the library that is returned, here until the process ends.
+    """
+    import torch
+
+    library = torch.library.Library("aten", "FRAGMENT")
+    for operation, overloads in BY_NAME.items():
+        known = getattr(torch.ops.aten, operation)
+        for overload in overloads:
+            if not hasattr(known, overload):
+                library.define(f"{operation}.{overload}(Tensor self, str dim) -> Tensor")
+    return library
 
 
 class TracedModule:
@@ -23,10 +71,9 @@ class TracedModule:
 
     def __init__(self, workload: TorchFile, precision: str, device: str) -> None:
         import torch
-        import torchax
 
         self.workload, self.precision = workload, precision
-        self.environment = torchax.default_env()
+        self.environment = torchax_environment()
         with torch.device(device):
             self.module = workload.made_module()
         if precision == "bfloat16":
@@ -85,17 +132,8 @@ def torch_step(workload: TorchFile, precision: str, mode: str) -> tuple[Callable
     Raises StudyError where torchax is missing or cannot run the module.
     """
     import jax
-    import torch
 
-    try:
-        import torchax
-
-        torchax.default_env()
-    except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
-        raise StudyError(
-            f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
-        ) from error
-
+    torchax_environment()
     train, _ = workload.splits({})
     arrays = {
         name: jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))
