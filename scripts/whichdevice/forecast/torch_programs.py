@@ -42,7 +42,10 @@ def torchax_environment() -> Any:
         _declare_by_name()
         import torchax
 
-        return torchax.default_env()
+        environment = torchax.default_env()
+        _complete_autocast()
+        environment.override_op_definition(torch.nn.functional.batch_norm, _batch_norm)
+        return environment
     except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
         raise StudyError(
             f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
@@ -64,6 +67,67 @@ def _declare_by_name() -> Any:
             if not hasattr(known, overload):
                 library.define(f"{operation}.{overload}(Tensor self, str dim) -> Tensor")
     return library
+
+
+def _complete_autocast() -> None:
+    """Add to torchax's list of autocast what reaches it in another form than the list has; as PyTorch's on a GPU."""
+    import torch
+    from torchax.amp import CastPolicy, autocast_policy
+
+    aten, functional = torch.ops.aten, torch.nn.functional
+    products = (
+        functional.linear,
+        functional.scaled_dot_product_attention,
+        torch.einsum,
+        aten.convolution.default,
+    )
+    whole = (
+        aten._softmax.default,
+        aten._log_softmax.default,
+        aten.native_layer_norm.default,
+        aten.native_group_norm.default,
+    )
+    autocast_policy.update(dict.fromkeys(products, CastPolicy.LOWER_PRECISION_FP))
+    autocast_policy.update(dict.fromkeys(whole, CastPolicy.FP32))
+
+
+def _batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """torch.nn.functional.batch_norm: in float32, the result in the input's type, running statistics in place.
+
+    torchax's own leaves the statistics as they are and widens a half-precision input.
+    """
+    import jax
+    from jax import numpy as jnp
+
+    viewed = torchax_environment().j2t_iso
+    x = input.jax().astype("float32")
+    axes = (0, *range(2, x.ndim))
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    if training or running_mean is None:
+        mean, variance = x.mean(axes), x.var(axes)
+        if running_mean is not None:
+            count = x.size / x.shape[1]
+            unbiased = variance * (count / max(count - 1, 1))
+            for held, found in ((running_mean, mean), (running_var, unbiased)):
+                held.mul_(1 - momentum).add_(viewed(found.astype(held.jax().dtype)) * momentum)
+    else:
+        mean, variance = (each.jax().astype("float32") for each in (running_mean, running_var))
+    scale = jax.lax.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * weight.jax().astype("float32")
+    y = (x - mean.reshape(shape)) * scale.reshape(shape)
+    if bias is not None:
+        y = y + bias.jax().astype("float32").reshape(shape)
+    return viewed(jnp.asarray(y, input.jax().dtype))
 
 
 class TracedModule:
@@ -219,7 +283,10 @@ def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
 
 
 class _Update:
-    """The step of an optimiser of torch.optim as a pure function of values, gradients and its own state."""
+    """The step of an optimiser of torch.optim as a pure function of values, gradients and its own state.
+
+    What it counts on the host, as Adam its steps, stays as the first step leaves it.
+    """
 
     def __init__(self, traced: TracedModule) -> None:
         self._traced = traced
