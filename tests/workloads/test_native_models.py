@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.planning.checks import check_backends
@@ -110,6 +111,12 @@ def made(folder: Path, text: str, batch: int = 4):
 def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, framework):
     assert workload_class(file_of(tmp_path, f"{text}\ndef model():\n    pass\n")).framework == framework
     assert "mine" not in sys.modules  # nothing of it ran
+
+
+@pytest.mark.parametrize(("package", "backend"), [("transformers", "torch"), ("flax", "jax")])
+def test_a_file_is_tried_on_its_framework_though_it_imports_only_a_library(tmp_path, monkeypatch, package, backend):
+    monkeypatch.setattr("whichdevice.checking.check.installed_backends", lambda: ["tensorflow", "jax", "torch"])
+    assert first_backend(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n")) == backend
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,9 @@ from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.framework import TORCH
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
 
 SMALL_BATCH = 2  # enough for batch statistics
-BACKENDS = ("tensorflow", "jax", "torch")
 LOGS = Path("results/check")  # what the trying processes print
 Step = Callable[[str], None]
 
@@ -39,15 +38,20 @@ class Tried:
 
 def installed_backends() -> list[str]:
     """Backends whose framework is there."""
-    return [name for name in BACKENDS if find_spec(backend_class(name).package) is not None]
+    return [name for name in BACKENDS[KERAS] if find_spec(backend_class(name).package) is not None]
 
 
 def first_backend(module: str) -> str:
-    """The backend to try first: that of a framework which the workload's own files import, else an installed one.
+    """The backend to try first: the one of a PyTorch or JAX model; of a Keras model, one that its own files import.
 
     Raises StudyError where there is none.
     """
-    installed = installed_backends()
+    framework = workload_class(module).framework
+    installed = [name for name in installed_backends() if name in BACKENDS[framework]]
+    if not installed and framework != KERAS:
+        raise StudyError(
+            f"{module} is {NAMES[framework]}, whose framework is not installed here: pip install {framework}"
+        )
     if not installed:
         raise StudyError("no TensorFlow, JAX or PyTorch is installed here: pip install 'whichdevice[cpu]'")
     imported: set[str] = set()

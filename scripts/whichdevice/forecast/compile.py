@@ -117,7 +117,7 @@ def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
     if not missing:
         return None
     if set(missing) <= set(TORCHAX):
-        reason = f"PyTorch models are forecast through torchax, which is not installed here: pip install {missing[-1]}"
+        reason = f"PyTorch models are forecast through torchax; not installed here: pip install {' '.join(missing)}"
         return draft.model_copy(update={"status": "unavailable", "reason": reason})
     reason = f"{COMPILERS[compiler]} is not installed here (Linux on x86-64 only): pip install {' '.join(missing)}"
     return draft.model_copy(update={"status": "unavailable", "reason": reason})

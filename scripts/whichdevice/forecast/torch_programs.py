@@ -7,6 +7,7 @@ and the optimiser of torch.optim. Gradients are JAX's. The module is built witho
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from whichdevice.errors import StudyError
@@ -16,6 +17,117 @@ from whichdevice.workloads.torch_model import TorchFile, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 LOSS_SCALE = 2.0**16  # PyTorch's first one, in float16
+# Overloads by names of axes: torchax 0.0.13 lists them, and PyTorch 2.13 has them no more.
+BY_NAME = {
+    "all": ("dimname", "dimname_out"),
+    "index_add": ("dimname",),
+    "index_copy": ("dimname",),
+    "index_copy_": ("dimname",),
+    "index_fill": ("Dimname_Scalar", "Dimname_Tensor"),
+    "index_fill_": ("Dimname_Scalar", "Dimname_Tensor"),
+    "norm": ("names_ScalarOpt_dim", "names_ScalarOpt_dim_dtype", "names_dtype_out", "names_out"),
+    "prod": ("dim_Dimname",),
+    "std": ("correction_names", "correction_names_out", "names_dim", "names_out"),
+    "std_mean": ("correction_names", "names_dim"),
+    "unbind": ("Dimname",),
+}
+
+
+@cache
+def torchax_environment() -> Any:
+    """What torchax runs PyTorch's operations in; raises StudyError where it does not fit this PyTorch."""
+    import torch
+
+    try:
+        _declare_by_name()
+        import torchax
+
+        environment = torchax.default_env()
+        _complete_autocast()
+        environment.override_op_definition(torch.nn.functional.batch_norm, _batch_norm)
+        return environment
+    except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
+        raise StudyError(
+            f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
+        ) from error
+
+
+@cache
+def _declare_by_name() -> Any:
+    """Declare the overloads in BY_NAME that PyTorch lacks, for torchax to find; nothing can call them.
+
+    They last as long as the library that is returned, here until the process ends.
+    """
+    import torch
+
+    library = torch.library.Library("aten", "FRAGMENT")
+    for operation, overloads in BY_NAME.items():
+        known = getattr(torch.ops.aten, operation)
+        for overload in overloads:
+            if not hasattr(known, overload):
+                library.define(f"{operation}.{overload}(Tensor self, str dim) -> Tensor")
+    return library
+
+
+def _complete_autocast() -> None:
+    """Add to torchax's list of autocast what reaches it in another form than the list has; as PyTorch's on a GPU."""
+    import torch
+    from torchax.amp import CastPolicy, autocast_policy
+
+    aten, functional = torch.ops.aten, torch.nn.functional
+    products = (
+        functional.linear,
+        functional.scaled_dot_product_attention,
+        torch.einsum,
+        aten.convolution.default,
+    )
+    whole = (
+        aten._softmax.default,
+        aten._log_softmax.default,
+        aten.native_layer_norm.default,
+        aten.native_group_norm.default,
+    )
+    autocast_policy.update(dict.fromkeys(products, CastPolicy.LOWER_PRECISION_FP))
+    autocast_policy.update(dict.fromkeys(whole, CastPolicy.FP32))
+
+
+def _batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """torch.nn.functional.batch_norm: in float32, the result in the input's type, running statistics in place.
+
+    torchax's own leaves the statistics as they are and widens a half-precision input.
+    """
+    import jax
+    from jax import numpy as jnp
+
+    viewed = torchax_environment().j2t_iso
+    x = input.jax().astype("float32")
+    axes = (0, *range(2, x.ndim))
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    if training or running_mean is None:
+        mean, variance = x.mean(axes), x.var(axes)
+        if running_mean is not None:
+            count = x.size / x.shape[1]
+            unbiased = variance * (count / max(count - 1, 1))
+            for held, found in ((running_mean, mean), (running_var, unbiased)):
+                held.mul_(1 - momentum).add_(viewed(found.astype(held.jax().dtype)) * momentum)
+    else:
+        mean, variance = (each.jax().astype("float32") for each in (running_mean, running_var))
+    scale = jax.lax.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * weight.jax().astype("float32")
+    y = (x - mean.reshape(shape)) * scale.reshape(shape)
+    if bias is not None:
+        y = y + bias.jax().astype("float32").reshape(shape)
+    return viewed(jnp.asarray(y, input.jax().dtype))
 
 
 class TracedModule:
@@ -23,10 +135,9 @@ class TracedModule:
 
     def __init__(self, workload: TorchFile, precision: str, device: str) -> None:
         import torch
-        import torchax
 
         self.workload, self.precision = workload, precision
-        self.environment = torchax.default_env()
+        self.environment = torchax_environment()
         with torch.device(device):
             self.module = workload.made_module()
         if precision == "bfloat16":
@@ -85,17 +196,8 @@ def torch_step(workload: TorchFile, precision: str, mode: str) -> tuple[Callable
     Raises StudyError where torchax is missing or cannot run the module.
     """
     import jax
-    import torch
 
-    try:
-        import torchax
-
-        torchax.default_env()
-    except Exception as error:  # one of another PyTorch's: it names operations that this one does not have
-        raise StudyError(
-            f"PyTorch models are forecast through torchax, which fails with PyTorch {torch.__version__}: {error}"
-        ) from error
-
+    torchax_environment()
     train, _ = workload.splits({})
     arrays = {
         name: jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))
@@ -181,7 +283,10 @@ def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
 
 
 class _Update:
-    """The step of an optimiser of torch.optim as a pure function of values, gradients and its own state."""
+    """The step of an optimiser of torch.optim as a pure function of values, gradients and its own state.
+
+    What it counts on the host, as Adam its steps, stays as the first step leaves it.
+    """
 
     def __init__(self, traced: TracedModule) -> None:
         self._traced = traced
