@@ -370,7 +370,7 @@ def interval_of(row: Row, by: str) -> tuple[float, float]:
 
 
 def candidates(timed: Sequence[Row], by: str) -> list[Row]:
-    """The rows whose interval is not wholly above that of another row, best first; by cost only those with a price."""
+    """Rows whose interval is not wholly above another row's, best first; by cost, only rows with a price."""
     known = [row for row in timed if row[BY[by]] is not None]
     if not known:
         return []
