@@ -66,6 +66,12 @@ def test_rows_are_sorted_by_time_with_the_ratio_to_this_machine() -> None:
     assert found["rows"][2]["ratio"] is None
 
 
+def test_ratios_and_costs_have_no_exponent() -> None:
+    found = answer(here(), forecast("T4", 1e-5, 5e-6, 2e-5))
+    assert not any("e+" in text or "e-" in text for row in table_cells(found) for text in row[5:])
+    assert table_cells(found)[0][-1].startswith("× 10,000 [")
+
+
 def test_cost_is_price_times_time() -> None:
     [row, _] = answer(here(), forecast("T4", 0.02, 0.01, 0.04, usd_per_hour=3.6))["rows"]
     assert row["usd_per_million"] == pytest.approx(3.6 / 3600 * 0.02 / 100 * 1e6)

@@ -1,8 +1,10 @@
 """What the pages show is true: configs load, commands parse, links lead somewhere, and no page is too long."""
 
 import ast
+import importlib
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,23 @@ def test_the_tutorial_shows_the_example_that_the_tests_run(project_root: Path) -
 @pytest.mark.parametrize("block", pages.blocks("python"), ids=lambda block: block.place)
 def test_python_blocks_are_python(block: pages.Block) -> None:
     ast.parse(block.text)
+
+
+@pytest.mark.parametrize("block", pages.blocks("python"), ids=lambda block: block.place)
+def test_what_python_blocks_import_of_the_package_exists(block: pages.Block) -> None:
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("whichdevice"):
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                assert hasattr(module, alias.name) or find_spec(f"{node.module}.{alias.name}"), alias.name
+
+
+@pytest.mark.parametrize("page", pages.TEXTS, ids=lambda page: page.name)
+def test_files_of_the_project_that_a_page_names_exist(page: Path, project_root: Path) -> None:
+    folders = "scripts|tests|benchmarks|config|envs|profiles|docs|rules"
+    for name in re.findall(rf"`((?:{folders})/[\w/.-]+)`", page.read_text(encoding="utf-8")):
+        made = "my_net" in name or name.startswith(("docs/_build", "docs/results/records", "docs/results/tables"))
+        assert made or (project_root / name).exists(), name
 
 
 def test_the_skeleton_of_a_workload_is_a_workload(tmp_path: Path) -> None:

@@ -370,7 +370,7 @@ def interval_of(row: Row, by: str) -> tuple[float, float]:
 
 
 def candidates(timed: Sequence[Row], by: str) -> list[Row]:
-    """The rows whose interval is not wholly above that of another row, best first; by cost only those with a price."""
+    """Rows whose interval is not wholly above another row's, best first; by cost, only rows with a price."""
     known = [row for row in timed if row[BY[by]] is not None]
     if not known:
         return []
@@ -443,6 +443,8 @@ def _has_epochs(answer: Row) -> bool:
 
 
 def _cells(row: Row, epochs: bool, largest: bool) -> list[str]:
+    from whichdevice.tables.base import number
+
     step = "" if row["step_seconds"] is None else _seconds(row["step_seconds"])
     between = ""
     if row["low_seconds"] is not None:
@@ -455,13 +457,13 @@ def _cells(row: Row, epochs: bool, largest: bool) -> list[str]:
     usd = row["usd_per_epoch"] if epochs else row["usd_per_million"]
     ratio = ""
     if row["ratio"] is not None:
-        ratio = f"× {row['ratio']:.3g}"
+        ratio = f"× {number(row['ratio'])}"
         if row["ratio_low"] is not None:
-            ratio += f" [{row['ratio_low']:.2g}, {row['ratio_high']:.2g}]"
+            ratio += f" [{number(row['ratio_low'])}, {number(row['ratio_high'])}]"
     price = "" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:.2f}"
     batch = [f"{row['largest_batch']:,}" if row.get("largest_batch") else ""] if largest else []
     evidence = f"{row['evidence']}, {row['precision']}"
-    return [row["device"], evidence, step, between, memory, *batch, price, "" if usd is None else f"{usd:.3g}", ratio]
+    return [row["device"], evidence, step, between, memory, *batch, price, "" if usd is None else number(usd), ratio]
 
 
 def answer_lines(answer: Row) -> list[str]:

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="undeploy and delete all that was made for this model")
     add_config(parser)
     parser.add_argument("--artefact", metavar="GS_ADDRESS", help="SavedModel elsewhere than storage.bucket has it")
-    parser.add_argument("--project", help="Google Cloud project that pays (default: that of the login)")
+    parser.add_argument("--project", help="Google Cloud project that pays (default: the login's project)")
     parser.add_argument("--region", default="us-central1", help="(default: us-central1)")
     parser.add_argument("--machine-type", default="e2-standard-2", help="of each replica (default: e2-standard-2)")
     parser.add_argument("--replicas", type=int, choices=range(1, 11), default=1, metavar="1-10")

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     usd, source = price(sky, args)
     cost = f"about {usd:.2f} USD an hour, at most {usd * args.max_hours:.2f} USD in all" if usd else "unknown"
     what = f"{'spot ' * args.spot}machine with {args.accelerator} for {len(plan.wanted(args.device))} runs"
-    print(f"One {what} of study {plan.study.study}; it ends by itself after {args.max_hours:g} h.", file=sys.stderr)
+    print(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:g} h.", file=sys.stderr)
     print(f"Price: {cost} ({source}; an estimate, disk and traffic come on top).", file=sys.stderr, flush=True)
     if args.dry_run:
         print(task, end="")

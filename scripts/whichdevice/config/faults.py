@@ -78,7 +78,7 @@ def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:
 
 
 def _fields(section: Any) -> dict[str, Any]:
-    """The fields of a section by the keys that a person writes; none of anything else."""
+    """The fields of a section by the keys that a person writes; empty for anything else."""
     return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
 
 

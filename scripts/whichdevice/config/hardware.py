@@ -1,8 +1,8 @@
-"""The hardware sheet and the price sheet, both kept by hand: what a device can do and what it costs, with sources.
+"""The hardware sheet and the price sheet, both written by people: what a device can do and what it costs, with sources.
 
 config/hardware.csv has a row for each device: peaks, memory and power, and for each GPU what XLA's compiler must know
-of it. config/prices.csv has a row for each offer of a cloud. The price of one device is that of the instance divided by
-the devices in it; `devices.<name>.usd_per_hour` in a study wins over both.
+of it. config/prices.csv has a row for each offer of a cloud. The price of one device is the instance's price divided
+by its number of devices; `devices.<name>.usd_per_hour` in a study wins over both.
 """
 
 import csv

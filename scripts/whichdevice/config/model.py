@@ -60,7 +60,7 @@ def many(value: Any) -> Any:
 
 
 def without_repeats(values: list[Any]) -> list[Any]:
-    """The list as it is; a value that stands in it twice is an error."""
+    """The list as it is; raises ValueError on a value that is in it twice."""
     twice = [value for position, value in enumerate(values) if value in values[:position]]
     if twice:
         raise ValueError(f"lists {twice[0]} twice; once is enough")
@@ -68,7 +68,7 @@ def without_repeats(values: list[Any]) -> list[Any]:
 
 
 def tidy(values: Any, optional: set[str]) -> Any:
-    """A mapping whose empty keys are None if they are in `optional` and gone if not; nothing is an empty mapping."""
+    """The mapping; an empty key is None if it is in `optional`, and left out otherwise. None gives an empty mapping."""
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -106,7 +106,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _tidy(cls, values: Any) -> Any:
-        """A key without a value is None where that means something, else as if it were not there."""
+        """An empty key is None if its type allows that; otherwise it is left out."""
         return tidy(values, {key for key, field in cls.model_fields.items() if NoneType in get_args(field.annotation)})
 
 
@@ -159,7 +159,7 @@ class Measure(Section):
     repeats: PositiveInt = Field(3, description="processes per cell; each gives one number")
     timeout: PositiveFloat = Field(900, description="seconds after which a run counts as hung")
     retry_disturbed: Bool = Field(
-        True, description="measure a run once more where the machine was disturbed; the quieter attempt counts"
+        True, description="measure a run again where the machine was disturbed; the quieter attempt counts"
     )
     breakdown: Bool = Field(
         True, description="after all else, find what of a step is input, host and compute; each cell's first repeat"

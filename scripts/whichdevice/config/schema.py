@@ -72,7 +72,7 @@ def _keys(section: type[Section]) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value in one line of YAML; nothing for None, which reads back as None."""
+    """A value in one line of YAML; an empty text for None, which YAML reads as None."""
     if value is None:
         return ""
     return yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False).removesuffix("...\n").strip()
@@ -104,7 +104,7 @@ def schema() -> dict[str, Any]:
 
 
 def _forgive(node: Any) -> None:
-    """Wherever a list may stand, one value may; wherever a section may stand, nothing may."""
+    """Allow one value for a list, and null for a section."""
     if isinstance(node, list):
         for part in node:
             _forgive(part)

@@ -34,7 +34,7 @@ PUBLISHED_NOTES = {
     "workloads.fashion_cnn_2018": "tensorflow/tpu notebook, 2018",
     "workloads.fashion_cnn_lee": "Lee, 2018: the origin of the published 102, 196 and 11164 s",
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
-    "workloads.weather_gru_tpu": "neomatrix369, 2018: no validation data, so none of its callbacks ever acts",
+    "workloads.weather_gru_tpu": "neomatrix369, 2018: no validation data, so its callbacks never act",
     "workloads.weather_gru_tutorial": "Hvass-Labs tutorial 23: with validation data, callbacks act",
     "workloads.mnist_cnn_predict": "no publication's: latency and throughput of predictions",
 }

@@ -43,7 +43,7 @@ def other_compiled(plan: "StudyPlan") -> list[str]:
 
 
 def _failed(record: Path) -> bool:
-    """Whether there is a record, and it says neither that the program compiled nor that it does not fit."""
+    """Whether a record exists, and its program must be compiled again."""
     try:
         return record.is_file() and read_compiled(record).status not in KEPT
     except StudyError:
@@ -59,9 +59,9 @@ def _selected(plan: "StudyPlan", asked: ProgramRequest) -> bool:
 
 
 def exported_models(plan: "StudyPlan") -> list[str]:
-    """Paths of the export records that this call brings about: of workloads that learn in it, or have learned.
+    """Paths of the export records that this call makes: of workloads that learn in it, or have learned.
 
-    Narrowed by `only` or `retry` it exports nothing but the workloads of its own runs.
+    A call with `only` or `retry` exports the workloads of its runs alone.
     """
     narrowed = plan.call.retry is not None or bool(plan.call.only.model_dump(exclude_none=True))
     return [

@@ -67,7 +67,7 @@ class StudyProgress(logging.Handler):
     def listen(self, logger: logging.Logger) -> "StudyProgress":
         """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them.
 
-        A log that a full disk cuts short prints no traceback of its own: what the jobs have to say counts.
+        A log that a full disk cuts short prints no traceback: the lines of the jobs count.
         """
         logging.raiseExceptions = False
         logger.addHandler(self)

@@ -50,7 +50,7 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def node_cores(known: tuple[Partition, ...], name: str | None) -> int | None:
-    """Cores that every node of a partition has, of the default one without a name; None where that is not known."""
+    """Cores that every node of a partition has; without a name, of the default partition. None if unknown."""
     chosen = _named(known, name)
     return min(chosen.cores) if chosen else None
 

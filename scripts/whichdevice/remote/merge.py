@@ -60,8 +60,8 @@ def merge_folder(
 
     `rename`: a device's name there and here; empty keeps the names of the last merge. `study`: the study that they go
     to, by default the one of its config.yaml. `fetched`: they are all that this study has. A second merge brings what
-    changed. Raises StudyError, with nothing changed, where the source cannot be read or a device there is another one
-    than that of its name here.
+    changed. Raises StudyError, with nothing changed, where the source cannot be read or a device there differs from
+    the one of its name here.
     """
     place = open_place(source)
     if study is None and not fetched and (study_root / CONFIG).is_file():
@@ -161,7 +161,7 @@ class _Merge:
         }
 
     def _keys(self) -> dict[str, str]:
-        """Which of several records of a run counts there: that of its last call's config and code."""
+        """Which of several records of a run counts there: the one of its last call's config and code."""
         if KEYS not in self.listing or int(self.listing[KEYS]["size"]) > MOST_BYTES:
             return {}
         return parse_keys(self.place.read(KEYS))
@@ -285,7 +285,7 @@ class _Merge:
 
 
 def _of_one_kind(brought: list[Brought]) -> tuple[list[Brought], list[str]]:
-    """The records, newest first, without those of a device that is of another kind by now, and a line on these."""
+    """The records, newest first, and a line for each device that is now of another kind: its records are left out."""
     newest: dict[str, tuple[str, int]] = {}
     counted, left_out = [], Counter[str]()
     for each in sorted(brought, key=lambda each: each.record.ended.timestamp() if each.record else 0.0, reverse=True):
