@@ -163,7 +163,7 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
 
 
 def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
-    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1400000; exec "$@"', "sh")
+    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1800000; exec "$@"', "sh")
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 1 and "Traceback" not in errors
     lines = output.splitlines()
