@@ -121,6 +121,9 @@ def record_of_this_code(study: Study, run: Run) -> Record:
     """A run just as it would be measured now: its request and its code, where it reads no data."""
     record, request = record_of(study, run), build_request(study, run)
     code = run_code_hash(request.module, request.backend)
+    if request.mode and record.steady.step_time:  # a model of somebody's own counts examples
+        throughput = request.batch_size / record.steady.step_time
+        record = record.model_copy(update={"steady": record.steady.model_copy(update={"throughput": throughput})})
     return record.model_copy(
         update={"asked": request, "software": record.software.model_copy(update={"code_hash": code})}
     )
