@@ -174,7 +174,7 @@ class Clocked(Scripted):
         super().__init__(losses)
         self.now = 0.0
         clock = SimpleNamespace(perf_counter=lambda: self.now)
-        monkeypatch.setattr("whichdevice.measuring.learning.time", clock)
+        monkeypatch.setattr("whichdevice.measuring.training_run.time", clock)
 
     def run(self, batches: np.ndarray) -> Means:
         self.now += len(batches)
