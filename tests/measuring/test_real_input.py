@@ -29,7 +29,7 @@ def learned(real_data: Path, working_folder: Path):
             devices={"cpu": {"kind": "cpu"}},
             data={"source": "files", "dir": str(real_data), "sources": {dataset: "files"}},
             measure={"seconds": 0.1, "min_steps": 1, "repeats": 1, "timeout": 300},
-            train={"epochs": 1},
+            train={"epochs": 1, "seconds": None},
             workloads={workload: settings},
         )
         prepare_dataset(dataset, "files", str(real_data), 1, dataset_folder(study, dataset))
