@@ -190,7 +190,7 @@ def total_loss(loss: Any, own: Sequence[Any]) -> Any:
 
 
 def check_own_step(model: Any, loop: str) -> None:
-    """Raise StudyError where the loop would not run the step that the model has of its own."""
+    """Raise StudyError where the loop would not run the model's own step."""
     own = [name for name in overridden(model) if name == "train_step"]
     if loop == "epoch" and own:
         raise StudyError("the model has a train_step of its own, which loop epoch does not run: take loop: fit")
@@ -199,14 +199,14 @@ def check_own_step(model: Any, loop: str) -> None:
 
 
 def needs_optimizer(model: Any) -> bool:
-    """Whether `model.optimizer` trains it; a train_step of its own may take others, and builds what it takes."""
+    """Whether `model.optimizer` trains it; an own train_step may take others, and builds what it takes."""
     return "train_step" not in overridden(model)
 
 
 def loss_and_metric(logs: Mapping[str, Any], metric: str | None) -> tuple[Any, Any]:
     """The loss and the metric out of what a step of Keras reports; without a name `loss` the sum of all `..._loss`.
 
-    Raises StudyError where there is none of that name.
+    Raises StudyError on an unknown name.
     """
     if not isinstance(logs, Mapping) or not logs:
         raise StudyError("the model's own train_step returns no losses by name, e.g. {'loss': loss}")
@@ -232,7 +232,7 @@ def as_one_array(prediction: Any) -> Any:
 
 
 def build_late_parts(workload: TrainingWorkload, model: Any, batch: tuple[Any, ...]) -> None:
-    """Make the variables that Keras' own step would make when it first runs: those of its losses and metrics.
+    """Make the variables that Keras' own step would make when it first runs, for its losses and metrics.
 
     `batch` is one as the step gets it. Nothing that the model holds changes.
     """

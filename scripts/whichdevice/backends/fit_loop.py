@@ -46,7 +46,7 @@ class FitLoop(TrainingLoop):
         """Initial weights, optimiser and random state, in the Keras model."""
         self._inner.reset()
         self._inner.publish()
-        if self._own:  # optimisers of its own, and what any of them built when it first ran
+        if self._own:  # its own optimisers, and what each built when it first ran
             for each in _optimizer_variables(self._model):
                 each.assign(self._initial.get(id(each), np.zeros(each.shape)))
 
@@ -72,7 +72,7 @@ class FitLoop(TrainingLoop):
 
 
 def _optimizer_variables(model: Any) -> list[Any]:
-    """Of every optimiser that the model holds: a step of its own may use several."""
+    """Of every optimiser that the model holds: an own step may use several."""
     import keras
 
     held = [model.optimizer, *(each for each in vars(model).values() if isinstance(each, keras.optimizers.Optimizer))]

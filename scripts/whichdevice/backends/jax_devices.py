@@ -1,4 +1,4 @@
-"""Which of JAX's devices a run takes, and what must stand in the environment so that it gets them."""
+"""Which of JAX's devices a run takes, and the environment variables that give it these."""
 
 import os
 from importlib.metadata import PackageNotFoundError, version

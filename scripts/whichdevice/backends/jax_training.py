@@ -39,7 +39,7 @@ Step = Callable[[State, Arrays, Any], tuple[State, Any]]
 
 
 def state_of(model: Any, optimizer: Any, own: bool = False) -> State:
-    """The values that a built model and a built optimiser hold now; `own`: and the metrics of its own step."""
+    """The values that a built model and a built optimiser hold now; `own`: and the metrics of the own step."""
     return State(
         [variable.value for variable in model.trainable_variables],
         [variable.value for variable in model.non_trainable_variables],
@@ -55,7 +55,7 @@ def write_back(state: State, model: Any, optimizer: Any) -> None:
         (model.non_trainable_variables, state.non_trainable),
         (optimizer.variables, state.optimizer),
     ):
-        for variable, value in zip(variables, values, strict=False):  # a step of its own may build more, later
+        for variable, value in zip(variables, values, strict=False):  # an own step may build more, later
             variable.assign(value)
 
 

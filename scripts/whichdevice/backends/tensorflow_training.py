@@ -184,7 +184,7 @@ def traced_forward(tf: Any, strategy: Any, model: Any, xla: bool) -> Forward:
     replicas = strategy.num_replicas_in_sync
 
     def own(shares: Any) -> Any:
-        """Of inputs [replicas, share, ...] those of this replica."""
+        """This replica's part of inputs [replicas, share, ...]."""
         if replicas == 1:
             return shares
         place = tf.distribute.get_replica_context().replica_id_in_sync_group

@@ -101,7 +101,7 @@ class Torch(Backend):
         else:
             self._team = Team(self.request, self.threads)
 
-    def _tell(self, steps: str) -> None:
+    def _report_steps(self, steps: str) -> None:
         self._steps = steps
 
     def operation_loop(self, workload: OperationWorkload, random: np.random.Generator) -> OperationLoop:
@@ -114,17 +114,17 @@ class Torch(Backend):
         dtype = keras.config.dtype_policy().compute_dtype
         device = "cuda" if self.request.kind == "gpu" else "cpu"
         if self._team is None:
-            return TorchOperation(workload, random, dtype, device, self._tell)
+            return TorchOperation(workload, random, dtype, device, self._report_steps)
         from whichdevice.backends.torch_replicas import ReplicatedOperation
 
-        build = partial(TorchOperation, workload, random, dtype, device, self._tell)
+        build = partial(TorchOperation, workload, random, dtype, device, self._report_steps)
         return ReplicatedOperation(self._team, self._team.together("operation", build, workload, random, dtype)[0])
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: data on the device, gathered by each step; `fit`: gathered on the host and moved by Keras."""
         from whichdevice.backends.torch_loops import build_loop
 
-        build = partial(build_loop, self.request, workload, model, train, validation, self._tell)
+        build = partial(build_loop, self.request, workload, model, train, validation, self._report_steps)
         if self._team is None:
             return build()
         from whichdevice.backends.torch_replicas import ReplicatedTraining
@@ -140,10 +140,10 @@ class Torch(Backend):
         if self._team is not None:
             raise StudyError(f"{self.request.device}: mode predict of PyTorch runs on one replica, not on several")
         if self.request.loop == "fit":
-            self._tell("torch.compile" if model.jit_compile else "eager")
+            self._report_steps("torch.compile" if model.jit_compile else "eager")
             return model.predict_on_batch
         on_gpu = self.request.kind == "gpu"
-        return torch_forward(model, "cuda" if on_gpu else "cpu", on_gpu, self._tell)
+        return torch_forward(model, "cuda" if on_gpu else "cpu", on_gpu, self._report_steps)
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
         """Where Python launches operations one by one and each ends before the next: eager steps on a CPU."""

@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
 
-Tell = Callable[[str], None]
+ReportSteps = Callable[[str], None]
 
 
 class Parallel(keras.Model):
@@ -41,7 +41,7 @@ class Parallel(keras.Model):
 
 
 def build_loop(
-    request: Request, workload: TrainingWorkload, model: Any, train: Split, validation: Split, tell: Tell
+    request: Request, workload: TrainingWorkload, model: Any, train: Split, validation: Split, report_steps: ReportSteps
 ) -> TrainingLoop:
     """The epoch loop or `fit`; sets `model.optimizer`, built. On several ranks all must build it at the same time."""
     device = "cuda" if request.kind == "gpu" else "cpu"
@@ -50,12 +50,12 @@ def build_loop(
     parallel = _parallel(model, device) if several else model
     data = replace(train, arrays={}) if fit else train
     compiles = device == "cuda" and not several and not fit
-    inner = TorchTraining(workload, model, parallel, data, validation, device, compiles, tell)
+    inner = TorchTraining(workload, model, parallel, data, validation, device, compiles, report_steps)
     if not fit:
         return inner
     trained = Parallel(model, parallel) if several else model
     loop = FitLoop(workload, trained, inner, _host_feed(workload, train))
-    tell("torch.compile" if trained.jit_compile else "eager")
+    report_steps("torch.compile" if trained.jit_compile else "eager")
     return loop
 
 

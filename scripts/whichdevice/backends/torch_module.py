@@ -48,14 +48,16 @@ class TorchModule(Torch):
         place = Place(self.request.kind, self.request.precision)
         place.take(model)
         model.optimizer = workload.optimizer(model.module)
-        return ModuleTraining(workload, model, train, validation, place, self.request.loop == "epoch", self._tell)
+        return ModuleTraining(
+            workload, model, train, validation, place, self.request.loop == "epoch", self._report_steps
+        )
 
     def forward_pass(self, model: Any) -> Forward:
-        """`epoch`: compiled; `fit`: as the module runs by itself."""
+        """`epoch`: compiled; `fit`: as the module runs without a compiler."""
         place = Place(self.request.kind, self.request.precision)
         place.take(model)
         model.module.eval()
-        return module_forward(model, place, self.request.loop == "epoch", self._tell)
+        return module_forward(model, place, self.request.loop == "epoch", self._report_steps)
 
     def types(self) -> Types:
         """As parameters, autocast and PyTorch's switches are set; sums are float32 and rounded when stored."""
@@ -110,11 +112,11 @@ class ModuleTraining(TrainingLoop):
         validation: Split,
         place: Place,
         compiles: bool,
-        tell: Callable[[str], None],
+        report_steps: Callable[[str], None],
     ) -> None:
         import torch
 
-        self._workload, self._model, self._place, self._tell = workload, model, place, tell
+        self._workload, self._model, self._place, self._report_steps = workload, model, place, report_steps
         self._optimizer, self._compiles = model.optimizer, compiles
         self._examples, self._size = validation.examples, validation.batch_size or workload.options.batch_size
         self._train = self._tensors(train, place.device if compiles else "cpu")
@@ -174,7 +176,7 @@ class ModuleTraining(TrainingLoop):
         from whichdevice.backends.torch_devices import is_out_of_memory
 
         if not self._compiles:
-            self._tell("eager")
+            self._report_steps("eager")
             return self._means
         before = self._state()
         compiled = torch.compile(self._means)
@@ -183,11 +185,11 @@ class ModuleTraining(TrainingLoop):
         except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
             if is_out_of_memory(error):
                 raise
-            self._tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+            self._report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
             return self._means
         finally:
             self._restore(before)
-        self._tell("torch.compile")
+        self._report_steps("torch.compile")
         return compiled
 
     def _means(self, inputs: Any, target: Any) -> Any:
@@ -252,7 +254,7 @@ class ModuleTraining(TrainingLoop):
         """Steps change the module itself: nothing to do."""
 
 
-def module_forward(model: TorchModel, place: Place, compiles: bool, tell: Callable[[str], None]) -> Forward:
+def module_forward(model: TorchModel, place: Place, compiles: bool, report_steps: Callable[[str], None]) -> Forward:
     """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
     import torch
 
@@ -273,13 +275,13 @@ def module_forward(model: TorchModel, place: Place, compiles: bool, tell: Callab
         placed = mapped(lambda each: workload.typed(torch.from_numpy(each).to(place.device)), inputs)
         if not known:
             known = True
-            tell("torch.compile" if compiles else "eager")
+            report_steps("torch.compile" if compiles else "eager")
             try:
                 program(placed)
             except Exception as error:  # the eager one raises again what is wrong in the model
                 if is_out_of_memory(error) or not compiles:
                     raise
-                tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+                report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
                 program = predicted
         return program(placed).cpu().numpy()
 

@@ -26,10 +26,10 @@ class TorchOperation:
         random: np.random.Generator,
         dtype: str,
         device: str,
-        tell: Callable[[str], None],
+        report_steps: Callable[[str], None],
     ) -> None:
         state, operands = workload.operands(random)
-        self._step, self._tell = workload.step, tell
+        self._step, self._report_steps = workload.step, report_steps
         self._bounded = workload.bounded
         self._length = PASSES_A_GRAPH if workload.bounded else STEPS_A_GRAPH
         self._operands = {name: array.to(getattr(torch, dtype)) for name, array in place(operands, device).items()}
@@ -39,7 +39,7 @@ class TorchOperation:
         self._many: Any = None  # a torch.cuda.CUDAGraph
         self._short_calls = 0
         self._state = self._initial
-        tell("eager")  # until a graph is replayed
+        report_steps("eager")  # until a graph is replayed
 
     @torch.no_grad()
     def run(self, steps: int) -> None:
@@ -68,7 +68,7 @@ class TorchOperation:
             self._captures = self._captured() if steps >= self._length else self._short_calls < 2
         if self._many is None or steps < self._length:
             return steps
-        self._tell("cuda_graph")
+        self._report_steps("cuda_graph")
         if not self._bounded:  # a pass over memory that would not be counted
             self._held.copy_(self._initial)
         for _ in range(steps // self._length):
@@ -94,7 +94,7 @@ class TorchOperation:
             if is_out_of_memory(error) and not self._bounded:
                 raise
             self._held = self._initial
-            self._tell(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
+            self._report_steps(f"eager, as capture failed: {str(error).strip().partition(chr(10))[0]}")
         return self._many is not None
 
     def _several(self) -> None:

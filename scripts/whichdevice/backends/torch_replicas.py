@@ -200,7 +200,7 @@ class ReplicatedTraining(TrainingLoop):
 
 
 class ReplicatedOperation:
-    """The same operation on every rank, each on operands of its own; done when the last rank is."""
+    """The same operation on every rank, each on its own operands; done when the last rank is."""
 
     def __init__(self, team: Team, loop: TorchOperation) -> None:
         self._team, self._loop = team, loop

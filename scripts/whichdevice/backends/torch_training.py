@@ -49,7 +49,7 @@ class TorchTraining(TrainingLoop):
     """Gather, forward, backward and update for each batch; sums stay on the device until `run` ends.
 
     `forward` is called for predictions in training: the model itself, or what averages its gradients over ranks.
-    `tell` hears how steps run (compiled or one by one) as soon as the first has shown it.
+    `report_steps` hears how steps run (compiled or one by one) as soon as the first has shown it.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class TorchTraining(TrainingLoop):
         validation: Split,
         device: str,
         compiles: bool,
-        tell: Callable[[str], None],
+        report_steps: Callable[[str], None],
     ) -> None:
         self._workload, self._model, self._optimizer = workload, model, model.optimizer
-        self._forward, self._validation, self._device, self._tell = forward, validation, device, tell
+        self._forward, self._validation, self._device, self._report_steps = forward, validation, device, report_steps
         self._train, self._held_out = place(train.arrays, device), place(validation.arrays, device)
         self._compiles = compiles
         self._sums = torch.zeros(2, device=device)
@@ -100,7 +100,7 @@ class TorchTraining(TrainingLoop):
     def _best_way(self, example: Any) -> Callable[[Any], None]:
         """Compiled where that is asked for and PyTorch can do it, else step by step."""
         if not self._compiles:
-            self._tell("eager")
+            self._report_steps("eager")
             return self._step
         before = self._state()
         compiled = torch.compile(self._step, **COMPILER)
@@ -114,11 +114,11 @@ class TorchTraining(TrainingLoop):
         except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
             if is_out_of_memory(error):
                 raise
-            self._tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+            self._report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
             return self._step
         finally:
             before.restore()
-        self._tell("torch.compile")
+        self._report_steps("torch.compile")
         return advance
 
     def _step(self, index: Any) -> None:
@@ -190,7 +190,7 @@ class TorchTraining(TrainingLoop):
         """Steps change the Keras model's own variables: nothing to do."""
 
 
-def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str], None]) -> Forward:
+def torch_forward(model: Any, device: str, compiles: bool, report_steps: Callable[[str], None]) -> Forward:
     """The model's forward pass without gradients: compiled if it `compiles` and PyTorch can do it, else eager."""
 
     def predicted(inputs: Any) -> Any:
@@ -205,16 +205,16 @@ def torch_forward(model: Any, device: str, compiles: bool, tell: Callable[[str],
 
     def best_way(example: Any) -> Callable[[Any], Any]:
         if not compiles:
-            tell("eager")
+            report_steps("eager")
             return predicted
         try:
             compiled(example)
         except Exception as error:  # the eager one raises again what is wrong in the model
             if is_out_of_memory(error):
                 raise
-            tell(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
+            report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
             return predicted
-        tell("torch.compile")
+        report_steps("torch.compile")
         return compiled
 
     @torch.no_grad()

@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def try_workload(backend: Backend, request: Request, batch_size: int, memory_limit: float, emit: Emitter) -> None:
-    """Data, model, a few steps on one small batch, a prediction; facts are those of a study's `batch_size`."""
+    """Data, model, a few steps on one small batch, a prediction; facts are of a study's `batch_size`."""
     chosen = workload_class(request.module)
     asked = [Options(size, request.precision, given=request.options) for size in (request.batch_size, batch_size)]
     workload, studied = (chosen(options) for options in asked)

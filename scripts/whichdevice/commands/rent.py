@@ -139,7 +139,7 @@ def answer(*command: str) -> Any:
         return None
 
 
-def say(line: str | bytes) -> None:
+def announce(line: str | bytes) -> None:
     """Print a line; a terminal that is gone must not keep a machine from being taken down."""
     try:
         print(line.decode(errors="replace").rstrip() if isinstance(line, bytes) else line, flush=True)
@@ -163,7 +163,7 @@ class Rental:
             try:
                 step()
             except KeyboardInterrupt:
-                say("Stopped.")
+                announce("Stopped.")
             except Exception as error:  # whatever it is, the next step comes
                 self.problems.append(str(error))
         if self.problems:
@@ -180,13 +180,13 @@ class Rental:
         """Run a command, print its output, return its exit status; more than `after` signals: KeyboardInterrupt."""
         none, pipe = subprocess.DEVNULL, subprocess.PIPE  # a new session, as a terminal's signals are for us alone
         process = subprocess.Popen(command, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True)
-        (reader := threading.Thread(target=lambda: deque(map(say, process.stdout or ()), 0), daemon=True)).start()
+        (reader := threading.Thread(target=lambda: deque(map(announce, process.stdout or ()), 0), daemon=True)).start()
         end = time.monotonic() + patience
         try:
             while process.poll() is None and self.signals <= after and time.monotonic() < end:
                 if time.monotonic() > self.due:
                     wrong, self.due = self.bring(after=0), time.monotonic() + EVERY
-                    say(f"{wrong}; trying again later." if wrong else "The study goes on.")
+                    announce(f"{wrong}; trying again later." if wrong else "The study goes on.")
                 time.sleep(0.05)
         finally:
             if process.poll() is None:
@@ -229,7 +229,7 @@ class Rental:
         records = [*self.folder.rglob("record.json")]
         try:
             for line in merge_folder(Path(root), self.folder / root, {}, self.call) if records else []:
-                say(line)  # a damaged record is left out, the others are merged
+                announce(line)  # a damaged record is left out, the others are merged
             for path in records:
                 read_record(path)
         except StudyError as error:
@@ -240,12 +240,12 @@ class Rental:
         """End the machine and make sure: `sky down` exits 0 where it fails, and where the launch is still queued."""
         for attempt in range(TRIES):
             time.sleep(PAUSE if attempt else 0)
-            say(f"Taking {self.name} down ...")
+            announce(f"Taking {self.name} down ...")
             for request in answer(self.sky, "api", "status", "--cluster", self.name, "-o", "json") or []:
                 if "launch" in request["name"]:
                     self.do(self.sky, "api", "cancel", request["request_id"], after=math.inf, patience=PATIENCE)
             self.do(self.sky, "down", "-y", self.name, after=math.inf, patience=PATIENCE)
             left = answer(self.sky, "status", "-o", "json")
             if left is not None and self.name not in [each["name"] for each in left]:
-                return say("The machine is down.")
+                return announce("The machine is down.")
         raise StudyError(f"{self.name} COULD NOT BE TAKEN DOWN and costs money; run: {self.sky} down -y {self.name}")

@@ -269,7 +269,7 @@ def left_out(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
 
 
 def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
-    """A label per cell from the first axis, those of `always`, and those whose values differ between the cells."""
+    """A label per cell from the first axis, the axes of `always`, and axes whose values differ between the cells."""
     words = [axes[0], *always]
     shown = [axis for axis in axes if axis in words or cells[axis].nunique(dropna=False) > 1]
     return [_joined(row, shown) for _, row in cells.iterrows()]

@@ -64,7 +64,7 @@ class Shape:
 
 
 def shapes_in(text: str) -> tuple[Shape, ...]:
-    """Every array that a type names, those of a tuple in order; raises StudyError on an unknown element type."""
+    """Every array that a type names, a tuple's in order; raises StudyError on an unknown element type."""
     return tuple(_shape(*found.groups()) for found in LEAF.finditer(text))
 
 
@@ -89,7 +89,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of a computation. `shapes` are the result's arrays, those of a tuple in order."""
+    """One line of a computation. `shapes` are the result's arrays, a tuple's in order."""
 
     name: str
     opcode: str

@@ -242,7 +242,7 @@ def _prediction(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
 def _training(traced: TracedModule) -> tuple[Callable[..., Any], Any]:
     """A function (state, arrays, index) → (state, [loss, metric]), and the state's shapes.
 
-    The state: trained values, others, those of the optimiser, and a key of random numbers. In float16 the loss is
+    The state: trained values, others, the optimiser's, and a key of random numbers. In float16 the loss is
     scaled, and a step whose gradients are not finite changes nothing, as with PyTorch's GradScaler.
     """
     import jax

@@ -167,7 +167,7 @@ def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
 
 
 def complete(factors: Mapping[str, float]) -> dict[str, float]:
-    """Fitted factors, and those of classes that share or have none of their own."""
+    """Fitted factors, also of classes that share one or keep the default."""
     whole = FIXED | dict(factors)
     for name, other in SAME.items():
         whole.setdefault(name, whole.get(other, 1.0))

@@ -6,9 +6,9 @@
 
 Reads the scheduled text (HLO) that XLA prints for GPUs and TPUs. What counts:
 
-- *Operations* are those of matrix products and convolutions, from the shapes: 2·n·k·m, places on padding left out. A
+- *Operations* are of matrix products and convolutions, from the shapes: 2·n·k·m, places on padding left out. A
   fusion holds those of its inside, library calls (cuBLAS, cuDNN) those of their operands.
-- *Bytes* are those of off-chip memory. Each operand counts once as read and each result once as written, with three
+- *Bytes* are of off-chip memory. Each operand counts once as read and each result once as written, with three
   exceptions: an operand of which only slices or gathered rows are used counts as those; a result that updates an array
   in place counts as the update; what only renames (tuples, bitcasts, buffers) moves nothing.
 - A loop counts its body as often as it runs; a loop of unknown length once (`unknown_loops`). Of branches the longest
@@ -115,7 +115,7 @@ class Work:
         return any(item.kind == "grouped convolution" for item in self.items)
 
     def deepened(self, deeper: "Work", layers: int) -> "Work":
-        """The work of `layers` equal layers, from that of one layer (`self`) and of two (`deeper`)."""
+        """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`)."""
         total = _Total()
         for work, times in ((self, 2 - layers), (deeper, layers - 1)):
             for item in work.items:
@@ -315,7 +315,7 @@ class Product(NamedTuple):
 def products_of(
     instruction: Instruction, computation: Computation, program: Program, platform: Platform, depth: int = 0
 ) -> Iterator[Product]:
-    """All products of one instruction, those of the computations that a fusion calls included, each once."""
+    """All products of one instruction, with the computations that a fusion calls, each once."""
     if instruction.opcode in ("convolution", "dot", "custom-call"):
         found = _product(instruction, computation)
         if found is not None:
@@ -437,7 +437,7 @@ def _places(size: int, out: int, window: Window) -> int:
 
 
 def is_free(instruction: Instruction) -> bool:
-    """Whether the instruction moves nothing and takes no time of its own."""
+    """Whether the instruction moves nothing and takes no time."""
     return instruction.opcode in FREE or (
         instruction.opcode == "custom-call" and instruction.attribute("target") in FREE_TARGETS
     )

@@ -87,7 +87,7 @@ def _data_in_use() -> int:
 ASKED = re.compile(r"OOM|out of memory|allocat", re.IGNORECASE)
 TENSOR = re.compile(r"shape\[([\d,]+)\] and type (\w+)")  # TensorFlow names no bytes
 WIDTHS = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
-NOISE = re.compile(r"\{\{[^}]*\}\}|\[Op:.*")  # TensorFlow's names of its own parts
+NOISE = re.compile(r"\{\{[^}]*\}\}|\[Op:.*")  # TensorFlow's names of its parts
 PREAMBLE = ("Graph execution error:", "Detected at node", "  File ")
 FREE_SHARE = 0.9  # of a GPU's memory; an idle driver holds some itself
 

@@ -25,7 +25,7 @@ from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
 from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import Tree, leaves, mapped
 
-LEAST_CALLS = 200  # timed one by one, where they take no longer than the time budget once more
+LEAST_CALLS = 200  # timed one by one, where they take no longer than a second time budget
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
 MOST_BATCHES, MOST_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and used in turn
 

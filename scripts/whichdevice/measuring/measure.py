@@ -83,7 +83,7 @@ def _checksum(path: Path) -> str:
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
     """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
 
-    A process killed from outside says nothing of the run: it is started once more, and a second time is a failure.
+    A process killed from outside says nothing of the run: it is started again, and a second kill is a failure.
     Raises OSError where the disk was full: that is no fact of the run either.
     """
     drafts: list[RecordDraft] = []
@@ -209,7 +209,7 @@ def measure(config: Path, record_path: Path, log: Path, stream: IO[str] | None =
 
     A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once.
     Raises StudyError where the study itself is at fault: no such run, no dataset, or code that was edited after the
-    path was planned. A path without a key, as a person writes it by hand, takes whatever the run is now.
+    path was planned. A path without a key, as a person writes it, takes whatever the run is now.
     Progress goes to `stream`, else to standard error.
     """
     study, run = read_study(config), parse_run(record_path.as_posix())
@@ -250,7 +250,7 @@ def _repeated(study: Study, request: Request, first: Record, parent: Path, log: 
 
 @contextmanager
 def _fresh_folder(parent: Path) -> Iterator[Path]:
-    """A folder for artefacts, named by the time, that goes again if the record never comes about."""
+    """A folder for artefacts, named by the time, that is removed if no record is made."""
     folder = parent / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     folder.mkdir(parents=True)
     try:

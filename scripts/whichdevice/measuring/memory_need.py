@@ -1,6 +1,6 @@
 """How much host memory a run will need, estimated before it starts, so that what cannot fit is refused.
 
-A GPU or TPU keeps weights and activations in memory of its own: there the host needs room for the framework and
+A GPU or TPU keeps weights and activations in its own memory: there the host needs room for the framework and
 for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
 """
 

@@ -95,7 +95,7 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
     _tell_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
     if explain is not None:
-        explain()  # last: it builds programs and optimisers of its own
+        explain()  # last: it builds its own programs and optimisers
 
 
 def _tell_settings(backend: Backend, emit: Emitter) -> None:

@@ -214,7 +214,7 @@ TAIL_BYTES = 2**14
 
 
 def end_from_inside(start: Callable[[], Finish], log: Path, *folders: Path) -> Finish:
-    """How a process ended that `start` starts: once more where somebody killed it, which twice is a failure.
+    """How a process ended that `start` starts: started again where somebody killed it; a second kill is a failure.
 
     Raises OSError where it failed because a disk, such as that of `folders`, is full: its reason says so, or its log
     where a library crashes on it (HDF5 does), or nothing fits there any more.
@@ -265,7 +265,7 @@ class Progress:
         self._write(run_line(self._title, record), last=True)
 
     def _write(self, line: str, last: bool) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads any more: no reason to lose the run
+        with contextlib.suppress(OSError, ValueError):  # no reader is left: no reason to lose the run
             self._show(line, last)
 
     def _show(self, line: str, last: bool) -> None:

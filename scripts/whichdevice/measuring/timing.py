@@ -154,7 +154,7 @@ def find_steady_state(
     A window lasts what `window_seconds` says. `on_warm(windows)` is called after the least warm-up,
     `on_window(step time, seconds left)` between windows.
     """
-    series = _Series(prepare, window_seconds(budget.seconds, window), partial(_tell, on_window, budget))
+    series = _Series(prepare, window_seconds(budget.seconds, window), partial(_report_window, on_window, budget))
     while not _warmed(series.windows, budget):
         series.extend()
     least = len(series.windows)
@@ -177,7 +177,7 @@ def find_steady_state(
         goal = series.seconds + WARM_UP_SHARE * budget.seconds
         while series.seconds < min(goal, limit):
             series.extend()
-    return SteadyState(series.windows[:start], series.windows[start:], trend, _told(trend, where))
+    return SteadyState(series.windows[:start], series.windows[start:], trend, _trend_words(trend, where))
 
 
 def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
@@ -196,7 +196,7 @@ class _Series:
 
     prepare: PrepareSteps
     window: float
-    tell: Callable[[Sequence[Window]], None]
+    report: Callable[[Sequence[Window]], None]
     windows: list[Window] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -206,7 +206,7 @@ class _Series:
             steps = window_steps(self.windows[-1][1] / self.windows[-1][0], self.window)
         self.windows.append((steps, timed(self.prepare, steps)))
         self.seconds += self.windows[-1][1]
-        self.tell(self.windows)
+        self.report(self.windows)
 
 
 def _warmed(windows: Sequence[Window], budget: Budget) -> bool:
@@ -232,13 +232,13 @@ def _totals(windows: Sequence[Window]) -> tuple[int, float]:
     return sum(steps for steps, _ in windows), sum(took for _, took in windows)
 
 
-def _tell(on_window: Callable[[float, float], None], budget: Budget, windows: Sequence[Window]) -> None:
+def _report_window(on_window: Callable[[float, float], None], budget: Budget, windows: Sequence[Window]) -> None:
     steps, seconds = _totals(windows)
     left = (1 + WARM_UP_SHARE) * budget.seconds - seconds
     on_window(seconds / steps, max(0.0, left, (MIN_WARM_UP_STEPS + budget.min_steps - steps) * seconds / steps))
 
 
-def _told(trend: Trend, where: str) -> str:
+def _trend_words(trend: Trend, where: str) -> str:
     if trend.p is None:
         return f"{where}; too few windows to test for a trend"
     said = f"Mann-Kendall p = {trend.p:.2g}, drift {trend.drift:+.1%}"
@@ -260,7 +260,7 @@ def time_steps(
 
     names = (f"window {number}" for number in count(1))
 
-    def tell(step_time: float, seconds_left: float) -> None:
+    def report(step_time: float, seconds_left: float) -> None:
         emit.progress("timing", step_time=step_time, seconds_left=seconds_left)
         emit.energy_part(next(names))
 
@@ -270,7 +270,7 @@ def time_steps(
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
     emit.timed_windows()
     emit.energy_part(next(names))
-    found = find_steady_state(planted(prepare, request.slowdown), budget, warmed, tell, window)
+    found = find_steady_state(planted(prepare, request.slowdown), budget, warmed, report, window)
     emit.timed_windows()
     _tell_energy(len(found.warm_up), len(found.windows), emit)
     if request.kind == "gpu":

@@ -38,7 +38,7 @@ class FirstStepWatched:
         self._loop, self._order = loop, order
         self._seen = False
         self._steps = 0
-        self.lost: int | None = None  # steps after which the loss was no number any more
+        self.lost: int | None = None  # steps after which the loss was no number
 
     def __call__(self, steps: int) -> Callable[[], object]:
         """What runs the next `steps` steps."""
@@ -190,7 +190,7 @@ PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is sev
 
 @dataclass
 class Learner:
-    """A loop that learns as its request asks; `step_time` is that of the timed steps, in seconds."""
+    """A loop that learns as its request asks; `step_time` is of the timed steps, in seconds."""
 
     loop: TrainingLoop
     workload: TrainingWorkload
@@ -331,7 +331,7 @@ def run_training(
 ) -> Callable[[], None] | None:
     """Measure and send everything but the end; artefacts go to `folder`. Without a dataset the workload has its own.
 
-    Returns what sends the breakdown, if any is asked for: it builds programs of its own, with settings of their own.
+    Returns what sends the breakdown, if any is asked for: it builds its own programs, with their own settings.
     """
     train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
     facts, costs = workload_facts(backend, workload, request, model, train, validation, COUNTS)
@@ -411,7 +411,7 @@ def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
-    """What the kept model reaches: that of the last epoch, or of the best one where callbacks keep the best."""
+    """What the kept model reaches: the last epoch's, or the best one's where callbacks keep the best."""
     kept = epochs[-1]
     if workload.best_weights() is not None and request.validation:
         losses = [np.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in epochs]

@@ -125,7 +125,7 @@ class StudyPlan:
                         os.utime(path, (now, now), follow_symlinks=False)
 
     def to_measure(self, runs: Sequence[Run] | None = None) -> list[Run]:
-        """Those of these runs, or of all wanted ones, that have no record yet; all of them with `retry`."""
+        """Return the runs among these, or among all wanted ones, that have no record yet; all of them with `retry`."""
         runs = self.wanted() if runs is None else runs
         return [run for run in runs if self.call.retry is not None or not Path(self.record(run)).is_file()]
 

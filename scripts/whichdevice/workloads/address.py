@@ -182,7 +182,7 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
         for each in _package_files(top):
             parts = each.relative_to(root).with_suffix("").parts
             found[each] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    neighbours = "site-packages" not in root.parts  # an installed package counts by itself
+    neighbours = "site-packages" not in root.parts  # an installed package counts as a whole
     waiting = list(found.items()) if neighbours else []
     while waiting:
         file, name = waiting.pop()

@@ -249,7 +249,7 @@ class TrainingWorkload(Workload):
         return []
 
     def own_objects(self) -> dict[str, Any]:
-        """Layers and functions of its own file by name, for Keras to read a saved model that has some of them."""
+        """Layers and functions of the workload's file by name, with which Keras reads a saved model."""
         return defined_in(sys.modules[type(self).__module__])
 
     def raw_input(self, model: Any) -> RawInput:

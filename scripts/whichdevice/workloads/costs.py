@@ -7,7 +7,7 @@ FLOP utilisation; attention counts every place with every other, whether a mask 
 Where JAX is installed its trace (a jaxpr) is read, which runs nothing: in this process if Keras runs on JAX, else in a
 child process that builds the workload's model anew on JAX. Elsewhere PyTorch's FlopCounterMode counts one example.
 
-A measured process always has a child count, so that no trace of its own makes its first step quicker, and keeps the
+A measured process always has a child count, so that its own trace never makes its first step quicker, and keeps the
 count in a file, so that a study counts each model once.
 """
 
@@ -117,7 +117,7 @@ def _honest(found: Costs, model: Any) -> Costs:
 
 
 def _all_layers(model: Any) -> list[Any]:
-    """A model's layers, and those of the models in it."""
+    """A model's layers, and the layers of the models in it."""
     found, waiting = [], [model]
     while waiting:
         layer = waiting.pop()

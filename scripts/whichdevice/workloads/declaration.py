@@ -47,8 +47,8 @@ class Declaration:
     unit: str = "example"
     source: str | None = None
     functions: frozenset[str] = field(default_factory=frozenset)
-    by_compile: bool = False  # whether the model may come with a `compile` of its own instead
-    own_step: bool = False  # whether a class of the file has a train_step of its own
+    by_compile: bool = False  # whether the model may come compiled instead
+    own_step: bool = False  # whether a class of the file has its own train_step
     frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
     hints: tuple[str, ...] = ()

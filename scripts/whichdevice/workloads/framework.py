@@ -20,7 +20,7 @@ PACKAGES = {
 
 
 def framework_of(tree: ast.Module) -> str:
-    """`keras`, `torch` or `jax`, of what a file imports anywhere; `keras` where it imports none of them."""
+    """`keras`, `torch` or `jax`, of what a file imports anywhere; `keras` where it imports neither."""
     imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Models that need no file: those of keras.applications and KerasHub with random weights, and saved .keras files.
+"""Models that need no file: from keras.applications and KerasHub with random weights, and saved .keras files.
 
 Nothing is downloaded. KerasHub keeps the sizes of its models with their weights, on a server: those below are of the
 models' papers, and a model is refused whose number of weights is another one than KerasHub states.
@@ -154,7 +154,7 @@ def _ready(
 
     class Ready(made):  # type: ignore[valid-type, misc]  # a class that is made here
         def _needs_own_step(self, model: Any, found: Any) -> bool:
-            return False  # KerasHub compiles its tasks by itself, with steps of the same work
+            return False  # KerasHub compiles its tasks, with steps of the same work
 
         def _data(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
             splits = super()._data()

@@ -78,7 +78,7 @@ def accuracy(target: Any, prediction: Any) -> Any:
 
 
 def binary_accuracy(target: Any, prediction: Any) -> Any:
-    """Share of numbers on the right side of .5, each judged by itself; targets are 0 and 1."""
+    """Share of numbers on the right side of 0.5, each judged alone; targets are 0 and 1."""
     from keras import ops
 
     asked = ops.reshape(ops.cast(target, "float32"), ops.shape(prediction))

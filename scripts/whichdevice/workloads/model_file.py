@@ -374,7 +374,7 @@ class ModelFile(TrainingWorkload):
 
 
 def overridden(model: Any) -> list[str]:
-    """Methods of training that the model's class has of its own."""
+    """Methods of training that the model's class defines."""
     import keras
 
     classes = [each for each in type(model).__mro__ if each.__module__.partition(".")[0] not in FRAMEWORKS]

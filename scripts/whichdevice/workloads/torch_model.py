@@ -164,7 +164,7 @@ class TorchFile(NativeFile):
 
     @property
     def own_loss(self) -> bool:
-        """Whether the module computes its loss itself, as those of Hugging Face do when they are given labels."""
+        """Whether the module computes its loss itself, as modules of Hugging Face do when they are given labels."""
         return self.declared.loss is None and not self._has("loss")
 
     def _check_own_loss(self, module: Any) -> None:
@@ -260,7 +260,7 @@ class TorchFile(NativeFile):
         return tensor.bfloat16() if whole else tensor
 
     def _named_loss(self, name: str, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
-        """A loss (output, target) by its name in torch.nn.functional, or by that of its class in torch.nn."""
+        """A loss (output, target) by its name in torch.nn.functional, or by the name of its class in torch.nn."""
         from torch import nn
 
         found = getattr(nn.functional, name, None) if name.endswith("_loss") or name in OTHER_LOSSES else None
@@ -282,7 +282,7 @@ class TorchFile(NativeFile):
         return loss
 
     def _accuracy(self, output: Any, target: Any) -> Any:
-        """Share of right classes; of several yes-or-no scores, each counts by itself."""
+        """Share of right classes; of several yes-or-no scores, each counts alone."""
         prediction = prediction_of(output)
         if self.declared.loss in (*FROM_LOGITS, "binary_cross_entropy", "BCELoss"):
             least = 0.0 if self.declared.loss in FROM_LOGITS else 0.5
@@ -294,7 +294,7 @@ class TorchFile(NativeFile):
 def by_class(prediction: Any, target: Any) -> tuple[Any, Any]:
     """Scores and class numbers as PyTorch's cross-entropy takes them, with the classes along axis 1.
 
-    Where they are along the last axis, as those of sequences, all places become one batch.
+    Where they are along the last axis, as in sequences, all places become one batch.
     """
     if prediction.ndim == target.ndim + 1 and prediction.shape[:1] + prediction.shape[2:] != target.shape:
         return prediction.flatten(0, -2), target.flatten()
