@@ -57,7 +57,7 @@ def operation_loop(name, size, captures=True):
 def test_short_steps_replay_a_graph_and_give_the_same(cuda, name, size, steps):
     eager, loop = operation_loop(name, size, captures=False), operation_loop(name, size)
     told = ["eager"]
-    loop._tell = told.append
+    loop._report_steps = told.append
     eager.run(steps)
     for _ in range(2):
         loop.run(1)
@@ -89,7 +89,7 @@ def test_a_stream_that_leaves_no_memory_for_a_graph_runs_eagerly(cuda):
     cuda.append("exhausted")
     eager, loop = operation_loop("memory_stream", 1, captures=False), operation_loop("memory_stream", 1)
     told = []
-    loop._tell = told.append
+    loop._report_steps = told.append
     for each in (eager, loop):
         each.run(1)
         each.run(407)
