@@ -7,11 +7,10 @@ import pytest
 from backends.jax_behaviour import STEPS, behaviour, request
 from backends.scenario import play_each
 
-from whichdevice.backends import jax_devices
-from whichdevice.backends.jax import Jax
-from whichdevice.backends.jax_devices import MEETING, take_devices
-from whichdevice.backends.jax_types import factor_formats, types_of
+from whichdevice.backends.jax import MEETING, Jax, take_devices
+from whichdevice.backends.jax_training import factor_formats, types_of
 from whichdevice.errors import StudyError
+from whichdevice.machine import gpu, tpu
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +167,8 @@ class Absent:
 
 
 def refusal(monkeypatch, kind: str, error: str, packages: tuple[str, ...] = (), absent: str | None = None) -> str:
-    monkeypatch.setattr(jax_devices, "_installed", lambda package: package in packages)
-    for module in (jax_devices.gpu, jax_devices.tpu):
+    monkeypatch.setattr("whichdevice.backends.jax._installed", lambda package: package in packages)
+    for module in (gpu, tpu):
         monkeypatch.setattr(module, "absent_reason", lambda *_: absent)
     with pytest.raises(StudyError) as raised:
         take_devices(Absent(error=error), request(kind=kind, device="mine"))

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.backends import backend_class, tensorflow_devices
-from whichdevice.backends.tensorflow_devices import take_devices
+from whichdevice.backends import backend_class
+from whichdevice.backends.tensorflow import take_devices
 from whichdevice.errors import StudyError
+from whichdevice.machine import gpu
 from whichdevice.machine.devices import DeviceFacts
 from whichdevice.records.schema import Request
 
@@ -67,8 +68,8 @@ class Played(SimpleNamespace):
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     played = SimpleNamespace(absent=None)
-    monkeypatch.setattr(tensorflow_devices.gpu, "absent_reason", lambda replicas: played.absent)
-    monkeypatch.setattr(tensorflow_devices.gpu, "describe", lambda: DeviceFacts(driver="NVIDIA 470.57 (CUDA 11.4)"))
+    monkeypatch.setattr(gpu, "absent_reason", lambda replicas: played.absent)
+    monkeypatch.setattr(gpu, "describe", lambda: DeviceFacts(driver="NVIDIA 470.57 (CUDA 11.4)"))
     return played
 
 

@@ -6,12 +6,14 @@ Several replicas are a mesh of devices that share each batch.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import (
+    ENVIRONMENT,
     Backend,
     Forward,
     OperationLoop,
@@ -23,11 +25,10 @@ from whichdevice.backends.base import (
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.jax_devices import device_variables, take_devices
-from whichdevice.backends.jax_operation import JaxOperation
-from whichdevice.backends.jax_training import JaxTraining, compiled_forward
-from whichdevice.backends.jax_types import types_of
+from whichdevice.backends.jax_training import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
 from whichdevice.errors import StudyError
+from whichdevice.machine import gpu, tpu
+from whichdevice.machine.gpu import cuda_variables
 from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
@@ -40,6 +41,75 @@ SHOWN = (
     "LIBTPU_INIT_ARGS",
     "GLIBC_TUNABLES",
 )
+# Replicas that share few cores meet late on a busy host; XLA would abort the process after 40 s.
+MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"
+# XLA's threads for virtual CPU devices, by replica: one waits in every collective operation, and where all wait none is
+# left to bring the last replica there. 8 replicas on one core or two: 2 and 10 threads hung, 32 did not.
+THREADS_A_REPLICA = 4
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu", "tpu": "tpu,cpu"}  # `fit` is fed from the CPU
+
+
+def device_variables(request: Request, threads: int) -> dict[str, str]:
+    """Only the devices asked for; memory is taken as it is needed, so that its peak tells something."""
+    variables = {"JAX_PLATFORMS": PLATFORMS[request.kind], "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if request.kind == "gpu":
+        return variables | cuda_variables(request.replicas)
+    variables["CUDA_VISIBLE_DEVICES"] = "-1"
+    if request.kind == "cpu":  # virtual devices that share the cores: a rehearsal, no speed-up
+        variables["JAX_NUM_CPU_DEVICES"] = str(request.replicas)
+    if request.kind == "cpu" and request.replicas > 1:
+        variables["XLA_FLAGS"] = " ".join([*os.environ.get("XLA_FLAGS", "").split(), MEETING])
+        variables["PJRT_NPROC"] = str(max(threads, THREADS_A_REPLICA * request.replicas))
+    return variables
+
+
+def take_devices(jax: Any, request: Request) -> list[Any]:
+    """As many devices as replicas; raises StudyError, in one line, where they are not there."""
+    try:
+        found = jax.devices(request.kind)
+    except RuntimeError as error:
+        raise StudyError(f"{request.device}: {_why_none(jax, request, str(error))}") from error
+    if len(found) < request.replicas:
+        what = {"cpu": "CPU devices", "gpu": "GPUs", "tpu": "TPU cores"}[request.kind]
+        raise StudyError(
+            f"{request.device}: JAX {jax.__version__} finds {len(found)} {what}, {request.replicas} replicas asked"
+        )
+    return found[: request.replicas]
+
+
+def _why_none(jax: Any, request: Request, message: str) -> str:
+    if request.kind == "gpu":
+        return _why_no_gpu(jax, request.replicas, message)
+    if not _installed("libtpu"):
+        return f"JAX {jax.__version__} has no libtpu; {ENVIRONMENT.format('cpu')}"
+    if "already in use" in message or "lockfile" in message:
+        return "the TPU is in use by another process; end that one first"
+    return tpu.absent_reason(request.replicas) or f"JAX {jax.__version__} cannot use the TPU: {_line(message)}"
+
+
+def _why_no_gpu(jax: Any, replicas: int, message: str) -> str:
+    plugins = [name for name in ("jax-cuda13-plugin", "jax-cuda12-plugin") if _installed(name)]
+    if not plugins:
+        return f"JAX {jax.__version__} is installed without CUDA; {ENVIRONMENT.format('gpu')}"
+    if (absent := gpu.absent_reason(replicas)) is not None:
+        return absent
+    return (
+        f"JAX {jax.__version__} with {plugins[0]} cannot use the GPU with driver {gpu.describe().driver}: take a "
+        f"driver of that CUDA or newer, or CUDA's libraries ({ENVIRONMENT.format('gpu')}); {_line(message)}"
+    )
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _line(message: str) -> str:
+    """JAX's own reason without its advice."""
+    return message.partition("\n")[0].partition(" (set JAX_PLATFORMS")[0].removeprefix("Unable to initialize ")
 
 
 class Jax(Backend):
@@ -204,3 +274,57 @@ class Jax(Backend):
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, XLA that finds no room for a buffer or a program, or a CUDA library that cannot even begin."""
         return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_no_memory(error))
+
+
+class JaxOperation:
+    """Each replica carries its own state; the operands lie on all of them.
+
+    The states lie one after the other along the first axis: with an axis of their own XLA's CPU compiler would copy
+    them at each step.
+    """
+
+    def __init__(
+        self, jax: Any, mesh: Any, workload: OperationWorkload, random: np.random.Generator, dtype: str
+    ) -> None:
+        jnp, spec = jax.numpy, jax.sharding.PartitionSpec
+        state, operands = workload.operands(random)
+        split = jax.sharding.NamedSharding(mesh, spec("replica"))
+        whole = jax.sharding.NamedSharding(mesh, spec())
+        self._operands = {name: jax.device_put(jnp.asarray(array, dtype), whole) for name, array in operands.items()}
+        self._initial = jax.device_put(jnp.asarray(state, dtype), whole)
+
+        def start(value: Any) -> Any:
+            return jnp.concatenate([value] * mesh.size)
+
+        def step(states: Any, held: Any) -> Any:
+            return jax.lax.optimization_barrier(workload.step(states, held))  # no two steps in one pass
+
+        everywhere = jax.shard_map(step, mesh=mesh, in_specs=(spec("replica"), spec()), out_specs=spec("replica"))
+        self._start = jax.jit(start, out_shardings=split)
+        self._bounded = workload.bounded
+        self._states: Any = None
+        self.programs = StepPrograms(jax, everywhere, loops=True, in_place=workload.bounded)
+        first = (slice(None, None, state.shape[0]), *[0] * (state.ndim - 1))  # one number of each replica
+        self._corner = jax.jit(lambda states: states[first], out_shardings=whole)
+        jax.block_until_ready((self._operands, self._initial))  # the way to the device is no part of the first step
+
+    def run(self, steps: int) -> None:
+        """Run and wait: reading one number of each replica's result needs all of it."""
+        states = self.states_after(steps)
+        if not np.isfinite(np.asarray(self._corner(states), np.float32)).all():
+            raise FloatingPointError("the chain of products is no longer finite")
+
+    def states_after(self, steps: int) -> Any:
+        """The state of every replica after so many steps, one after the other; returns before the device is done.
+
+        Each call starts from the initial state, as rounding to 16 bits lets a chain grow over hundreds of thousands of
+        steps; a bounded one works in place and goes on where it was.
+        """
+        if self._states is None:
+            self._states = self._start(self._initial)
+        states = self._states
+        for done in range(0, steps, LOOP_STEPS):
+            states = self.programs.run(states, self._operands, min(LOOP_STEPS, steps - done))
+        if self._bounded:
+            self._states = states
+        return states

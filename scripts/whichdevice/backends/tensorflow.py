@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import (
+    ENVIRONMENT,
     Backend,
     Forward,
     OperationLoop,
@@ -25,10 +26,9 @@ from whichdevice.backends.base import (
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.tensorflow_devices import deal, take_devices
-from whichdevice.backends.tensorflow_loss_scale import scaling_loss
-from whichdevice.backends.tensorflow_operation import TensorFlowOperation
-from whichdevice.backends.tensorflow_training import TensorFlowTraining, traced_forward
+from whichdevice.backends.tensorflow_training import TensorFlowTraining, place, traced_forward
+from whichdevice.errors import StudyError
+from whichdevice.machine import gpu
 from whichdevice.machine.gpu import cuda_variables
 from whichdevice.processes import quick_imports
 from whichdevice.records.schema import Request, Types
@@ -208,3 +208,124 @@ class TensorFlow(Backend):
         if isinstance(error, MemoryError | self._tf.errors.ResourceExhaustedError):
             return True
         return isinstance(error, self._tf.errors.OpError | RuntimeError) and says_no_memory(error)
+
+
+def scaling_loss(tf: Any, optimizer: Any) -> Any:
+    """Keras' LossScaleOptimizer that skips a step when any replica's gradients overflow.
+
+    Keras 3.15 asks the first replica alone and else applies the infinite sum, after which all weights are lost.
+    """
+    import keras
+
+    class AnyReplica(keras.optimizers.LossScaleOptimizer):
+        def check_finite(self, grads: list[Any]) -> Any:
+            overflows = tf.cast(tf.logical_not(super().check_finite(grads)), tf.float32)
+            return tf.equal(tf.distribute.get_replica_context().all_reduce("SUM", overflows), 0.0)
+
+    return AnyReplica(optimizer)
+
+
+def take_devices(tf: Any, request: Request) -> tuple[Any, list[str]]:
+    """The strategy and the names of the devices, as many as replicas; raises StudyError where they are not there."""
+    if request.kind == "tpu":
+        return _tpu_cores(tf, request)
+    names = _cpus(tf, request) if request.kind == "cpu" else _gpus(tf, request)
+    return (tf.distribute.MirroredStrategy(names) if len(names) > 1 else tf.distribute.get_strategy()), names
+
+
+def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches: np.ndarray) -> Any:
+    """A pipeline for each replica over its share of the batches, int32 [steps, batch]; only MirroredStrategy has that.
+
+    Keras would make one for all, whose iterators, tuning themselves, take up to seconds to close (TensorFlow 2.21).
+    """
+    shares = batches.reshape(len(batches), strategy.num_replicas_in_sync, -1)
+    each = tf.distribute.InputOptions(
+        experimental_fetch_to_device=False,
+        experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
+    )
+
+    def of_replica(context: Any) -> Any:
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return pipeline(shares[:, context.input_pipeline_id]).with_options(options)
+
+    return strategy.distribute_datasets_from_function(of_replica, each)
+
+
+def _cpus(tf: Any, request: Request) -> list[str]:
+    """Several replicas are virtual devices that share the cores: a rehearsal, no speed-up."""
+    if request.replicas > 1:
+        physical = tf.config.list_physical_devices("CPU")[0]
+        virtual = [tf.config.LogicalDeviceConfiguration()] * request.replicas
+        tf.config.set_logical_device_configuration(physical, virtual)
+    return [device.name for device in tf.config.list_logical_devices("CPU")]
+
+
+def _gpus(tf: Any, request: Request) -> list[str]:
+    found = [device.name for device in tf.config.list_logical_devices("GPU")]
+    if len(found) < request.replicas:
+        raise StudyError(f"{request.device}: {_why_no_gpu(tf, request.replicas, len(found))}")
+    return found[: request.replicas]
+
+
+def _why_no_gpu(tf: Any, replicas: int, found: int) -> str:
+    build, version = tf.sysconfig.get_build_info(), tf.__version__
+    if not build["is_cuda_build"]:
+        return f"TensorFlow {version} is built without CUDA; {ENVIRONMENT.format('gpu')}"
+    if (absent := gpu.absent_reason(replicas)) is not None:
+        return absent
+    return (
+        f"TensorFlow {version} finds {found} of {replicas} GPUs with driver {gpu.describe().driver}; it is built for "
+        f"CUDA {build['cuda_version']} and cuDNN {build['cudnn_version']}: take a driver of that CUDA or newer, or "
+        f"CUDA's libraries ({ENVIRONMENT.format('gpu')})"
+    )
+
+
+def _tpu_cores(tf: Any, request: Request) -> tuple[Any, list[str]]:
+    """One replica takes one core, as several take several; initialising resets the TPU and takes seconds."""
+    cluster = tf.distribute.cluster_resolver.TPUClusterResolver("local")
+    try:
+        topology = tf.tpu.experimental.initialize_tpu_system(cluster)
+    except tf.errors.OpError as error:
+        reason = str(error).partition("\n")[0].partition(": No OpKernel")[0]
+        raise StudyError(
+            f"{request.device}: TensorFlow {tf.__version__} cannot use a TPU here ({reason}); it needs a TPU VM and "
+            f"tensorflow-tpu: {ENVIRONMENT.format('tpu')}"
+        ) from error
+    names = [device.name for device in tf.config.list_logical_devices("TPU")]
+    if len(names) < request.replicas:
+        raise StudyError(f"{request.device}: {len(names)} TPU cores found on this host, {request.replicas} asked")
+    assignment = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=request.replicas)
+    strategy = tf.distribute.TPUStrategy(cluster, experimental_device_assignment=assignment)
+    return strategy, names[: request.replicas]
+
+
+class TensorFlowOperation:
+    """The chain of steps; operands are kept in the format `dtype`."""
+
+    def __init__(
+        self, tf: Any, strategy: Any, workload: OperationWorkload, random: np.random.Generator, dtype: str
+    ) -> None:
+        start, operands = workload.operands(random)
+        number = tf.as_dtype(dtype).as_numpy_dtype
+        initial = place(tf, strategy, {"state": np.asarray(start, number)})["state"]
+        placed = place(tf, strategy, {name: np.asarray(array, number) for name, array in operands.items()})
+
+        def chain(count: Any) -> Any:
+            first = (0, tf.convert_to_tensor(initial))
+            last = tf.while_loop(lambda step, _: step < count, lambda s, v: (s + 1, workload.step(v, placed)), first)
+            return tf.cast(last[1][0, 0], "float32")
+
+        self._chains = tf.function(lambda count: strategy.run(chain, (count,)), autograph=False)
+        self._tf, self._strategy = tf, strategy
+        self.ends: list[float] = []
+
+    def run(self, steps: int) -> None:
+        """Run from the initial state and wait: one number of the result, read back, needs all of it.
+
+        Each call starts anew, as rounding to 16 bits lets the chain grow over hundreds of thousands of steps.
+        """
+        ends = self._strategy.experimental_local_results(self._chains(self._tf.constant(steps)))
+        self.ends = [float(end) for end in ends]
+        if not np.isfinite(self.ends).all():
+            raise FloatingPointError("the chain of products is no longer finite")

@@ -18,9 +18,23 @@ from whichdevice.backends.base import (
     loss_and_metric,
     total_loss,
 )
-from whichdevice.backends.tensorflow_devices import place
 from whichdevice.workloads.base import Split, TrainingWorkload
 from whichdevice.workloads.shapes import in_mode, mapped
+
+
+def place(tf: Any, strategy: Any, arrays: dict[str, np.ndarray], gather_uint8: bool = True) -> dict[str, Any]:
+    """A copy of the arrays on every replica: variables, as a TPU fetches constants from its host at every call.
+
+    TensorFlow 2.21 gathers uint8 on a GPU from a plain variable and by XLA, else copies all of it to the host at each
+    step: on several GPUs without `gather_uint8` such arrays become float16, which holds 0 to 255 exactly.
+    """
+    placed = {}
+    for name, array in arrays.items():
+        widened = array.dtype == np.uint8 and not gather_uint8 and strategy.num_replicas_in_sync > 1
+        value = np.asarray(array, np.float16 if widened else array.dtype)
+        with strategy.scope():
+            placed[name] = tf.Variable(value, trainable=False, name=name)
+    return placed
 
 
 class TensorFlowTraining(TrainingLoop):

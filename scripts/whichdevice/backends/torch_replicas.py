@@ -16,8 +16,8 @@ from torch import distributed, multiprocessing
 
 from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.torch_devices import join_ranks, take_device
-from whichdevice.backends.torch_loops import build_loop
 from whichdevice.backends.torch_operation import TorchOperation
+from whichdevice.backends.torch_training import build_loop
 from whichdevice.machine.cpu import peak_memory
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
