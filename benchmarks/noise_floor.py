@@ -32,8 +32,7 @@ from benchmarks.quiet_host import QuietHost, load_on  # noqa: E402
 from benchmarks.resampled_families import alarm_rate, half_width, planted_verdicts, processes_for  # noqa: E402
 
 from whichdevice.config.load import load_study, resolved, write_study  # noqa: E402
-from whichdevice.config.model import Study  # noqa: E402
-from whichdevice.config.self_check import FIRST, SECOND, SLOWED  # noqa: E402
+from whichdevice.config.model import FIRST, SECOND, SLOWED, Study  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
 from whichdevice.machine.noise import SLOWDOWN_BOUND  # noqa: E402
 from whichdevice.measuring.request import (  # noqa: E402

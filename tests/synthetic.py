@@ -25,7 +25,7 @@ from synthetic_parts import (
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.config.studies import full
+from whichdevice.config.schema import full
 from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record

@@ -1,16 +1,20 @@
-"""The one exception type that a person is meant to read, and the one line that they read."""
+"""The one exception type that a person is meant to read, and what words its one line."""
 
+import difflib
 import errno
+import reprlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+SHORT = reprlib.Repr()  # of nested lists only the beginning
+SHORT.maxstring = SHORT.maxlong = SHORT.maxother = 2000
 
 
 class StudyError(Exception):
-    """A fault that the person at the keyboard can mend.
+    """A fault that the person at the keyboard can fix.
 
     Its text is one line: what is wrong, where, and what to do. Entry points print it and exit
     non-zero; the traceback goes to a log at most.
@@ -23,6 +27,19 @@ class StudyError(Exception):
 def one_line(text: str) -> str:
     """Text fit for a terminal: records and configs of other people may hold what moves its cursor."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def did_you_mean(wrong: object, right: Iterable[object], prefix: str = "", kind: str = "there are") -> str:
+    """`; did you mean x?` for a near miss, else the list of what there is."""
+    known = [str(name) for name in right]
+    near = difflib.get_close_matches(str(wrong), known, n=1, cutoff=0.6)
+    return f"; did you mean {prefix}{near[0]}?" if near else f"; {kind} {', '.join(known)}"
+
+
+def brief(value: object) -> str:
+    """A value as a person wrote it, on one line, cut when it is long."""
+    text = str(value).lower() if isinstance(value, bool) else SHORT.repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def or_exit(function: Callable[..., Result], *arguments: Any) -> Result:

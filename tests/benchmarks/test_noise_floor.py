@@ -9,7 +9,7 @@ import synthetic
 from benchmarks import noise_floor
 from benchmarks.quiet_host import QuietHost
 
-from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.config.model import FIRST, SECOND, SLOWED
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.schema import Noise, Record
 from whichdevice.records.store import write_record

@@ -8,8 +8,7 @@ import synthetic
 from whichdevice.__main__ import main
 from whichdevice.commands import study
 from whichdevice.config.model import Device
-from whichdevice.records.results_folder import merged_sources
-from whichdevice.records.store import write_record
+from whichdevice.records.store import merged_sources, write_record
 from whichdevice.study_runs import study_runs
 
 

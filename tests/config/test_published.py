@@ -1,6 +1,6 @@
 """The published study is each publication's recipe."""
 
-from whichdevice.config.studies import published
+from whichdevice.config.schema import published
 from whichdevice.study_runs import study_runs
 from whichdevice.workloads import workload_class
 

@@ -7,10 +7,8 @@ import pytest
 import yaml
 
 from whichdevice.config.load import load_study, resolved
-from whichdevice.config.model import Study
-from whichdevice.config.schema import generated_files, schema
-from whichdevice.config.self_check import with_self_check
-from whichdevice.config.studies import FULL_NOTES, PUBLISHED_NOTES, full, published
+from whichdevice.config.model import Study, with_self_check
+from whichdevice.config.schema import FULL_NOTES, PUBLISHED_NOTES, full, generated_files, published, schema
 
 STUDIES = {"config.yaml": Study(), "full.yaml": full(), "published.yaml": published()}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from whichdevice.config.load import load_study, read_study, resolved, write_study
-from whichdevice.config.self_check import FIRST, SECOND, SELF_CHECKS, SLOWED
-from whichdevice.config.studies import published
+from whichdevice.config.model import FIRST, SECOND, SELF_CHECKS, SLOWED
+from whichdevice.config.schema import published
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import program_requests
 from whichdevice.measuring.request import build_request

@@ -2,8 +2,7 @@
 
 import pytest
 
-from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.loops import constants_of, trip_count
+from whichdevice.forecast.hlo import constants_of, parse_program, trip_count
 
 LOOP = """HloModule loop, is_scheduled=true, num_partitions=1
 

@@ -30,8 +30,7 @@ from whichdevice.figures import figure_names
 from whichdevice.forecast.hlo import parse_program
 from whichdevice.forecast.work import work_of
 from whichdevice.records.products import read_compiled, read_export
-from whichdevice.records.results_folder import merged_records
-from whichdevice.records.store import foreign_record, foreign_run, read_record
+from whichdevice.records.store import foreign_record, foreign_run, merged_records, read_record
 from whichdevice.report.contents import contents
 from whichdevice.results import StudyResults, read_artefact
 from whichdevice.study_runs import study_runs

@@ -23,8 +23,8 @@ from whichdevice.records.products import (
     ProgramRequest,
     TensorSpecification,
 )
-from whichdevice.records.results_folder import MergedDevice, MergedRecord, MergedSource
 from whichdevice.records.schema import Record
+from whichdevice.records.store import MergedDevice, MergedRecord, MergedSource
 from whichdevice.study_runs import study_runs
 
 TINY = DatasetFacts(name="tiny", source="standin", code="0", seed=1, description="d", citation="c", licence="l")

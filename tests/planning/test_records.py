@@ -12,8 +12,7 @@ from planning.planned import end
 from whichdevice import code_hash, workloads
 from whichdevice.datasets import prepare
 from whichdevice.measuring import request as requests
-from whichdevice.records.results_folder import own_records, record_paths
-from whichdevice.records.store import write_record
+from whichdevice.records.store import own_records, record_paths, write_record
 
 RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
 CPU = {"only": {"device": "cpu"}}

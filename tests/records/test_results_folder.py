@@ -6,7 +6,7 @@ import pytest
 
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
-from whichdevice.records.results_folder import MergedRecord, MergedSource, merged_records, record_paths
+from whichdevice.records.store import MergedRecord, MergedSource, merged_records, record_paths
 
 RUN, KEY = "mnist_cnn/tensorflow-float32-b256/r1", "0123456789ab"
 

@@ -12,8 +12,7 @@ from whichdevice.commands.fetch import fetch
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.results_folder import merged_records
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import merged_records, read_record, write_record
 from whichdevice.remote.merge import merge_folder
 from whichdevice.remote.place import Place, open_place
 from whichdevice.remote.publish import publish

@@ -16,9 +16,15 @@ from whichdevice.config.load import load_study, read_study, write_study
 from whichdevice.config.model import Device, Study
 from whichdevice.errors import StudyError
 from whichdevice.machine.facts import this_machine
-from whichdevice.records.results_folder import measured_elsewhere, merged_records, merged_sources, record_paths
 from whichdevice.records.schema import Machine, Record
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import (
+    measured_elsewhere,
+    merged_records,
+    merged_sources,
+    read_record,
+    record_paths,
+    write_record,
+)
 from whichdevice.remote.merge import drop, merge_folder
 from whichdevice.remote.place import Place
 from whichdevice.remote.publish import publish

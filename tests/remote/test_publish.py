@@ -8,8 +8,7 @@ import synthetic
 
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
-from whichdevice.records.results_folder import MergedRecord, MergedSource
-from whichdevice.records.store import read_record, write_record
+from whichdevice.records.store import MergedRecord, MergedSource, read_record, write_record
 from whichdevice.remote.publish import publish
 from whichdevice.report.compare import PAGE
 

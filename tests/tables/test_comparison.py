@@ -9,10 +9,8 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, SelfCheck, Study, Workload
-from whichdevice.config.self_check import with_self_check
-from whichdevice.records.results_folder import record_paths
-from whichdevice.records.store import write_record
+from whichdevice.config.model import Device, Measure, SelfCheck, Study, Workload, with_self_check
+from whichdevice.records.store import record_paths, write_record
 from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 
 

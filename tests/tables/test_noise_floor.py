@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.config.model import Device, Measure, SelfCheck, Study
-from whichdevice.config.self_check import SECOND, SELF_CHECKS, SLOWED, with_self_check
+from whichdevice.config.model import SECOND, SELF_CHECKS, SLOWED, Device, Measure, SelfCheck, Study, with_self_check
 from whichdevice.report.statements import statements
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables

@@ -1,7 +1,7 @@
 """Train by JAX: state, data and batch numbers on the device, the state given away at each step and used again.
 
 One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. On accelerators
-many steps run in one compiled loop.
+many steps run in one compiled loop. The number formats of a step's products are read from its program's text (HLO).
 """
 
 import inspect

@@ -1,4 +1,7 @@
-"""Training in PyTorch: each step gathers its batch on the device; on a GPU `torch.compile` makes programs of a step."""
+"""Training in PyTorch: each step gathers its batch on the device; on a GPU `torch.compile` makes programs of a step.
+
+`build_loop` makes what one rank runs: the loop that is asked for, on its share of each batch.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

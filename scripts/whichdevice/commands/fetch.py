@@ -33,8 +33,7 @@ def fetch(address: str, allow: list[str]) -> list[str]:
     where no study was published there, or results/<study> holds other records.
     """
     from whichdevice.config.load import resolved, write_study
-    from whichdevice.records.results_folder import CONFIG, MERGED, OWN, merged_sources
-    from whichdevice.records.store import RECORD
+    from whichdevice.records.store import CONFIG, MERGED, OWN, RECORD, merged_sources
     from whichdevice.remote.merge import merge_folder, source_id
     from whichdevice.remote.place import download, open_place
 
@@ -57,9 +56,9 @@ def fetch(address: str, allow: list[str]) -> list[str]:
 
 
 def _their_study(text: str, where: str, allow: list[str]) -> Any:
-    from whichdevice.config.faults import brief
     from whichdevice.config.load import load_study, parse_yaml
     from whichdevice.config.model import Study
+    from whichdevice.errors import brief
     from whichdevice.study_runs import own_modules
 
     values = parse_yaml(text, where)

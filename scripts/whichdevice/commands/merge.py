@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Merge, list or drop; print what was done."""
     from whichdevice.config.load import check_yaml, load_study
-    from whichdevice.records.results_folder import merged_sources
+    from whichdevice.records.store import merged_sources
     from whichdevice.remote.merge import drop, merge_folder
 
     if sum(map(bool, (args.source, args.list, args.drop))) != 1:

@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import configfile_option, read_config
-from whichdevice.config.faults import did_you_mean
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import WORKFLOW
 from whichdevice.machine.devices import KINDS
 

@@ -15,8 +15,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
-from whichdevice.config.faults import did_you_mean
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
 HARDWARE = CONFIG / "hardware.csv"

@@ -1,20 +1,43 @@
-"""Load a checked study from YAML, read strictly so that a slip has a line number, and write it back to a file."""
+"""Load a checked study from YAML, read strictly so that a slip has a line number, and write it back to a file.
+
+A rejected config is reported in one line: the place, what is wrong with it, and the nearest right key or value.
+"""
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from whichdevice.config.faults import brief, config_error, did_you_mean
-from whichdevice.config.model import Call, Study
-from whichdevice.config.self_check import with_self_check
-from whichdevice.errors import StudyError
+from whichdevice.config.model import Call, Study, with_self_check
+from whichdevice.errors import StudyError, brief, did_you_mean
 
 MOST_NODES = 100_000  # values with every alias written out; a study of thousands of cells needs a hundredth
 LONGEST_NUMBER = 1000  # characters of anything but text; YAML's sexagesimal numbers take forever when they are long
+NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
+NEEDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a value or a list of values",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "model_attributes_type": "keys with values",
+}
+MOST_FAULTS = 12  # in one line
+COMMANDS = {  # what was a key once
+    "merge": "records are merged by python -m whichdevice merge SOURCE",
+    "results_from": "a study is fetched by python -m whichdevice fetch ADDRESS",
+}
+LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
 class _ExcessError(yaml.MarkedYAMLError):
@@ -106,7 +129,6 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
-
 # Resources that a device may not name, and what to do instead.
 REFUSED_RESOURCES = {
     **{name: f"write {name.partition('_')[0]}_mb" for name in ("mem", "mem_mib", "disk", "disk_mib")},
@@ -177,3 +199,85 @@ def _check_devices(call: Call, where: str) -> None:
             if device not in call.devices:
                 hint = did_you_mean(device, call.devices)
                 raise StudyError(f"{where}: workloads.{name}.device: {device} is no device here{hint}")
+
+
+def config_error(error: ValidationError, model: type[BaseModel], where: str) -> StudyError:
+    """Every fault of a rejected config in one line."""
+    faults: dict[str, str] = {}
+    for detail in error.errors(include_url=False):
+        place = _place(detail["loc"], model)
+        if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
+            faults[place] = _message(detail, place, model)
+    shown = [" ".join(fault.split()) for fault in faults.values()]
+    more = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
+    return StudyError(f"{where}: {'; '.join(shown[:MOST_FAULTS])}{more}")
+
+
+def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:
+    """`workloads.mnist_cnn.batch_size`: the keys that were written, without pydantic's own tags and list positions."""
+    parts: list[str] = []
+    inner: Any = model
+    for part in loc:
+        if isinstance(part, int) and hasattr(inner, "model_fields"):  # an entry of a list of sections, from 1
+            parts[-1] += f"[{part + 1}]"
+            continue
+        if isinstance(part, int) or part == "[key]":
+            break
+        fields = _fields(inner)
+        if not fields and get_origin(inner) is not dict:
+            break
+        parts.append(part)
+        inner = _plain(fields[part].annotation if part in fields else None) if fields else _plain(get_args(inner)[1])
+    return ".".join(parts)
+
+
+def _fields(section: Any) -> dict[str, Any]:
+    """The fields of a section by the keys that a person writes; empty for anything else."""
+    return {field.alias or name: field for name, field in getattr(section, "model_fields", {}).items()}
+
+
+def _plain(annotation: Any) -> Any:
+    """The section or mapping behind an annotation, if there is one."""
+    if get_origin(annotation) in (Union, UnionType):
+        return next((part for part in map(_plain, get_args(annotation)) if part), None)
+    if get_origin(annotation) is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return annotation
+    if hasattr(annotation, "__metadata__") or get_origin(annotation) is list:
+        return _plain(get_args(annotation)[0])
+    return None
+
+
+def _message(detail: ErrorDetails, place: str, model: type[BaseModel]) -> str:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    subject = place or "the file"
+    if kind == "extra_forbidden":
+        return _unknown_key(detail["loc"], place, model)
+    if kind == "missing":
+        return f"{subject} is missing"
+    if kind in ("string_pattern_mismatch", "string_too_long"):
+        return f"{subject}: {brief(value)} is no name here; {NAME_RULE}"
+    if kind == "too_short":
+        return f"{subject} is empty; give at least one value, or leave the key out"
+    if kind == "literal_error":
+        allowed = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return f"{subject}: {brief(value)} is not known" + did_you_mean(value, allowed)
+    if kind == "value_error":
+        return f"{subject} {detail['msg'].removeprefix('Value error, ')}"
+    for limit, words in LIMITS.items():
+        if limit in context:
+            return f"{subject} is {brief(value)}; it must be {words} {context[limit]:g}"
+    return f"{subject} is {brief(value)}; it needs {NEEDS.get(kind, detail['msg'])}"
+
+
+def _unknown_key(loc: Sequence[int | str], place: str, model: type[BaseModel]) -> str:
+    parent, _, wrong = place.rpartition(".")
+    inner: Any = model
+    for part in loc[:-1]:
+        if isinstance(part, int):
+            continue
+        fields = _fields(inner)
+        inner = _plain(fields[str(part)].annotation) if fields else _plain(get_args(inner)[1])
+    if place in COMMANDS:
+        return f"{place} is not a key: {COMMANDS[place]}"
+    prefix = f"{parent}." if parent else ""
+    return f"{place} is not a key" + did_you_mean(wrong, _fields(inner), prefix, "keys here are")

@@ -22,6 +22,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from whichdevice.backends.jax_function import function_step, gathered, prediction
+from whichdevice.backends.jax_training import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
@@ -143,8 +145,6 @@ def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
 
         function, state, arrays = torch_step(workload, precision, mode)
     else:
-        from whichdevice.forecast.jax_programs import jax_step
-
         assert isinstance(workload, JaxFile)
         function, state, arrays = jax_step(workload, mode)
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
@@ -166,8 +166,6 @@ def _operation(workload: OperationWorkload) -> Step:
 def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode) -> Step:
     """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
     import jax
-
-    from whichdevice.backends.jax_training import State, build_traced, training_step
 
     train, _ = workload.splits(_arrays(workload))
     model = _built(workload)
@@ -390,3 +388,28 @@ def _compile(lowered: Any, target: Target) -> Any:
             raise too_large from error
         first = next(iter(str(error).strip().splitlines()), "")
         raise StudyError(f"{COMPILERS[target.compiler]} failed: {type(error).__name__}: {first}") from error
+
+
+def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any]:
+    """The function of a step, its first argument as shapes, and shapes of the data."""
+    import jax
+
+    train, _ = workload.splits({})
+    model = workload.model()
+
+    def shape_of(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+    arrays = {name: shape_of(array) for name, array in train.arrays.items()}
+    trained, held = jax.eval_shape(lambda tree: jax.tree.map(workload.typed, tree), (model.trained, model.held))
+    if mode == "predict":
+        predicted = prediction(model)
+        return (
+            lambda state, arrays, index: predicted(state, workload.batch(arrays, index)[0]),
+            (trained, held),
+            arrays,
+        )
+    optimizer = workload.optimizer()
+    workload.check_options()
+    state = State(trained, held, jax.eval_shape(optimizer.init, trained))
+    return gathered(workload, function_step(workload, model, optimizer)), state, arrays

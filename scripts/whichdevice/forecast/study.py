@@ -5,8 +5,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from whichdevice.config.model import Study
-from whichdevice.config.self_check import SELF_CHECKS
+from whichdevice.config.model import SELF_CHECKS, Study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.compile import KEPT, compile_code_hash, compile_programs
 from whichdevice.forecast.targets import Target, find_target

@@ -29,8 +29,18 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.hlo import HBM, MALFORMED, Computation, Instruction, Program, Shape, parse_program
-from whichdevice.forecast.loops import Known, constants_of, trip_count
+from whichdevice.forecast.hlo import (
+    HBM,
+    MALFORMED,
+    Computation,
+    Instruction,
+    Known,
+    Program,
+    Shape,
+    constants_of,
+    parse_program,
+    trip_count,
+)
 
 Platform = Literal["gpu", "tpu"]
 Kind = Literal[

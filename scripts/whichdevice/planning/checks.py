@@ -7,17 +7,16 @@ from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
 from whichdevice.cells import Cell, Run, selected
-from whichdevice.config.faults import did_you_mean
 from whichdevice.config.hardware import hardware_rows, price_sheet
 from whichdevice.config.model import Call, Study, Workload
 from whichdevice.datasets.prepare import check_names
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets
 from whichdevice.study_runs import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES
+from whichdevice.workloads.declaration import BACKENDS, KERAS, NAMES
 from whichdevice.workloads.model_file import ModelFile
 from whichdevice.workloads.shapes import leaves
 

@@ -18,7 +18,7 @@ from whichdevice.datasets.prepare import check_folder, decide_sources, has_archi
 from whichdevice.datasets.sources import first_missing
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import package_first
-from whichdevice.records.results_folder import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
+from whichdevice.records.store import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
 from whichdevice.study_runs import with_model_settings
 
 

@@ -30,8 +30,7 @@ from whichdevice.planning.sources import (
     require_archives,
     with_merged,
 )
-from whichdevice.records.results_folder import write_keys
-from whichdevice.records.store import read_record
+from whichdevice.records.store import read_record, write_keys
 from whichdevice.study_runs import study_runs
 
 Resource = Callable[..., int | str | None]

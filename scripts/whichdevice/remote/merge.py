@@ -11,41 +11,38 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from whichdevice.cells import Run
-from whichdevice.config.faults import did_you_mean
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import parse_yaml, read_study, write_study
 from whichdevice.config.model import Device, DeviceKind, Study
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import write_atomically
 from whichdevice.machine.devices import detect
 from whichdevice.machine.facts import this_machine
-from whichdevice.records import results_folder
-from whichdevice.records.results_folder import (
+from whichdevice.records.schema import Record
+from whichdevice.records.store import (
     CONFIG,
     KEYS,
     MERGED,
+    MOST_ARTEFACT_BYTES,
+    MOST_BYTES,
     OWN,
+    RECORD,
+    RECORD_KEY,
     SOURCE,
     MergedDevice,
     MergedRecord,
     MergedSource,
-    find_clash,
-    measured_elsewhere,
-    merged_sources,
-    parse_keys,
-    record_path,
-)
-from whichdevice.records.schema import Record
-from whichdevice.records.store import (
-    MOST_ARTEFACT_BYTES,
-    MOST_BYTES,
-    RECORD,
-    RECORD_KEY,
     Refused,
+    ended,
+    find_clash,
     foreign_record,
     foreign_run,
+    measured_elsewhere,
+    merged_sources,
     on_device,
+    parse_keys,
     read_record,
+    record_path,
     write_record,
 )
 from whichdevice.remote.place import Listing, Place, download, explained, open_place, side_by_side
@@ -191,7 +188,7 @@ class _Merge:
             if (size := int(self.listing[name]["size"])) > MOST_BYTES:
                 raise StudyError(f"{self.place.address}/{name}: {size / 1e6:.0f} MB is no record")
         contents = {name: self.place.read(name) for name in names}
-        name = max(names, key=lambda name: results_folder.ended(contents[name]))
+        name = max(names, key=lambda name: ended(contents[name]))
         parent = PurePosixPath(name).parent.name
         entry = MergedRecord(key=parent if RECORD_KEY.fullmatch(parent) else None, version=version)
         path = record_path(self.stage / OWN, run, entry.key)

@@ -10,14 +10,19 @@ from pathlib import Path
 from whichdevice.datasets.base import DatasetInfo
 from whichdevice.datasets.store import INFO, adopt_dataset, load_dataset, read_info
 from whichdevice.errors import StudyError
-from whichdevice.records.results_folder import CONFIG, KEYS, MERGED, OWN, SOURCE, merged_sources
 from whichdevice.records.schema import Record
 from whichdevice.records.store import (
+    CONFIG,
+    KEYS,
+    MERGED,
+    OWN,
     RECORD,
+    SOURCE,
     artefact_path,
     describe_machine,
     foreign_record,
     foreign_run,
+    merged_sources,
     read_record,
     refusal,
     same_machine,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from whichdevice.config.self_check import FIRST
+from whichdevice.config.model import FIRST
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table

@@ -19,8 +19,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.machine.cpu import usable_cores
-from whichdevice.records.results_folder import measured_elsewhere
-from whichdevice.records.store import read_record
+from whichdevice.records.store import measured_elsewhere, read_record
 from whichdevice.study_runs import make_tables
 from whichdevice.tables import artefacts, comparison, epochs, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table

@@ -8,7 +8,7 @@ session ends where a machine measured nothing for more than an hour.
 import numpy as np
 import pandas as pd
 
-from whichdevice.config.self_check import SELF_CHECKS
+from whichdevice.config.model import SELF_CHECKS
 from whichdevice.records.schema import PREDICTION, WHOLE_COUNT
 from whichdevice.tables.base import Column
 

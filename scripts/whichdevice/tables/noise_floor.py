@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from whichdevice.config.self_check import FIRST, SECOND, SLOWED
+from whichdevice.config.model import FIRST, SECOND, SLOWED
 from whichdevice.tables.base import CELL, Column, Sources, table
 from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 
