@@ -14,7 +14,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.store import MERGED
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.declaration import JAX, KERAS, TORCH
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 # What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.

@@ -20,7 +20,7 @@ from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.declaration import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
 
 SMALL_BATCH = 2  # enough for batch statistics
 LOGS = Path("results/check")  # what the trying processes print

@@ -91,7 +91,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_runs import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
-    from whichdevice.workloads.declaration import BACKENDS, TORCH
+    from whichdevice.workloads.framework import BACKENDS, TORCH
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
 

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
     from whichdevice.workloads import workload_class
-    from whichdevice.workloads.declaration import BACKENDS
+    from whichdevice.workloads.framework import BACKENDS
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
 

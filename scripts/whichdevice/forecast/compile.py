@@ -24,7 +24,7 @@ from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import workload_class, workload_hash
-from whichdevice.workloads.declaration import TORCH
+from whichdevice.workloads.framework import TORCH
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")

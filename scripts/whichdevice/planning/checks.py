@@ -16,7 +16,7 @@ from whichdevice.study_runs import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
-from whichdevice.workloads.declaration import BACKENDS, KERAS, NAMES
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES
 from whichdevice.workloads.model_file import ModelFile
 from whichdevice.workloads.shapes import leaves
 

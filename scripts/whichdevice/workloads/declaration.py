@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from whichdevice.code_hash import parsed
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, framework_of
 from whichdevice.workloads.shapes import Array, Tree
 
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
@@ -24,16 +25,6 @@ ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
 }
 LARGEST = 64  # bits of a whole number
-KERAS: Final = "keras"
-TORCH: Final = "torch"
-JAX: Final = "jax"
-BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
-NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
-PACKAGES = {
-    KERAS: {"keras", "keras_hub", "keras_cv", "tensorflow"},
-    TORCH: {"torch", "torchvision", "transformers", "timm", "diffusers", "lightning", "torch_geometric"},
-    JAX: {"jax", "flax", "optax", "equinox", "haiku"},
-}
 
 
 @dataclass(frozen=True)
@@ -303,14 +294,3 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FaultError("must be a plain value: it is read without running the file")
     return value
-
-
-def framework_of(tree: ast.Module) -> str:
-    """`keras`, `torch` or `jax`, of what a file imports anywhere; `keras` where it imports neither."""
-    imported: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            imported.add((node.module or "").partition(".")[0])
-    return next((name for name, packages in PACKAGES.items() if packages & imported), KERAS)

@@ -16,7 +16,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, jaxpr_costs
-from whichdevice.workloads.declaration import JAX
+from whichdevice.workloads.framework import JAX
 from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
 from whichdevice.workloads.shapes import check_declared, mapped, packed
 

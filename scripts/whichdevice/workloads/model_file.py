@@ -20,7 +20,8 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.address import Address
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
 from whichdevice.workloads.data import drawn, generate, size_of, splits_of
-from whichdevice.workloads.declaration import JAX, KERAS, TORCH, Declaration, read_declaration
+from whichdevice.workloads.declaration import Declaration, read_declaration
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.workloads.shapes import (
     Array,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.declaration import JAX, KERAS, TORCH
+from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.losses import OF_CLASS_NUMBERS, OF_DISTRIBUTIONS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, convolution_gradients
-from whichdevice.workloads.declaration import TORCH
+from whichdevice.workloads.framework import TORCH
 from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
 from whichdevice.workloads.shapes import check_declared, packed
 
