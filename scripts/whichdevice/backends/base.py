@@ -35,10 +35,10 @@ NO_MEMORY = (
 )
 
 
-def says_no_memory(error: BaseException) -> bool:
+def is_memory_error(error: BaseException) -> bool:
     """Whether a framework's error is of host or device memory, by its words; another process may hold it."""
-    said = str(error).lower()
-    return any(words in said for words in NO_MEMORY)
+    message = str(error).lower()
+    return any(words in message for words in NO_MEMORY)
 
 
 Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays

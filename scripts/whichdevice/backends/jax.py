@@ -20,8 +20,8 @@ from whichdevice.backends.base import (
     TrainingLoop,
     check_own_step,
     huge_pages,
+    is_memory_error,
     needs_optimizer,
-    says_no_memory,
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
@@ -273,7 +273,7 @@ class Jax(Backend):
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, XLA that finds no room for a buffer or a program, or a CUDA library that cannot even begin."""
-        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_no_memory(error))
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_memory_error(error))
 
 
 class JaxOperation:

@@ -20,9 +20,9 @@ from whichdevice.backends.base import (
     check_own_step,
     emulated,
     huge_pages,
+    is_memory_error,
     needs_optimizer,
     product_format,
-    says_no_memory,
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
@@ -207,7 +207,7 @@ class TensorFlow(Backend):
         """MemoryError, TensorFlow's allocator, or a CUDA library that cannot even begin."""
         if isinstance(error, MemoryError | self._tf.errors.ResourceExhaustedError):
             return True
-        return isinstance(error, self._tf.errors.OpError | RuntimeError) and says_no_memory(error)
+        return isinstance(error, self._tf.errors.OpError | RuntimeError) and is_memory_error(error)
 
 
 def scaling_loss(tf: Any, optimizer: Any) -> Any:

@@ -71,7 +71,7 @@ def main() -> int:
 
 def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
     """One run on a backend that has been started."""
-    _tell_settings(backend, emit)
+    _emit_settings(backend, emit)
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
     workload = workload_class(request.module)(
@@ -92,13 +92,13 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
         run_inference(backend, workload, request, dataset, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
         explain = run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
-    _tell_settings(backend, emit)  # now of the programs that really ran
+    _emit_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
     if explain is not None:
         explain()  # last: it builds its own programs and optimisers
 
 
-def _tell_settings(backend: Backend, emit: Emitter) -> None:
+def _emit_settings(backend: Backend, emit: Emitter) -> None:
     emit.part("software", {"flags": dict(backend.flags()), "types": backend.types().model_dump()})
 
 

@@ -272,7 +272,7 @@ def time_steps(
     emit.energy_part(next(names))
     found = find_steady_state(planted(prepare, request.slowdown), budget, warmed, report, window)
     emit.timed_windows()
-    _tell_energy(len(found.warm_up), len(found.windows), emit)
+    _emit_energy(len(found.warm_up), len(found.windows), emit)
     if request.kind == "gpu":
         emit.part("machine", {"clock": gpu.clock_now()})  # within milliseconds of the load
     emit.part("cold", _warm_up(found, steps_per_epoch))
@@ -281,7 +281,7 @@ def time_steps(
     return steady
 
 
-def _tell_energy(warm_up: int, steady: int, emit: Emitter) -> None:
+def _emit_energy(warm_up: int, steady: int, emit: Emitter) -> None:
     """Which windows were warm-up and which steady state is known only after all of them; one more was begun."""
     emit.energy_part(None)
     names = [f"window {number}" for number in range(1, warm_up + steady + 2)]

@@ -17,8 +17,8 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, jaxpr_costs
 from whichdevice.workloads.framework import JAX
-from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
-from whichdevice.workloads.shapes import check_declared, mapped, packed
+from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
+from whichdevice.workloads.shapes import mapped
 
 RATE = 1e-3  # of an optimiser that is given by its name
 
@@ -60,16 +60,6 @@ class JaxModel(NativeModel):
         """Optax keeps none to be read."""
         return None
 
-    @property
-    def costs(self) -> Costs:
-        """What the jaxpr of a step holds."""
-        return self.trial[0]
-
-    @property
-    def output_shape(self) -> list[int]:
-        """Of one prediction."""
-        return self.trial[1]
-
     @cached_property
     def trial(self) -> tuple[Costs, list[int]]:
         """Costs of one example and the prediction's shape, from a trace that runs nothing.
@@ -80,7 +70,7 @@ class JaxModel(NativeModel):
 
         workload = self.workload
         arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
-        inputs, target = packed(arrays, "inputs"), packed(arrays, "targets")
+        inputs, target = examples_of(arrays)
 
         def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
             output, held = self.apply(trained, held, inputs, True)
@@ -105,9 +95,7 @@ class JaxFile(NativeFile):
 
     def model(self) -> JaxModel:
         """The function and its parameters, traced once on shapes of a few examples."""
-        check_declared(self.declared, self.address.label)
-        with self._explaining("model()"):
-            built = self._called("model")
+        built = self._built()
         model = self._pair(built) if isinstance(built, tuple) else self._module(built)
         with self._explaining("the first training step"):
             _ = model.trial
@@ -144,11 +132,7 @@ class JaxFile(NativeFile):
         except ImportError:
             is_module = False
         if not is_module:
-            what = "None" if built is None else f"a {type(built).__name__}"
-            raise StudyError(
-                f"{self.address.label}: model() returns {what}; a pair (parameters, apply) or a flax.nnx.Module is "
-                "needed"
-            )
+            raise self._wrong_model(built, "a pair (parameters, apply) or a flax.nnx.Module")
         graph, trained, *rest = nnx.split(built, nnx.Param, ...)
         others = rest[0]
 
@@ -166,27 +150,19 @@ class JaxFile(NativeFile):
             leaves = [jax.random.wrap_key_data(leaf) if key else leaf for leaf, key in zip(held, keys, strict=True)]
             module = nnx.merge(graph, trained, jax.tree.unflatten(structure, leaves))
             module.train() if training else module.eval()
-            args, named = ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
-            output = module(*(inputs if isinstance(inputs, tuple) else args), **named)
+            args, named = call_arguments(inputs)
+            output = module(*args, **named)
             return output, plain(list(nnx.split(module, nnx.Param, ...))[2])
 
         return JaxModel(trained, plain(others), apply, type(built).__name__, self)
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Mean loss of a batch in float32."""
-        if self._loss is None:
-            self._loss = self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss, "LOSS")
-        return self._loss(_float32(prediction), target).astype("float32").mean()
+        return self._loss_function()(_float32(prediction), target).astype("float32").mean()
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch."""
-        if self._quality is None:
-            name = self.declared.metric
-            if self._has("metric"):
-                self._quality = self._function("metric")
-            else:
-                self._quality = _accuracy if name == "accuracy" else self._named_loss(name, "METRIC")
-        return self._quality(_float32(prediction), target).astype("float32").mean()
+        return self._metric_function()(_float32(prediction), target).astype("float32").mean()
 
     def optimizer(self) -> Any:
         """A transformation with `init` and `update`, by the file's function or by its name in optax."""
@@ -209,7 +185,7 @@ class JaxFile(NativeFile):
         from jax import numpy as jnp
 
         taken = {name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()}
-        return packed(taken, "inputs"), packed(taken, "targets")
+        return examples_of(taken)
 
     def typed(self, array: Any) -> Any:
         """Floats in bfloat16 where everything is."""
@@ -223,7 +199,7 @@ class JaxFile(NativeFile):
         kind = precision.removeprefix("mixed_")
         return tree if kind == precision else jax.tree.map(lambda leaf: _cast(leaf, kind), tree)
 
-    def _named_loss(self, name: str | None, constant: str) -> Callable[[Any, Any], Any]:
+    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
         if name == "cross_entropy":
             return _cross_entropy
         if name == "mean_squared_error":
@@ -231,7 +207,7 @@ class JaxFile(NativeFile):
         try:
             import optax
 
-            found = getattr(optax.losses, name or "", None)
+            found = getattr(optax.losses, name, None)
         except ImportError:
             found = None
         if found is None:
@@ -240,6 +216,9 @@ class JaxFile(NativeFile):
                 f"optax.losses; write a function {constant.lower()}(output, target)"
             )
         return found  # type: ignore[no-any-return]
+
+    def _accuracy(self, output: Any, target: Any) -> Any:
+        return (output.argmax(-1) == target).astype("float32")
 
 
 def _float32(tree: Any) -> Any:
@@ -259,7 +238,3 @@ def _cross_entropy(output: Any, target: Any) -> Any:
     from jax import numpy as jnp
 
     return -jnp.take_along_axis(jax.nn.log_softmax(output), target[..., None].astype("int32"), axis=-1)
-
-
-def _accuracy(output: Any, target: Any) -> Any:
-    return (output.argmax(-1) == target).astype("float32")

@@ -10,7 +10,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays, Options, Split
 from whichdevice.workloads.model_file import ModelFile
-from whichdevice.workloads.shapes import Array, Tree, mapped, packed
+from whichdevice.workloads.shapes import Array, Tree, check_declared, mapped, packed
 
 if TYPE_CHECKING:
     from whichdevice.workloads.costs import Costs
@@ -44,13 +44,18 @@ class NativeModel(ABC):
 
     @property
     @abstractmethod
-    def costs(self) -> "Costs":
-        """What one example costs, forward and backward."""
+    def trial(self) -> tuple["Costs", list[int]]:
+        """Costs of one example and the shape of its prediction, found once; raises what the file's functions raise."""
 
     @property
-    @abstractmethod
+    def costs(self) -> "Costs":
+        """What one example costs, forward and backward."""
+        return self.trial[0]
+
+    @property
     def output_shape(self) -> list[int]:
         """Shape of what the model gives for one example, without the batch."""
+        return self.trial[1]
 
 
 EXAMPLE = 2  # examples that a model is tried on: enough for batch statistics
@@ -75,6 +80,41 @@ class NativeFile(ModelFile):
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:
         raise StudyError(f"{self.address.label}: it needs INPUT and TARGET, or a function data()")
+
+    def _built(self) -> Any:
+        """What the file's `model` returns."""
+        check_declared(self.declared, self.address.label)
+        with self._explaining("model()"):
+            return self._called("model")
+
+    def _wrong_model(self, built: Any, needed: str) -> StudyError:
+        what = "None" if built is None else f"a {type(built).__name__}"
+        return StudyError(f"{self.address.label}: model() returns {what}; {needed} is needed")
+
+    @abstractmethod
+    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
+        """The framework's loss (output, target) of that name, given in `constant`; raises StudyError without one."""
+
+    @abstractmethod
+    def _accuracy(self, output: Any, target: Any) -> Any:
+        """1 for each right class, else 0."""
+
+    def _loss_function(self) -> Callable[[Any, Any], Any]:
+        """The file's `loss`, or the one of that name."""
+        if self._loss is None:
+            has = self._has("loss")
+            self._loss = self._function("loss") if has else self._named_loss(self.declared.loss or "", "LOSS")
+        return self._loss
+
+    def _metric_function(self) -> Callable[[Any, Any], Any]:
+        """The file's `metric`, or the one of that name."""
+        if self._quality is None:
+            name = self.declared.metric
+            if self._has("metric"):
+                self._quality = self._function("metric")
+            else:
+                self._quality = self._accuracy if name == "accuracy" else self._named_loss(name or "", "METRIC")
+        return self._quality
 
     @property
     def first(self) -> Arrays:
@@ -103,3 +143,15 @@ class NativeFile(ModelFile):
     def host_inputs(self, train: Split, index: np.ndarray) -> Tree:
         """Inputs of the examples `index`, as NumPy arrays."""
         return packed({name: np.ascontiguousarray(values[index]) for name, values in train.arrays.items()}, "inputs")
+
+
+def examples_of(arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Inputs and targets of arrays by their paths."""
+    return packed(arrays, "inputs"), packed(arrays, "targets")
+
+
+def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a module is called with: a dict by name, a tuple by place."""
+    if isinstance(inputs, dict):
+        return (), dict(inputs)
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}

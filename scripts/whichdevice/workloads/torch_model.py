@@ -16,8 +16,8 @@ from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, convolution_gradients
 from whichdevice.workloads.framework import TORCH
-from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel
-from whichdevice.workloads.shapes import check_declared, packed
+from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
+from whichdevice.workloads.shapes import packed
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
@@ -57,19 +57,9 @@ class TorchModel(NativeModel):
         rate = self.optimizer.param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
-    @property
-    def costs(self) -> Costs:
-        """What PyTorch counts while a few examples go there and back."""
-        return self.trial[0]
-
-    @property
-    def output_shape(self) -> list[int]:
-        """Of the tensor that stands for the output (`prediction_of`)."""
-        return self.trial[1]
-
     @cached_property
     def trial(self) -> tuple[Costs, list[int]]:
-        """Costs of one example and the prediction's shape; raises what the file's model, loss or data raise.
+        """Costs of one example and the shape of its prediction; raises what the file's model, loss or data raise.
 
         Nothing is computed where shapes suffice (PyTorch's device `meta`); where values decide what the model does, a
         copy of it trains on real examples.
@@ -145,12 +135,9 @@ class TorchFile(NativeFile):
         """What the file's `model` returns; raises StudyError where that is no module."""
         from torch import nn
 
-        check_declared(self.declared, self.address.label)
-        with self._explaining("model()"):
-            built = self._called("model")
+        built = self._built()
         if not isinstance(built, nn.Module):
-            what = "None" if built is None else f"a {type(built).__name__}"
-            raise StudyError(f"{self.address.label}: model() returns {what}; a torch.nn.Module is needed")
+            raise self._wrong_model(built, "a torch.nn.Module")
         return built
 
     def model(self) -> TorchModel:
@@ -178,9 +165,7 @@ class TorchFile(NativeFile):
 
     def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the module is called with: a dict by name, a tuple by place; with `target`, if the loss is its own."""
-        args, named = ((), dict(inputs)) if isinstance(inputs, dict) else ((inputs,), {})
-        if isinstance(inputs, tuple):
-            args = inputs
+        args, named = call_arguments(inputs)
         if target is not None and self.own_loss:
             named |= target if isinstance(target, dict) else {"labels": target}
         return args, named
@@ -197,19 +182,11 @@ class TorchFile(NativeFile):
             if own is None:
                 raise StudyError(f"{self.address.label}: the model's output has no `loss`; {WITHOUT_LOSS}")
             return own.float().mean()
-        if self._loss is None:
-            self._loss = self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss or "")
-        return self._loss(prediction, target).float().mean()
+        return self._loss_function()(prediction, target).float().mean()
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch."""
-        if self._quality is None:
-            name = self.declared.metric
-            if self._has("metric"):
-                self._quality = self._function("metric")
-            else:
-                self._quality = self._accuracy if name == "accuracy" else self._named_loss(name or "", "METRIC")
-        return self._quality(prediction, target).float().mean()
+        return self._metric_function()(prediction, target).float().mean()
 
     def optimizer(self, module: Any = None) -> Any:
         """A fresh one over the module's trained parameters, by the file's function or its name in torch.optim."""
@@ -240,7 +217,7 @@ class TorchFile(NativeFile):
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets as tensors, in the types that PyTorch's layers and losses take."""
         taken = {name: self.typed(array[index]) for name, array in arrays.items()}
-        return packed(taken, "inputs"), packed(taken, "targets")
+        return examples_of(taken)
 
     def tried_on(self, device: str) -> tuple[Any, Any]:
         """Inputs and targets of the first examples."""
@@ -248,7 +225,7 @@ class TorchFile(NativeFile):
 
         placed = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
         whole = {name: each.long() if each.dtype == torch.int32 else each for name, each in placed.items()}
-        return packed(whole, "inputs"), packed(whole, "targets")
+        return examples_of(whole)
 
     def typed(self, tensor: Any) -> Any:
         """Whole numbers as int64; where everything is bfloat16, floats in that."""
@@ -259,7 +236,7 @@ class TorchFile(NativeFile):
         whole = self.options.precision == "bfloat16" and tensor.is_floating_point()
         return tensor.bfloat16() if whole else tensor
 
-    def _named_loss(self, name: str, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
+    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
         """A loss (output, target) by its name in torch.nn.functional, or by the name of its class in torch.nn."""
         from torch import nn
 
