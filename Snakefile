@@ -15,19 +15,15 @@ from pathlib import Path
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
-
 from whichdevice.commands.study import no_such_target
-from whichdevice.config.load import check_yaml
+from whichdevice.config.load import check_yaml, default_config
 from whichdevice.errors import or_exit
 
-# Of this folder, which --directory may have changed to one of results alone; else the checkout's.
-DEFAULT_CONFIG = "config/config.yaml"
-if not Path(DEFAULT_CONFIG).is_file():
-    DEFAULT_CONFIG = f"{workflow.basedir}/{DEFAULT_CONFIG}"
+for file in workflow.overwrite_configfiles or [default_config()]:
+    or_exit(check_yaml, Path(file))  # before Snakemake, which names no line
 if not workflow.overwrite_configfiles:
-    or_exit(check_yaml, Path(DEFAULT_CONFIG))  # before Snakemake, which names no line
 
-    configfile: DEFAULT_CONFIG
+    configfile: str(default_config())
 
 
 include: "rules/study.smk"

@@ -1,5 +1,4 @@
 # Datasets and results in a bucket (docs/how-to/bucket.md). Without storage.bucket nothing here is a part of any other target.
-BUCKET = PLAN.call.storage.bucket
 
 
 # Where Snakemake was started: a cluster's nodes may reach no network.
@@ -20,7 +19,7 @@ rule upload_dataset:
     conda:
         CPU_ENVIRONMENT
     params:
-        bucket=BUCKET,
+        bucket=PLAN.call.storage.bucket,
     script:
         "../scripts/upload_dataset.py"
 
@@ -43,7 +42,7 @@ rule publish:
         CPU_ENVIRONMENT
     params:
         config=CONFIG,
-        bucket=BUCKET,
+        bucket=PLAN.call.storage.bucket,
         datasets=[str(Path(PLAN.dataset_json(name)).parent) for name in PLAN.datasets()],
     script:
         "../scripts/publish.py"

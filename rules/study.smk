@@ -26,8 +26,6 @@ def run_script(name, options=""):
 prefer_this_environment()
 if "--lint" not in sys.argv:
     or_exit(require_writable, Path.cwd())
-for file in workflow.overwrite_configfiles:
-    or_exit(check_yaml, Path(file))
 PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
 LOCK = StudyLock(Path(ROOT))
@@ -38,7 +36,7 @@ CAPTIONS = f"{workflow.basedir}/docs/captions"
 # For a pod, which config.yaml does not reach.
 STUDY_TEXT = "" if Path(CONFIG).is_file() else f" --study {shlex.quote(PLAN.study.model_dump_json())}"
 WATCHED = shows_progress(sys.argv)
-PROGRESS = StudyProgress(PLAN).listen(logger) if WATCHED else None
+PROGRESS = StudyProgress(PLAN).listen(logger if WATCHED else None)
 
 
 wildcard_constraints:
@@ -57,17 +55,14 @@ onstart:
     or_exit(PLAN.write_keys)
     or_exit(PLAN.end_future)
     print(*PLAN.notes(), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
-    if PROGRESS:
-        PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
+    PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
 
 
 onsuccess:
-    if PROGRESS:
-        PROGRESS.end()
+    PROGRESS.end()
     print(*answer_lines(ROOT), *closing_lines(PLAN), sep="\n", file=sys.stderr)
 
 
 onerror:
-    if PROGRESS:
-        PROGRESS.end()
+    PROGRESS.end()
     print(*stopped_lines(PLAN), sep="\n", file=sys.stderr)

@@ -9,18 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from whichdevice.config.load import check_yaml, parse_yaml
+from whichdevice.config.load import OWN_DEFAULT, SHIPPED_DEFAULT, check_yaml, default_config, parse_yaml
 from whichdevice.errors import StudyError
-from whichdevice.files import CONFIG
-
-DEFAULT = Path("config/config.yaml")  # of this folder, else the one that ships
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    shipped = CONFIG / DEFAULT.name
-    own = DEFAULT if DEFAULT.is_file() else shipped
-    parser.add_argument("--configfile", type=Path, default=own, help="the study's config")
+    parser.add_argument("--configfile", type=Path, default=default_config(), help="the study's config")
     parser.add_argument(
         "--config", nargs="*", default=[], metavar="KEY=VALUE", help="as for Snakemake, e.g. 'data={source: standin}'"
     )
@@ -45,7 +40,7 @@ def read_config(args: argparse.Namespace) -> dict[str, Any]:
 
 def configfile_option(args: argparse.Namespace) -> list[str]:
     """`--configfile` for Snakemake, where it would not take that file itself."""
-    return [] if args.configfile in (DEFAULT, CONFIG / DEFAULT.name) else ["--configfile", str(args.configfile)]
+    return [] if args.configfile in (OWN_DEFAULT, SHIPPED_DEFAULT) else ["--configfile", str(args.configfile)]
 
 
 def workflow_call(args: argparse.Namespace, target: str) -> str:

@@ -16,7 +16,10 @@ from pydantic_core import ErrorDetails
 
 from whichdevice.config.model import Call, Study, with_self_check
 from whichdevice.errors import StudyError, brief, did_you_mean
+from whichdevice.files import CONFIG
 
+OWN_DEFAULT = Path("config/config.yaml")
+SHIPPED_DEFAULT = CONFIG / OWN_DEFAULT.name
 MOST_NODES = 100_000  # values with every alias written out; a study of thousands of cells needs a hundredth
 LONGEST_NUMBER = 1000  # characters of anything but text; YAML's sexagesimal numbers take forever when they are long
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
@@ -84,6 +87,11 @@ def _count(node: yaml.Node, known: dict[int, int]) -> int:
                 raise _ExcessError(problem=problem, problem_mark=node.start_mark)
     known[id(node)] = total
     return total
+
+
+def default_config() -> Path:
+    """The config of a call that names none: of this folder, else the one that ships with the project."""
+    return OWN_DEFAULT if OWN_DEFAULT.is_file() else SHIPPED_DEFAULT
 
 
 def check_yaml(path: Path) -> dict[str, Any]:

@@ -62,14 +62,18 @@ class StudyProgress(logging.Handler):
         self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
         self._runs: list[Run] = []  # that are still to be measured
         self._drawn: set[str] = set()  # rules that are finished
+        self._listens = False
         self.total, self.done, self.programs = 0, 0, 0
 
-    def listen(self, logger: logging.Logger) -> "StudyProgress":
-        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them.
+    def listen(self, logger: logging.Logger | None) -> "StudyProgress":
+        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them. None: show nothing.
 
         A log that a full disk cuts short prints no traceback: the lines of the jobs count.
         """
+        if logger is None:
+            return self
         logging.raiseExceptions = False
+        self._listens = True
         logger.addHandler(self)
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
@@ -78,13 +82,15 @@ class StudyProgress(logging.Handler):
 
     def begin(self, programs: int) -> None:
         """Show the live line; `programs` are still to be compiled."""
-        self._runs, self.programs = self._plan.to_measure(), programs
-        self._began = time.monotonic()
-        self._line.start()
+        if self._listens:
+            self._runs, self.programs = self._plan.to_measure(), programs
+            self._began = time.monotonic()
+            self._line.start()
 
     def end(self) -> None:
         """Remove it."""
-        self._line.stop()
+        if self._listens:
+            self._line.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a record of Snakemake's logger."""
