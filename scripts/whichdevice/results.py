@@ -32,6 +32,7 @@ MOST_BYTES = 2**28  # of a file, packed and unpacked; the largest of ours has so
 MOST_NAMES = 100  # classes or signals that a figure has room for
 LONGEST_NAME = 60
 IMAGE = (28, 28)
+FEW_POINTS = "few-points"  # in the SVG of a figure of no point or one, which the report leaves out
 TIMES = (-7_000_000_000, 7_000_000_000)  # seconds since 1970: the years 1748 to 2191
 
 Arrays = dict[str, np.ndarray]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 SHARED = {"__init__", "style"}
-FEW_POINTS = "few-points"  # in the SVG of a figure of no point or one, which the report leaves out
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 

@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from whichdevice.figures import FEW_POINTS
 from whichdevice.files import replacing
-from whichdevice.results import StudyResults
+from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_runs import workflow_command
 from whichdevice.tables.base import length_words, number, run_epochs_words, share_words
 

@@ -18,7 +18,7 @@ import pandas as pd
 import yaml
 
 from whichdevice.errors import StudyError
-from whichdevice.figures import FEW_POINTS, figure_facts, figure_names
+from whichdevice.figures import figure_facts, figure_names
 from whichdevice.files import CONFIG
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
@@ -39,7 +39,7 @@ from whichdevice.report.numbers import (
 from whichdevice.report.page import render, render_markdown, table_library
 from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.report.verdict import compared_words, verdict_section
-from whichdevice.results import StudyResults
+from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_runs import repeat_failed, workflow_command
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
 from whichdevice.tables.base import device_name, length_words, read_rows, share_words
