@@ -4,6 +4,7 @@ import argparse
 import importlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     arguments, passed_on = _split(arguments)
     try:
-        parsed = _parser(arguments[:1]).parse_args(arguments)
+        parsed = _parsed(arguments)
         if passed_on and not hasattr(parsed, "passed_on"):
             raise StudyError(f"{parsed.command}: takes nothing after --")
         if passed_on:
@@ -38,6 +39,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """The command and its options; raises StudyError on a misspelt one."""
+    names = command_names()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        from whichdevice.config.faults import did_you_mean
+
+        raise StudyError(f"no command {arguments[0]!r}{did_you_mean(arguments[0], names)} (whichdevice --help)")
+    parser = _parser(arguments[:1])
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        from whichdevice.config.faults import did_you_mean
+
+        usage = importlib.import_module(f"whichdevice.commands.{parsed.command.replace('-', '_')}")
+        own = argparse.ArgumentParser()
+        usage.add_arguments(own)
+        options = re.findall(r"--[a-z][a-z-]*", own.format_usage())
+        name = unknown[0].partition("=")[0]
+        raise StudyError(
+            f"{parsed.command}: {unknown[0]!r} is not known{did_you_mean(name, options)} "
+            f"(whichdevice {parsed.command} --help)"
+        )
+    return parsed
 
 
 def entry() -> None:

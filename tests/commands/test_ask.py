@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.commands.ask import answer_lines, candidates, make_answer, table_cells, table_head
+from whichdevice.commands.ask import answer_lines, candidates, make_answer, measure_there, table_cells, table_head
+from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.errors import StudyError
 from whichdevice.machine.facts import this_machine
@@ -31,7 +33,7 @@ def here(step: float | None = 0.1, low: float | None = 0.09, high: float | None 
         "device": "this machine", "evidence": "measured", "name": "a CPU", "precision": "float32", "backend": "jax",
         "batch": 100, "status": "ok", "reason": None, "step_seconds": step, "low_seconds": low, "high_seconds": high,
         "processes": 3, "cold_seconds": 4.0, "memory_bytes": 1e9, "memory_available_bytes": 8e9, "fits": True,
-        "disturbed": False, "usd_per_hour": None, "epoch_examples": None,
+        "disturbed": False, "usd_per_hour": None, "epoch_examples": None, "kept_from": None, "unit": "image",
     }  # fmt: skip
     return row | more
 
@@ -49,7 +51,7 @@ def forecast(device: str, step: float | None, low: float | None, high: float | N
 def answer(own: Row, *rows: Row, by: str = "time") -> Row:
     workloads = {"my_model": {"module": MODEL, "batch_size": 100}}
     study = resolved(load_study({"devices": {"cpu": {"kind": "cpu"}}, "workloads": workloads}))
-    return make_answer(study, own, list(rows), by, "rent {kind} {accelerator}")
+    return make_answer(study, own, list(rows), by, lambda row: f"rent {row['kind']} {row['accelerator']}")
 
 
 @pytest.fixture(autouse=True)
@@ -82,19 +84,59 @@ def test_an_epoch_has_a_cost_where_the_size_of_the_data_is_known() -> None:
     found = answer(here(epoch_examples=60_000), forecast("T4", 0.02, 0.01, 0.04))
     assert found["rows"][0]["usd_per_epoch"] == pytest.approx(found["rows"][0]["usd_per_million"] * 0.06)
     assert "USD/epoch" in table_head(found)
+    assert (
+        "One epoch (60,000 images) on T4: 12 s and 0.0012 USD, forecast [6 s, 24 s]; data loading and validation "
+        "are not in it."
+    ) in found["words"]
+
+
+def test_without_a_size_of_the_data_the_unit_of_the_cost_is_named() -> None:
+    assert "USD/million images" in table_head(answer(here(), forecast("T4", 0.02, 0.01, 0.04)))
+
+
+def test_the_price_of_this_machine_makes_its_cost_comparable() -> None:
+    rows = forecast("T4", 0.02, 0.01, 0.04)
+    assert (
+        "To compare costs with this machine, name its price: --here-usd 0.10"
+        in answer(here(), rows, by="cost")["words"]
+    )
+    found = answer(here(usd_per_hour=0.01), rows, by="cost")
+    assert found["candidates"] == ["this machine"]
+
+
+def test_short_steps_say_that_the_host_decides() -> None:
+    [line] = [line for line in answer(here(), forecast("T4", 1e-3, 5e-4, 2e-3))["words"] if "below 5 ms" in line]
+    assert "(T4)" in line and "the host" in line
+    assert not any("below 5 ms" in line for line in answer(here(), forecast("T4", 0.02, 0.01, 0.04))["words"])
+
+
+def test_a_kept_measurement_has_its_time_and_a_way_to_measure_anew() -> None:
+    words = answer(here(kept_from="24 November 2026, 16:09", disturbed=True), forecast("T4", 0.02, 0.01, 0.04))["words"]
+    assert "This machine's time is of 24 November 2026, 16:09; --again measures anew." in words
+    assert words[-1] == "Other programs disturbed the measurement here: use --again when the machine is quiet."
+
+
+def test_the_way_to_measure_there_keeps_model_batch_and_number_format() -> None:
+    workloads = {"my_model": {"module": MODEL, "batch_size": 256}}
+    study = resolved(load_study({"devices": {"cpu": {"kind": "cpu"}}, "workloads": workloads}))
+    text = measure_there(study, forecast("L4", 0.02, 0.01, 0.04, precision="mixed_bfloat16"))
+    command = shlex.split(text)
+    assert command[:6] == ["whichdevice", "rent", "--device", "gpu", "--accelerator", "L4:1"]
+    values = merged({}, command[command.index("--config") + 1 :])
+    assert values["workloads"]["my_model"] == {"module": MODEL, "batch_size": [256], "precision": ["mixed_bfloat16"]}
 
 
 def test_one_candidate_needs_an_interval_of_its_own() -> None:
     found = answer(here(), forecast("T4", 0.04, 0.03, 0.05), forecast("L4", 0.01, 0.005, 0.02))
     assert found["candidates"] == ["L4"]
     assert found["words"][0] == "Candidate: L4, fastest of 3; no other interval reaches its own."
-    assert "a measurement on L4, rent gpu L4:1" in found["words"][-1]
+    assert "What would settle it: a measurement on L4, rent gpu L4:1" in found["words"]
 
 
 def test_overlapping_intervals_are_a_set_and_not_a_winner() -> None:
     found = answer(here(), forecast("T4", 0.02, 0.01, 0.04), forecast("L4", 0.01, 0.005, 0.02))
     assert found["candidates"] == ["L4", "T4"]
-    assert "Which of them is the fastest is not decided; none of the others is." in found["words"][0]
+    assert "Which of them is the fastest is not decided. Slower: this machine." in found["words"][0]
 
 
 def test_where_everything_overlaps_nothing_is_claimed() -> None:
@@ -154,6 +196,13 @@ def test_a_measurement_without_an_interval_stands_for_itself() -> None:
     ("arguments", "text"),
     [
         (["gone.py"], "workload file gone.py: not found"),
+        (
+            ["docs/examples/my_mdel.py"],
+            "workload file docs/examples/my_mdel.py: not found; did you mean docs/examples/my_model.py?",
+        ),
+        (["docs/examples/"], "workload file docs/examples: a folder; name a file in it"),
+        ([MODEL, "--bach", "3"], "ask: '--bach' is not known; did you mean --batch?"),
+        ([MODEL, "--here-usd", "0"], "--here-usd 0: a price above 0 is needed"),
         (["mnist_cn"], "no built-in workload 'mnist_cn'"),
         ([MODEL, "--devices", "L4,XX9"], "unknown device 'XX9'"),
         ([MODEL, "--devices", ","], "--devices: names of devices are needed"),
@@ -227,6 +276,8 @@ def test_a_second_question_measures_nothing_that_the_first_one_did(
     assert main(question) == 0
     assert f"{own['step_seconds'] * 1e3:.3g} ms" in capsys.readouterr().out
     assert len(measured) == 3
+    assert main([*question, "--again"]) == 0
+    assert len(measured) == 6
 
 
 @pytest.mark.slow

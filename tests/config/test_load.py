@@ -36,7 +36,7 @@ FAULTS = {
     "run_on: []": "run_on is empty; give at least one value, or leave the key out",
     "only: {device: [cpuu]}": "only.device: cpuu does not occur in this study; did you mean cpu?",
     "only: {workload: mnist_cn}": "only.workload: mnist_cn does not occur in this study; did you mean mnist_cnn?",
-    "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; there are 8, 32, 512, 1024, 2048",
+    "only: {batch_size: 77}": "only.batch_size: 77 does not occur in this study; there are 8, 32, 128, 512, 1024, 2048",
     "only: {workload: matmul, batch_size: 512}": "only selects nothing: no run has workload matmul, "
     "batch_size 512 together",
     "only: {repeat: 4}": "only.repeat: 4 does not occur in this study; there are 1, 2, 3",

@@ -17,7 +17,20 @@ from whichdevice.config.model import Call
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
-OTHERS = {"cd", "curl", "docker", "gcloud", "git", "pip", "podman", "source", "sudo", "tmux", ".venv-sky/bin/sky"}
+OTHERS = {
+    "rsync",
+    "cd",
+    "curl",
+    "docker",
+    "gcloud",
+    "git",
+    "pip",
+    "podman",
+    "source",
+    "sudo",
+    "tmux",
+    ".venv-sky/bin/sky",
+}
 CODE = {".py", ".smk", ".yaml", ".sh", ".html", ".json", ".in"}
 PLACE_HOLDERS = {"my_model.py": "docs/examples/my_model.py", "my_net": "mnist_cnn"}  # of the reader's own
 SNAKEMAKE = {"--cores", "--configfile", "--profile", "--config", "--forcerun", "--default-storage-prefix",

@@ -92,6 +92,7 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         ("keras.applications:", "needs a name after the colon"),
         ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
         ("nets/none.py", "workload file nets/none.py: not found"),
+        ("nets/", "workload file nets: a folder; name a file in it, e.g. nets/my_model.py"),
         ("nets/unet.txt", "not a Python file; its name must end in .py"),
     ],
 )

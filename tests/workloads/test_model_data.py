@@ -39,6 +39,13 @@ def test_generated_data_have_the_shapes_and_types_asked_for():
     assert len(np.unique(targets)) == 10
 
 
+def test_a_shape_that_has_the_batch_in_it_is_refused_before_data_are_made():
+    shapes = Array((128, 28, 28, 100), "float32"), Array((), "int32", 10)
+    message = r"60,000 examples of INPUT and TARGET take 2.41e\+03 GB, more than 8 GB. Both are shapes of one example"
+    with pytest.raises(StudyError, match=message):
+        generate(*shapes, 60_000, None, 0)
+
+
 def test_the_open_axis_is_the_sequence():
     tokens = Array((None,), "int32", 50)
     inputs, targets = generated(tokens, tokens, 4, 12, 1)

@@ -13,9 +13,9 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+SHORT_SECONDS = 5e-3  # a step below it is mostly launches and the host's work
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
 LONG_SECONDS = 120.0  # of one process, after which two are enough
@@ -57,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", choices=tuple(BY), default="time", help="what rows are sorted by and the answer is about"
     )
     parser.add_argument("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    parser.add_argument(
+        "--here-usd", type=float, metavar="USD", help="what an hour of this machine costs, for --by cost"
+    )
+    parser.add_argument("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the answer as a page")
 
@@ -68,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     targets = _targets(args.devices)
     study = question(args)
-    here = _measured(study, args.model)
+    here = _measured(study, args.model, args.again) | {"usd_per_hour": args.here_usd}
     rows = _forecast(study, args, targets)
-    answer = make_answer(study, here, rows, args.by, _rent_command(study))
+    answer = make_answer(study, here, rows, args.by, partial(measure_there, study))
     if args.html:
         from whichdevice.report.page import render
 
@@ -97,6 +102,8 @@ def question(args: argparse.Namespace) -> Study:
 
     if args.batch is not None and args.batch < 1:
         raise StudyError(f"--batch {args.batch}: a number of at least 1 is needed")
+    if args.here_usd is not None and args.here_usd <= 0:
+        raise StudyError(f"--here-usd {args.here_usd:g}: a price above 0 is needed")
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     chosen = workload_class(args.model)
@@ -141,8 +148,8 @@ def _targets(names: str | None) -> "list[Target]":
     return list({target.label: target for target in map(find_target, asked)}.values())
 
 
-def _measured(study: Study, model: str) -> Row:
-    """The row of this machine, from records of three processes; those that exist are read.
+def _measured(study: Study, model: str, again: bool) -> Row:
+    """The row of this machine, from records of three processes; those that exist are read, unless `again` is set.
 
     Raises StudyError where the model fails; one that does not fit is a row without a time.
     """
@@ -152,10 +159,11 @@ def _measured(study: Study, model: str) -> Row:
     from whichdevice.measuring.measure import WAITING, measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
     from whichdevice.study_runs import study_runs
+    from whichdevice.workloads import workload_class
 
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]
-    records = [_kept(path) for path in paths]
+    records = [None if again else _kept(path) for path in paths]
     missing = [number for number, record in enumerate(records) if record is None]
     count = Countdown(len(missing), PROCESS_SECONDS)
     phase = io.StringIO()  # what the run would print
@@ -184,7 +192,18 @@ def _measured(study: Study, model: str) -> Row:
     found = [record for record in records if record is not None]
     if failed := [record for record in found if record.status == "failed"]:
         raise StudyError(f"{model}: {failed[0].reason}")
-    return measured_row(found)
+    row = measured_row(found)
+    if not missing:
+        row["kept_from"] = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
+    if found[0].workload is not None and _has_epoch(workload_class(model)):
+        row["epoch_examples"] = found[0].workload.training_examples
+    return row
+
+
+def _has_epoch(chosen: Any) -> bool:
+    """Whether somebody chose the size of the data, rather than this program."""
+    own = getattr(chosen, "declared", None)
+    return bool(chosen.dataset or getattr(chosen, "data_source", "") == "own" or (own and own.examples is not None))
 
 
 def _kept(path: Path) -> Any:
@@ -224,6 +243,8 @@ def measured_row(records: Sequence[Any]) -> Row:
         "disturbed": any(record.noise.disturbed for record in records),
         "usd_per_hour": None,
         "epoch_examples": None,
+        "kept_from": None,
+        "unit": first.workload.unit if first.workload is not None else "example",
     }
     times = [record.steady.step_time for record in records if record.status == "ok" and record.steady.step_time]
     if not times:
@@ -240,8 +261,6 @@ def measured_row(records: Sequence[Any]) -> Row:
     cold = [record.cold for record in records]
     parts = [[part.start, part.initialise, part.load, part.build, part.first_step] for part in cold]
     row["cold_seconds"] = sum(sum(each or 0.0 for each in part) for part in parts) / len(parts)
-    if first.workload is not None and asked.dataset is not None:
-        row["epoch_examples"] = first.workload.steps_per_epoch * asked.batch_size
     return row | {"step_seconds": math.exp(middle)}
 
 
@@ -306,8 +325,10 @@ def _accelerator(device: str) -> str:
     return f"{name}:1"
 
 
-def make_answer(study: Study, here: Row, rows: list[Row], by: str, rent: str) -> Row:
+def make_answer(study: Study, here: Row, rows: list[Row], by: str, measure_there: Callable[[Row], str]) -> Row:
     """The answer as plain data: rows sorted, each with its costs and ratio, candidates, and the words about them.
+
+    `measure_there` gives, for a row, the words on how its device can be measured.
 
     Raises StudyError where no row has a time, or the batch fits nowhere.
     """
@@ -323,11 +344,12 @@ def make_answer(study: Study, here: Row, rows: list[Row], by: str, rent: str) ->
         "model": name,
         "module": workload.module,
         "batch": here["batch"],
+        "unit": here["unit"],
         "options": workload.options,
         "by": by,
         "rows": sortable,
         "candidates": [row["device"] for row in found],
-        "words": _words(rows, timed, found, by, rent),
+        "words": _words(rows, timed, found, by, measure_there),
     }
 
 
@@ -378,9 +400,12 @@ def candidates(timed: Sequence[Row], by: str) -> list[Row]:
     return sorted((row for row in known if interval_of(row, by)[0] <= bound), key=lambda row: row[BY[by]])
 
 
-def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: str) -> list[str]:
+def _words(
+    rows: list[Row], timed: list[Row], found: list[Row], by: str, measure_there: Callable[[Row], str]
+) -> list[str]:
     """The last lines: the candidates, how sure that is, and what would settle it."""
-    most = "cheapest" if by == "cost" else "fastest"
+    most, less = ("cheapest", "Dearer") if by == "cost" else ("fastest", "Slower")
+    here = rows[0]
     known = [row for row in timed if row[BY[by]] is not None]
     names = _joined([row["device"] for row in found])
     lines = []
@@ -388,12 +413,16 @@ def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: s
         return ["No device here has a price: which one is cheapest cannot be said."]
     if len(known) == 1:
         lines.append(f"Only {names} has a {'price and a time' if by == 'cost' else 'time'}: nothing to choose from.")
+        if by == "cost" and here["step_seconds"] is not None and here["usd_per_hour"] is None:
+            lines.append("To compare costs with this machine, name its price: --here-usd 0.10")
+        return [*lines, *_marks(here, found)]
     elif len(found) == len(known):
         lines.append(f"Every interval overlaps: which of {names} is the {most} is not decided.")
     elif len(found) == 1:
         lines.append(f"Candidate: {names}, {most} of {len(known)}; no other interval reaches its own.")
     else:
-        lines.append(f"Candidates: {names}. Which of them is the {most} is not decided; none of the others is.")
+        rest = _joined([row["device"] for row in known if row not in found])
+        lines.append(f"Candidates: {names}. Which of them is the {most} is not decided. {less}: {rest}.")
     if by == "cost" and len(known) < len(timed):
         lines.append(f"Without a price: {_joined([row['device'] for row in timed if row[BY[by]] is None])}.")
     if away := [row for row in found if row["evidence"] == "forecast"]:
@@ -402,12 +431,34 @@ def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: s
         lines.append(
             f"How sure: forecasts from compiled programs; an interval should hold 80 % of true times.{outside}"
         )
-        best = away[0]
-        lines.append(f"What would settle it: a measurement on {best['device']}, {rent.format(**best)}")
+        lines.append(f"What would settle it: a measurement on {away[0]['device']}, {measure_there(away[0])}")
     else:
         lines.append("How sure: this machine was measured; the others are forecasts with 80 % intervals.")
-    if rows[0]["disturbed"]:
-        lines.append("Other programs disturbed the measurement here: ask again on a quiet machine.")
+    return lines + _marks(here, found)
+
+
+def _marks(here: Row, found: list[Row]) -> list[str]:
+    """What an epoch takes on the best device, and what to know of these numbers."""
+    lines = []
+    best = found[0]
+    if (examples := here["epoch_examples"]) and best["step_seconds"] is not None:
+        low, high = (end * examples / here["batch"] for end in interval_of(best, "time"))
+        usd = "" if best["usd_per_epoch"] is None else f" and {best['usd_per_epoch']:.2g} USD"
+        lines.append(
+            f"One epoch ({examples:,} {here['unit']}s) on {best['device']}: "
+            f"{duration(best['step_seconds'] * examples / here['batch'])}{usd}, "
+            f"{best['evidence']} [{duration(low)}, {duration(high)}]; data loading and validation are not in it."
+        )
+    short = [row["device"] for row in found if row["evidence"] == "forecast" and row["step_seconds"] < SHORT_SECONDS]
+    if short:
+        lines.append(
+            f"Steps below 5 ms ({_joined(short)}): there the host's own work often takes longer than the device. "
+            "Expect less of a difference between them, unless many steps run as one program."
+        )
+    if here["kept_from"]:
+        lines.append(f"This machine's time is of {here['kept_from']}; --again measures anew.")
+    if here["disturbed"]:
+        lines.append("Other programs disturbed the measurement here: use --again when the machine is quiet.")
     return lines
 
 
@@ -415,20 +466,21 @@ def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _rent_command(study: Study) -> str:
-    """How to measure this model on a device of another machine; `{kind}` and `{accelerator}` are the device's."""
+def measure_there(study: Study, row: Row) -> str:
+    """How to measure this model, in the row's number format, on the row's device."""
     name, workload = next(iter(study.workloads.items()))
     known = {key: value for key, value in workload.model_dump(exclude_defaults=True).items() if key != "backend"}
-    text = json.dumps({name: known}).replace("{", "{{").replace("}", "}}")
-    config = shlex.join(["--config", f"study={name}", f"only={{{{workload: {name}}}}}", f"workloads={text}"])
-    if find_spec("whichdevice.commands.rent"):
-        return f"whichdevice rent --device {{kind}} --accelerator {{accelerator}} {config}"
-    return f"on a machine that has one: whichdevice study {{kind}} {config}"
+    if row["precision"] != "float32":
+        known["precision"] = [row["precision"]]
+    settings = [f"study={name}", f"only={{workload: {name}}}", f"workloads={json.dumps({name: known})}"]
+    config = shlex.join(["--config", *settings])
+    free = " (Colab has one for nothing: docs/how-to/colab.md)" if row["device"] == "T4" else ""
+    return f"whichdevice rent --device {row['kind']} --accelerator {row['accelerator']} {config}{free}"
 
 
 def table_head(answer: Row) -> list[str]:
     """Names of the table's columns."""
-    cost = "USD/epoch" if _has_epochs(answer) else "USD/million"
+    cost = "USD/epoch" if _has_epochs(answer) else f"USD/million {answer['unit']}s"
     largest = ["largest batch"] if any(row.get("largest_batch") for row in answer["rows"]) else []
     return ["device", "evidence", "step", "interval", "memory, GB", *largest, "USD/h", cost, "against here"]
 
@@ -469,7 +521,7 @@ def _cells(row: Row, epochs: bool, largest: bool) -> list[str]:
 def answer_lines(answer: Row) -> list[str]:
     """The answer for a terminal."""
     here = next(row for row in answer["rows"] if row["evidence"] == "measured")
-    title = f"{answer['model']}: one training step of {answer['batch']:,} examples"
+    title = f"{answer['model']}: one training step of {answer['batch']:,} {answer['unit']}s"
     if here["step_seconds"] is not None:
         title += f"; here: {here['name']}, {here['backend']}, {here['processes']} processes"
         title += f", cold start {here['cold_seconds']:.0f} s"

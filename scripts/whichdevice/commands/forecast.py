@@ -135,15 +135,15 @@ def _line(row: dict[str, Any]) -> str:
     name = f"{row['device']} {row['slice']}" if row["slice"] else name
     interval = f"{_seconds(row['low_seconds'])} to {_seconds(row['high_seconds'])}"
     rate = f"{row['throughput']:,.4g} {row['unit']}/s" if row["throughput"] else ""
+    if row["fits"] is False:
+        interval = rate = ""
     least = "> " if row["memory_is_lower_bound"] else ""
     memory = f"{least}{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g}"
-    fits = "" if row["fits"] else "  does not fit"
+    fits = "  does not fit: try --largest" if row["fits"] is False and not row["largest_batch"] else ""
     if row["largest_batch"]:
         fits += f"  largest batch {row['largest_batch']:,}"
-    return (
-        f"{name:26} {row['precision']:15} {_seconds(row['step_seconds']):>10} {interval:>20} {rate:>18} "
-        f"{memory:>18}{fits}"
-    )
+    step = "" if row["fits"] is False else _seconds(row["step_seconds"])
+    return f"{name:26} {row['precision']:15} {step:>10} {interval:>20} {rate:>18} {memory:>18}{fits}"
 
 
 def _seconds(value: float) -> str:

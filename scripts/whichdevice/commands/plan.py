@@ -89,6 +89,7 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
         + ".",
         *plan.notes(),
+        *_learning(study),
         _compiles(compiled_records(plan)),
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
@@ -97,6 +98,16 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         own = [need for run, need in going.items() if _place(run) == place]
         lines.append(f"{place[0]:10} {place[1]:20} {len(own):5} {_minutes(own):>8}")
     return lines + _left_out(plan, refused, needs, available, call)
+
+
+def _learning(study: Any) -> list[str]:
+    seconds = study.train.seconds
+    learns = study.train.repeats and (study.train.epochs is None or study.train.epochs > 0)
+    return (
+        [f"Learning stops after {seconds:g} s a run, whatever its epochs (train.seconds)."]
+        if seconds and learns
+        else []
+    )
 
 
 def _place(run: Any) -> tuple[str, str]:

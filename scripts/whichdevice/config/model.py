@@ -172,7 +172,7 @@ class Train(Section):
 
     epochs: Count | None = Field(2, description="epochs to learn; empty takes each recipe's; 0 learns nothing")
     seconds: PositiveFloat | None = Field(
-        6.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
+        4.0, description="time budget of a run's learning; one that it ends says so. Empty: as long as the epochs take"
     )
     repeats: Count = Field(1, description="the first so many repeats learn")
 
@@ -264,7 +264,7 @@ def _default_workloads() -> dict[str, Workload]:
         "memory_stream": Workload(batch_size=[512]),
         "mnist_official": Workload(batch_size=[1024]),
         "mnist_cnn": Workload(batch_size=[1024]),
-        "fashion_cnn": Workload(batch_size=[512], fraction=[0.1]),
+        "fashion_cnn": Workload(batch_size=[128], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
     }

@@ -22,13 +22,13 @@ set single keys for one call: snakemake --cores 1 all --config study=try 'measur
 Every key is explained in docs/reference/config.md, with examples in docs/how-to/change-the-study.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
-The quick study: all six workloads on any machine in about five minutes, no network needed.
+The quick study: all six workloads on any machine in six to eight minutes, no network needed.
 Run it: make study, or snakemake --cores 1 all
-The recurrent workloads run smaller than published, and learning has a time budget; records and report say so.
+Three workloads run smaller than published, and learning has a time budget; records and report say so.
 More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
 QUICK_NOTES = {
     "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
-    "workloads.fashion_cnn": "a tenth of the data keeps the default study short",
+    "workloads.fashion_cnn": "published: batch 512, all images",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
 }

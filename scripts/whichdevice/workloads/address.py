@@ -97,6 +97,8 @@ def read_address(text: str) -> Address:
     if text not in built_in_names():
         near = get_close_matches(text, built_in_names(), 1)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
+        if Path(f"{text}.py").is_file():
+            hint = f"; did you mean the file {text}.py?"
         raise StudyError(f"no built-in workload {text!r}{hint} (or give {FORMS})")
     return Address(text, "built-in", BUILT_IN / f"{text}.py", f"{__package__}.{text}")
 
@@ -113,8 +115,14 @@ def built_in_names() -> list[str]:
 
 def _file(text: str) -> Address:
     path = Path(text)
+    if path.is_dir():
+        raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
-        raise StudyError(f"workload file {path}: not found")
+        beside = [each.name for each in path.parent.glob("*") if each.suffix in (".py", ".keras")]
+        near = get_close_matches(path.name, beside, 1)
+        raise StudyError(
+            f"workload file {path}: not found" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
+        )
     if path.suffix == ".keras":
         found = Address(text, "saved", path)
     elif path.suffix == ".py":

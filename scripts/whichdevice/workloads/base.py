@@ -196,6 +196,7 @@ class TrainingWorkload(Workload):
     metric: ClassVar[str | None] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
+    more_examples: ClassVar[str] = ""  # in words, how to have more data where a batch is larger
     weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
 
     @abstractmethod
@@ -293,8 +294,10 @@ class TrainingWorkload(Workload):
         steps = examples // self.options.batch_size
         draws_again = asked and not isinstance(self.order(examples, 0), Permutations)  # and so fills any batch
         if steps < 1 and not draws_again:
+            part = self.options.fraction < 1
             raise StudyError(
-                f"batch_size {self.options.batch_size}: only {examples} training examples "
-                f"(fraction {self.options.fraction}); take a smaller batch or a larger fraction"
+                f"batch_size {self.options.batch_size}: only {examples:,} training examples"
+                f"{f' (fraction {self.options.fraction})' * part}; take a smaller batch"
+                f"{' or a larger fraction' if part else self.more_examples}"
             )
         return asked or steps

@@ -243,6 +243,16 @@ def generate(input_: Tree, target: Tree, examples: int, sequence_length: int | N
     So that a model can learn something from them: whole-number targets of the input's own shape are a fixed rule of
     each number, all others a fixed random projection of the inputs' first numbers.
     """
+    parts = [*named(input_, "").values(), *named(target, "").values()]
+    shapes = [(examples, *concrete(array, sequence_length)) for array in parts]
+    size = sum(
+        np.prod(shape, dtype=float) * np.dtype(array.dtype).itemsize for shape, array in zip(shapes, parts, strict=True)
+    )
+    if size > MOST_BYTES:
+        raise StudyError(
+            f"{examples:,} examples of INPUT and TARGET take {size / 1e9:.3g} GB, more than {MOST_BYTES / 1e9:g} GB. "
+            "Both are shapes of one example, without the batch; is it in them? Else lower EXAMPLES"
+        )
     random = np.random.default_rng(seed)
     inputs = {
         key: _inputs(array, (examples, *concrete(array, sequence_length)), random)

@@ -74,6 +74,7 @@ def model_file_class(
         "metric": _metric_name(declared),
         "higher_is_better": _higher_is_better(declared),
         "loops": ("fit",) if declared.own_step else ("epoch", "fit"),
+        "more_examples": "" if "data" in declared.functions else ", or raise EXAMPLES in the file",
         "data_source": "own" if "data" in declared.functions else "generated",
         "recipe": Recipe(
             source=declared.source or f"model {'file ' if address.kind == 'file' else ''}{label}",
