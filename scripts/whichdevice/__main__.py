@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from whichdevice import commands
-from whichdevice.errors import StudyError, one_line
+from whichdevice.errors import StudyError, did_you_mean, one_line
 
 FOLDER = Path(commands.__file__).parent
 INTERRUPTED = 130
@@ -45,14 +45,10 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     """The command and its options; raises StudyError on a misspelt one."""
     names = command_names()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
-        from whichdevice.config.faults import did_you_mean
-
         raise StudyError(f"no command {arguments[0]!r}{did_you_mean(arguments[0], names)} (whichdevice --help)")
     parser = _parser(arguments[:1])
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        from whichdevice.config.faults import did_you_mean
-
         usage = importlib.import_module(f"whichdevice.commands.{parsed.command.replace('-', '_')}")
         own = argparse.ArgumentParser()
         usage.add_arguments(own)
