@@ -404,7 +404,7 @@ def _words(rows: list[Row], timed: list[Row], found: list[Row], by: str, rent: s
         )
         best = away[0]
         lines.append(f"What would settle it: a measurement on {best['device']}, {rent.format(**best)}")
-    else:
+    elif len(timed) > 1:
         lines.append("How sure: this machine was measured; the others are forecasts with 80 % intervals.")
     if rows[0]["disturbed"]:
         lines.append("Other programs disturbed the measurement here: ask again on a quiet machine.")
