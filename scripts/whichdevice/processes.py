@@ -1,4 +1,4 @@
-"""End processes with their parent and scripts with one line, limit the time of a block, import frameworks quickly."""
+"""End processes with their parent and scripts with one line, import frameworks quickly."""
 
 import errno
 import gc
@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 from whichdevice.errors import StudyError
 
@@ -55,28 +54,6 @@ def stop_with_parent(starter: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Raise StudyError in the block once it took so long; no limit off the main thread or without SIGALRM.
-
-    Python code is interrupted between two instructions; a single call into native code is not.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise StudyError(f"{what}: still running after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

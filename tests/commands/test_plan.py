@@ -203,15 +203,41 @@ def test_what_cannot_fit_is_said_to_be_refused_and_not_counted(plan):
     assert needed < 10  # of those that go, not of those that are refused
 
 
-@pytest.mark.slow  # Keras is imported before the file
-def test_an_endless_model_file_neither_stops_nor_hides_in_the_plan(plan, monkeypatch):
-    monkeypatch.setattr(estimate, "MODEL_SECONDS", 1.0)
-    Path("endless.py").write_text(
-        'INPUT = TARGET = {"shape": (2,), "dtype": "float32"}\nLOSS, OPTIMIZER = "mean_squared_error", "sgd"\n'
-        "def model(options):\n    while True:\n        pass\n",
-        encoding="utf-8",
-    )
-    out = plan("workloads={endless: {module: endless.py}}")
-    assert "Not in the minutes: endless on cpu: endless: still running after 1 s" in out
-    assert re.search(r"^cpu +endless +2 +unknown$", out, re.MULTILINE)
+OWN = """
+from pathlib import Path
+Path("ran").touch()
+INPUT = TARGET = {"shape": (2,), "dtype": "float32"}
+LOSS, OPTIMIZER = "mean_squared_error", "sgd"
+
+def net(options):
+    raise SystemExit("ran")
+
+model = net
+"""
+
+
+@pytest.mark.parametrize("module", ["own.py", "package.nets:net"])
+def test_nothing_of_a_model_of_ones_own_runs_in_a_plan(plan, module):
+    Path("package").mkdir()
+    for path in ("own.py", "package/nets.py", "package/__init__.py"):
+        Path(path).write_text(OWN, encoding="utf-8")
+    out = plan(f"workloads={{own: {{module: '{module}'}}}}")
+    assert not Path("ran").exists()
+    assert "Not in the minutes: own on cpu: a model of your own" in out
+    assert re.search(r"^cpu +own +2 +unknown$", out, re.MULTILINE)
     assert f"{RUNS + 2} to measure" in out
+
+
+def test_a_model_of_ones_own_has_the_minutes_and_the_memory_of_its_earlier_record(plan):
+    Path("own.py").write_text(OWN, encoding="utf-8")
+    values = {**CONFIG, "workloads": {**CONFIG["workloads"], "own": {"module": "own.py"}}}
+    planned = plan_study(values)
+    run = next(run for run in planned.wanted() if run.cell.workload == "own")
+    record = synthetic.record_of_this_code(planned.study, run)
+    facts = record.workload.model_copy(update={"estimated_memory": 7.3e9})
+    record = record.model_copy(update={"workload": facts})
+    write_record(record, Path(planned_record(planned.study, run)))
+    out = plan("workloads={own: {module: own.py}}", "measure={seconds: 60}")  # other settings: measured again
+    assert float(re.search(r"^cpu +own +2 +(\d+\.\d)$", out, re.MULTILINE)[1]) > 2
+    assert "at most 7.3 GB of memory" in out or "Will be refused: " in out
+    assert not Path("ran").exists()

@@ -18,6 +18,7 @@ from whichdevice.forecast.targets import all_targets, cuda_folder
 from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 TINY = str(Path(__file__).with_name("tiny_model.py"))
+GAN = str(Path(__file__).parents[1] / "models" / "gan.py")
 GPUS = [target.device for target in all_targets() if target.kind == "gpu"]
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,7 @@ ASKED = {
     "uneven": request("A100 SXM 40GB", TINY, 63, devices=2),
     "refused": request("V100 SXM2", TINY, 64, precision="mixed_bfloat16"),
     "broken": request("T4", TINY, 64, options={"broken": True}),
+    "own step": request("T4", GAN, 8),
     "untraceable": request("T4", TINY, 64, options={"untraceable": True}),
     "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
 }
@@ -169,3 +171,12 @@ def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
     lines = output.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["T4", "V100 SXM2"]
     assert all("ulimit -v" in line for line in lines)
+
+
+def test_a_train_step_for_another_framework_is_named_with_what_to_do(found):
+    record = found["own step"]
+    assert record.status == "failed"
+    assert record.reason.startswith(
+        "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch"
+    )
+    assert "train_step(state, data)" in record.reason

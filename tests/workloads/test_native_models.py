@@ -10,6 +10,7 @@ import pytest
 from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
+from whichdevice.measuring.training_run import own_formats
 from whichdevice.planning.checks import check_backends
 from whichdevice.study_runs import with_model_settings
 from whichdevice.workloads import workload_class
@@ -214,3 +215,13 @@ def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_
         made(tmp_path / "sizes", JAX.replace("(4, 3)", "(5, 3)")).model()
     with pytest.raises(StudyError, match="returns a int; a pair"):
         made(tmp_path / "none", JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+@pytest.mark.slow
+def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
+    """A run of it failed here: its record was looked through for layers of Keras."""
+    path = tmp_path / "net.py"
+    path.write_text(TORCH, encoding="utf-8")
+    model = workload_class(str(path))(Options(batch_size=2, precision="float32")).model()
+    assert own_formats(model, "float32") is None

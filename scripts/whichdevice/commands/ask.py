@@ -432,7 +432,7 @@ def _words(
             f"How sure: forecasts from compiled programs; an interval should hold 80 % of true times.{outside}"
         )
         lines.append(f"What would settle it: a measurement on {away[0]['device']}, {measure_there(away[0])}")
-    else:
+    elif len(timed) > 1:
         lines.append("How sure: this machine was measured; the others are forecasts with 80 % intervals.")
     return lines + _marks(here, found)
 

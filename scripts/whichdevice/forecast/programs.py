@@ -12,6 +12,7 @@ where only shapes matter, so that a model larger than this host compiles too. JA
 the process; `compile_program` sets what the compilers need where JAX is not imported yet.
 """
 
+import inspect
 import os
 import sys
 import time
@@ -32,6 +33,7 @@ from whichdevice.processes import quick_imports
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.jax_model import JaxFile
+from whichdevice.workloads.model_file import overridden
 from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import in_mode
 from whichdevice.workloads.torch_model import TorchFile
@@ -172,6 +174,7 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if workload.own_step(model) and mode == "train":
+        _require_jax_step(model)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     note = LSTM_NOTE if kind == "gpu" and _has_lstm(model) else None
@@ -184,6 +187,15 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
     return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note)
+
+
+def _require_jax_step(model: Any) -> None:
+    """Raise StudyError on a train_step of the model's own that has not the form of Keras on JAX."""
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch, and forecasts are "
+            "compiled with JAX; write it as Keras on JAX takes it, train_step(state, data), or measure it on the device"
+        )
 
 
 def _has_lstm(model: Any) -> bool:

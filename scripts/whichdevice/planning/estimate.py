@@ -1,12 +1,14 @@
 """About how long each run takes and what it needs. Estimates, made before anything runs.
 
 A step's time comes from the study's own records of the same cell where there are any, else from analytic
-FLOPs and how fast the device probably is. Keras is imported to count FLOPs: some seconds.
+FLOPs and how fast the device probably is. Keras is imported to count FLOPs: some seconds. Nothing of a user's own model
+runs: it has an estimate where a record of it exists.
 """
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -28,11 +30,11 @@ from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import MIN_WARM_UP_STEPS, WARM_UP_SHARE
-from whichdevice.processes import quick_imports, time_limit, without_native_messages
+from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.tables.sheet import sheet_peak, sheet_row
-from whichdevice.workloads import workload_class
+from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs
 
@@ -44,8 +46,9 @@ RUN_BYTES = 600_000  # record, log and predictions
 REDRAW_SECONDS = 40.0  # tables, figures and report
 EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
+FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
-MODEL_SECONDS = 60.0  # that a model file may take to give data and model
+OWN = "a model of your own, none of whose code runs in a plan; `whichdevice check` tries it"
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,15 @@ class _Shape:
 
 def estimate_run(study: Study, run: Run) -> Need:
     """Seconds, memory and disk of one run."""
-    request = build_request(study, run)
-    shape = _shape(request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0}).model_dump_json())
+    request, earlier = build_request(study, run), _earlier(study, run.cell)
+    if read_address(request.module).runs_code:
+        shape = _recorded_shape(earlier, request.batch_size)
+    else:
+        same = request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0})
+        shape = _shape(same.model_dump_json())
     speed = step_flops(study, run.cell.device, run.cell.precision)
     computed = (shape.flops_per_step or 0.0) / (speed or math.inf)
-    step = _measured_step(study, run.cell) or (computed and computed + shape.eager_seconds)
+    step = _measured_step(earlier) or (computed and computed + shape.eager_seconds)
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
@@ -98,19 +105,35 @@ def datasets_bytes(names: Iterable[str]) -> int:
     return sum(get_dataset(name).nbytes for name in names)
 
 
-def _measured_step(study: Study, cell: Cell) -> float | None:
-    """Median step time of this cell's records in the study, in seconds."""
-    times = []
+def _earlier(study: Study, cell: Cell) -> list[Record]:
+    """Records in which this cell has a time, oldest first; those of edited code or other settings count as well."""
+    found = []
     for repeat in range(1, study.measure.repeats + 1):
-        path = Path(planned_record(study, Run(cell, repeat)))
-        if path.is_file():
-            try:
-                record: Record = read_record(path)
-            except StudyError:
-                continue
-            if record.steady.step_time is not None:
-                times.append(record.steady.step_time)
+        for path in Path(planned_record(study, Run(cell, repeat))).parents[1].glob("*/record.json"):
+            with suppress(StudyError):
+                found.append(read_record(path))
+    return sorted((each for each in found if each.steady.step_time is not None), key=lambda each: each.started)
+
+
+def _measured_step(records: Sequence[Record]) -> float | None:
+    """Median step time in seconds; None without a record."""
+    times = [record.steady.step_time for record in records if record.steady.step_time is not None]
     return median(times) if times else None
+
+
+def _recorded_shape(records: Sequence[Record], batch_size: int) -> _Shape:
+    """A model of somebody's own as its last record has it; unknown without one."""
+    facts = next((record.workload for record in reversed(records) if record.workload is not None), None)
+    if facts is None:
+        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=OWN)
+    return _Shape(
+        flops_per_step=facts.flops_per_step,
+        forward_flops=(facts.flops_per_step or 0.0) / batch_size / FORWARD_SHARE,
+        steps_per_epoch=facts.steps_per_epoch,
+        validation_examples=facts.validation_examples,
+        memory=facts.estimated_memory,
+        weights=facts.parameters * 4,
+    )
 
 
 def _unknown_speed(device: str) -> str:
@@ -141,7 +164,7 @@ def _shape(request_json: str) -> _Shape:
                 import jax
 
                 jax.config.update("jax_platforms", "cpu")  # a plan takes no accelerator
-        with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
+        with without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
         predicts = request.mode == "predict"
@@ -161,7 +184,7 @@ def _shape(request_json: str) -> _Shape:
         if predicts
         else estimated_memory(costs, request, data_bytes, copies),
         weights=costs.parameters * 4,
-        eager_seconds=EAGER_SECONDS * costs.operations * eager / (3 if predicts else 1),  # forward: a third
+        eager_seconds=EAGER_SECONDS * costs.operations * eager / (FORWARD_SHARE if predicts else 1),
         unknown=None if costs.training_flops is not None else f"operations of the model {costs.counted}",
     )
 

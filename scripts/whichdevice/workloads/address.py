@@ -76,6 +76,11 @@ class Address:
         """Whether it is somebody's own code or file, rather than a part of this package or of a library."""
         return self.kind in ("file", "function", "saved")
 
+    @property
+    def runs_code(self) -> bool:
+        """Whether making its model runs somebody's own Python code."""
+        return self.kind in ("file", "function")
+
     def files(self) -> list[Path]:
         """Every file of one's own that the workload consists of: edits of any of them measure again."""
         if not self.is_own or self.path is None:

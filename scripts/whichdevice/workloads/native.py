@@ -21,6 +21,7 @@ class NativeModel(ABC):
 
     stop_training = False
     kind = "model"  # the name of the user's class
+    layers = ()  # Keras' layers, each with a number format
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
