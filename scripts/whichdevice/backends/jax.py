@@ -14,6 +14,7 @@ import numpy as np
 from whichdevice.backends.base import (
     Backend,
     Forward,
+    Generator,
     OperationLoop,
     TrainingLoop,
     check_own_step,
@@ -24,6 +25,7 @@ from whichdevice.backends.base import (
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_devices import device_variables, take_devices
+from whichdevice.backends.jax_generation import JaxGenerator
 from whichdevice.backends.jax_operation import JaxOperation
 from whichdevice.backends.jax_training import JaxTraining, compiled_forward
 from whichdevice.backends.jax_types import types_of
@@ -122,6 +124,11 @@ class Jax(Backend):
         """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
         self._predicts = True
         return model.predict_on_batch if self.request.loop == "fit" else compiled_forward(self._jax, self._mesh, model)
+
+    def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
+        """Two compiled programs; replicas share the batch."""
+        self._predicts = True
+        return JaxGenerator(self._jax, self._mesh, workload, model, tokens)
 
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""

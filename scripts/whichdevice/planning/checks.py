@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
+from whichdevice.backends.base import GENERATED_BY
 from whichdevice.cells import Cell, Run, selected
 from whichdevice.config.faults import did_you_mean
 from whichdevice.config.hardware import hardware_rows, price_sheet
@@ -43,6 +44,8 @@ def check_backends(study: Study) -> None:
                 raise _unknown(name, "backend", backend, "this version", backend_names())
             if backend not in BACKENDS[framework]:
                 raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
+            if workload.mode == "generate" and framework == KERAS and backend != "jax":
+                raise StudyError(f"config: workloads.{name}.backend: {GENERATED_BY}")
             runs = backend_class(backend)
             for precision in workload.precision:
                 if precision not in runs.precisions:
@@ -151,13 +154,18 @@ def check_axes(study: Study) -> None:
 def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
     loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
-    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
+    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode != "train"
     what = f"{module} is a single operation and"
-    learns_not = "mode predict learns nothing"
+    learns_not = f"mode {workload.mode} learns nothing"
     return [
         (axis, reason)
         for axis, asked, reason in (
-            ("mode", predicts and not has_model, f"{what} predicts nothing"),
+            ("mode", predicts and not has_model, f"{what} {workload.mode}s nothing"),
+            (
+                "mode",
+                workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates,
+                f"{module} is no model that generates tokens",
+            ),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
@@ -175,7 +183,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
                 bool(workload.options) and not _may_read_options(module, chosen),
                 f"{module} reads none",
             ),
-            ("fraction", predicts and workload.fraction != [1.0], "mode predict reads no training data"),
+            ("fraction", predicts and workload.fraction != [1.0], f"mode {workload.mode} reads no training data"),
             ("export", predicts and workload.export, learns_not),
             ("target", predicts and workload.target is not None, learns_not),
             ("epochs", predicts and workload.epochs is not None, learns_not),

@@ -144,7 +144,7 @@ def _shape(request_json: str) -> _Shape:
         with time_limit(MODEL_SECONDS, request.workload), without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
-        predicts = request.mode == "predict"
+        predicts = request.mode != "train"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
         costs = model_costs(model, example=workload.example(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too
