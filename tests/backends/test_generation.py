@@ -10,8 +10,8 @@ SMALL = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 50}
 PARAMETERS = 50 * 16 + LENGTH * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16
 HUB = """import keras_hub
 
-INPUT = {"token_ids": {"shape": (16,), "dtype": "int32", "below": 20}, "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2}}
 TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
+INPUT = {"token_ids": TARGET, "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2}}
 LOSS, OPTIMIZER = "sparse_categorical_crossentropy_from_logits", "adam"
 
 
@@ -27,7 +27,8 @@ LOSS, OPTIMIZER = "sparse_categorical_crossentropy_from_logits", "sgd"
 
 
 def model(options):
-    return keras.Sequential([keras.Input((16,), dtype="int32"), keras.layers.Embedding(20, 4), keras.layers.Flatten(), keras.layers.Dense(2)])
+    own = keras.layers.Embedding(20, 4), keras.layers.Flatten(), keras.layers.Dense(2)
+    return keras.Sequential([keras.Input((16,), dtype="int32"), *own])
 """
 
 

@@ -69,7 +69,7 @@ class JaxGenerator(Generator):
         self._position = self._prompt
 
     def decode(self, steps: int) -> None:
-        """Places behind the prompt are used again when all are filled: with a fixed length each token costs the same."""
+        """When all places are filled, those behind the prompt are used again: each token costs the same."""
         for _ in range(steps):
             place = np.int32(self._position)
             self._cache, self._next = self._decode(self._cache, self._weights, self._next, place)

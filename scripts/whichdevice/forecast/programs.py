@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.processes import quick_imports
-from whichdevice.records.products import Mode
+from whichdevice.records.products import GENERATING, Mode
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 from whichdevice.workloads.jax_model import JaxFile
@@ -35,7 +35,6 @@ from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import in_mode
 from whichdevice.workloads.torch_model import TorchFile
 
-GENERATING = ("prefill", "decode")  # programs of mode generate
 CUDNN_LAYERS = "jax.experimental.rnn"
 LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -142,6 +141,8 @@ def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
     """A step of a PyTorch module or a JAX function, with weights, data and example numbers placed as for Keras."""
     import jax
 
+    if mode in GENERATING:
+        raise StudyError(f"{workload.address.label}: generation is forecast for Keras models only")
     if isinstance(workload, TorchFile):
         from whichdevice.forecast.torch_programs import torch_step
 

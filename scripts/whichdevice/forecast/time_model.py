@@ -156,9 +156,8 @@ def forecast_step(
         fastest, slowest = (others + work.kernels * each for each in LAUNCHES)
         low, high, note = min(fastest, seconds) / spread, max(slowest, seconds) * spread, SMALL_NOTE
     elif not device_known or not family_known:
-        note = (
-            f"no published times of {_unknown(peaks.chip, family, device_known, family_known, devices, mode)}: wider interval"
-        )
+        unknown = _unknown(peaks.chip, family, device_known, family_known, devices, mode)
+        note = f"no published times of {unknown}: wider interval"
     if work.unknown_loops:
         low, high = low / spread, high * spread
         note = "; ".join(filter(None, [note, f"{work.unknown_loops} loops of unknown length counted once"]))

@@ -44,7 +44,9 @@ def run_generation(
     refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
     emit.part("cold", {"load": load + made, "build": build + place})
     emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
-    time_steps(lambda steps: partial(generator.decode, steps), request, request.batch_size, facts.flops_per_step, 0, emit)
+    time_steps(
+        lambda steps: partial(generator.decode, steps), request, request.batch_size, facts.flops_per_step, 0, emit
+    )
 
 
 def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:

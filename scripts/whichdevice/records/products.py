@@ -22,6 +22,7 @@ from whichdevice.records.store import read_as
 COMPILED_SCHEMA_VERSION = 2
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
+GENERATING: tuple[Mode, ...] = ("prefill", "decode")
 EXPORT_SCHEMA_VERSION = 1
 EXPORT_RECORD = "export.json"
 FAILED = "failed.json"  # beside an export that succeeded: why a later one did not

@@ -194,7 +194,7 @@ def empty_cache(model: Any, batch: int, length: int) -> Any:
 
 
 def call_with_cache(model: Any, tokens: Any, cache: Any, position: Any) -> tuple[Any, Any]:
-    """Scores float32 [batch, vocabulary] of the token after `tokens` [batch, new], and the cache that holds them too."""
+    """Scores float32 [batch, vocabulary] of the token after `tokens` [batch, new], and the cache with them."""
     layer = model.get_layer
     embedding = layer("embedding")
     x, filled = layer("positions")(embedding(tokens), position), []
