@@ -9,15 +9,20 @@ BATCH, LENGTH = 2, 16
 SMALL = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 50}
 PARAMETERS = 50 * 16 + LENGTH * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16
 HUB = """import keras_hub
+from keras.losses import SparseCategoricalCrossentropy
 
 TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
-INPUT = {"token_ids": TARGET, "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2}}
-LOSS, OPTIMIZER = "sparse_categorical_crossentropy_from_logits", "adam"
+INPUT = {
+    "token_ids": {"shape": (16,), "dtype": "int32", "below": 20},
+    "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2},
+}
 
 
 def model(options):
     backbone = keras_hub.models.GPT2Backbone(20, 2, 2, 16, 32, max_sequence_length=16)
-    return keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    made = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    made.compile(optimizer="adam", loss=SparseCategoricalCrossentropy(from_logits=True))
+    return made
 """
 CLASSIFIER = """import keras
 
@@ -42,7 +47,9 @@ def found(tmp_path_factory) -> dict[str, dict]:
         "hub": {"module": str(folder / "hub.py")},
         "classifier": {"module": str(folder / "classifier.py")},
     }
-    return generated(folder, runs, backend="jax", batch_size=BATCH, sequence_length=LENGTH)
+    found = generated(folder, runs, backend="jax", batch_size=BATCH, sequence_length=LENGTH)
+    assert [name for name in found if "refused" in found[name]] == ["classifier"], found
+    return found
 
 
 @pytest.mark.parametrize("name", ["decoder", "hub"])

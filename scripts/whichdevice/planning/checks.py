@@ -38,13 +38,15 @@ def check_backends(study: Study) -> None:
     """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
     for name, workload in study.workloads.items():
         module = workload.module or name
-        framework = workload_class(module).framework
+        chosen = workload_class(module)
+        framework = chosen.framework
+        generates = workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and chosen.generates
         for backend in workload.backend:
             if backend not in backend_names():
                 raise _unknown(name, "backend", backend, "this version", backend_names())
             if backend not in BACKENDS[framework]:
                 raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
-            if workload.mode == "generate" and framework == KERAS and backend != "jax":
+            if generates and framework == KERAS and backend != "jax":
                 raise StudyError(f"config: workloads.{name}.backend: {GENERATED_BY}")
             runs = backend_class(backend)
             for precision in workload.precision:
@@ -168,6 +170,11 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "loop",
+                workload.mode == "generate" and chosen.framework == KERAS and workload.loop != ["epoch"],
+                "mode generate of a Keras model has one loop alone",
+            ),
             (
                 "loop",
                 "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},

@@ -26,7 +26,7 @@ COLUMNS: dict[str, Column] = {
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
     "mode": Column(
         "text",
-        "train: a training step; predict: the forward pass; prefill: the prompts; decode: one token of each sequence",
+        "train: a training step; predict: the forward pass; prefill: the prompts; decode: a token",
     ),
     "status": Column("text", "ok, does_not_fit, refused, failed, timed_out, out_of_memory (of this host), unavailable"),
     "reason": Column("text", "why, for every status but ok"),

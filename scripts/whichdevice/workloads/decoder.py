@@ -197,7 +197,7 @@ def call_with_cache(model: Any, tokens: Any, cache: Any, position: Any) -> tuple
     """Scores float32 [batch, vocabulary] of the token after `tokens` [batch, new], and the cache with them."""
     layer = model.get_layer
     embedding = layer("embedding")
-    x, filled = layer("positions")(embedding(tokens), position), []
+    x, filled = layer("positions")(embedding(tokens), first=position), []
     for block, held in enumerate(cache):
         y, now = layer(f"attention_{block}").call_with_cache(layer(f"norm_{block}")(x), held, position)
         filled.append(now)
