@@ -95,7 +95,20 @@ def keras_scores(workload, model, request) -> tuple[np.ndarray, np.ndarray]:
 
 
 def torch_scores(workload, model, request) -> tuple[np.ndarray, np.ndarray]:
-    raise NotImplementedError
+    import torch
+    from transformers import StaticCache
+
+    tokens, module = torch.from_numpy(tokens_for(request)).long(), model.module.eval()
+    prompt, cache = (
+        request.sequence_length // 2,
+        StaticCache(config=module.config, max_cache_len=request.sequence_length),
+    )
+    with torch.no_grad():
+        found = [module(tokens[:, :prompt], cache=cache, use_cache=True).logits[:, -1]]
+        for place in range(prompt, prompt + PLACES):
+            found.append(module(tokens[:, place : place + 1], cache=cache, use_cache=True).logits[:, -1])
+        whole = module(tokens).logits[:, prompt - 1 : prompt + PLACES]
+    return torch.stack(found, dim=1).numpy(), whole.numpy()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Mode generate: a cache changes no score, prompt and tokens are timed apart, and other models are refused."""
 
+from importlib.util import find_spec
+
 import pytest
 from backends.generation_behaviour import generated
 
@@ -23,6 +25,26 @@ def model(options):
     made = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
     made.compile(optimizer="adam", loss=SparseCategoricalCrossentropy(from_logits=True))
     return made
+"""
+GPT2 = """from transformers import GPT2Config, GPT2LMHeadModel
+
+INPUT = {"input_ids": {"shape": (16,), "dtype": "int32", "below": 20}}
+TARGET = {"labels": {"shape": (16,), "dtype": "int32", "below": 20}}
+OPTIMIZER = "AdamW"
+
+
+def model(options):
+    return GPT2LMHeadModel(GPT2Config(vocab_size=20, n_layer=2, n_embd=16, n_head=2, n_positions=16))
+"""
+LINEAR = """from torch import nn
+
+INPUT = {"shape": (16,), "dtype": "int32", "below": 20}
+TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
+LOSS, OPTIMIZER = "cross_entropy", "SGD"
+
+
+def model(options):
+    return nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 20))
 """
 CLASSIFIER = """import keras
 
@@ -50,6 +72,30 @@ def found(tmp_path_factory) -> dict[str, dict]:
     found = generated(folder, runs, backend="jax", batch_size=BATCH, sequence_length=LENGTH)
     assert [name for name in found if "refused" in found[name]] == ["classifier"], found
     return found
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory) -> dict[str, dict]:
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    folder = tmp_path_factory.mktemp("torch")
+    (folder / "gpt2.py").write_text(GPT2)
+    (folder / "linear.py").write_text(LINEAR)
+    runs = {name: {"module": str(folder / f"{name}.py")} for name in ("gpt2", "linear")}
+    return generated(folder, runs, backend="torch", loop="fit", batch_size=BATCH, sequence_length=LENGTH)
+
+
+def test_a_model_of_hugging_face_generates_with_its_own_cache(hugging_face):
+    found = hugging_face["gpt2"]
+    assert "refused" not in found, found
+    assert found["difference"] < 1e-5
+    assert found["generated"]["cache_bytes"] == 2 * 2 * BATCH * LENGTH * 16 * 4
+    assert found["steady"]["steps"] > LENGTH  # places are used again
+    assert found["steady"]["throughput"] == pytest.approx(BATCH / found["steady"]["step_time"])
+
+
+def test_another_module_of_pytorch_is_refused_in_one_line(hugging_face):
+    assert hugging_face["linear"]["refused"].startswith("linear.py: the model does not generate tokens")
 
 
 @pytest.mark.parametrize("name", ["decoder", "hub"])

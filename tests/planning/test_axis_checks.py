@@ -37,7 +37,7 @@ PREDICT = {"module": "mnist_cnn", "mode": "predict"}
         ("matmul", {"mode": "generate"}, "mode: matmul is a single operation and generates nothing"),
         ("again", {"module": "resnet50", **GENERATE}, "mode: resnet50 is no model that generates tokens"),
         ("decoder", {**GENERATE, "epochs": 3}, "epochs: mode generate learns nothing"),
-        ("decoder", {**GENERATE, "loop": "fit"}, "loop: mode generate of a Keras model has one loop alone"),
+        ("decoder", {**GENERATE, "loop": "fit"}, "loop: mode generate of a Keras model has the loop epoch alone"),
         ("mine", {"module": "mine.py", "sequence_length": 5}, "sequence_length: mine.py has no sequences"),
     ],
 )

@@ -18,9 +18,11 @@ from whichdevice.study_runs import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.workloads.model_file import ModelFile
 from whichdevice.workloads.shapes import leaves
+
+GENERATING_LOOPS = {TORCH: "fit"}  # `epoch` of the others
 
 
 def check_study(study: Study) -> None:
@@ -172,8 +174,9 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
                 "loop",
-                workload.mode == "generate" and chosen.framework == KERAS and workload.loop != ["epoch"],
-                "mode generate of a Keras model has one loop alone",
+                workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(chosen.framework, "epoch")],
+                f"mode generate of {NAMES[chosen.framework]} has the loop "
+                f"{GENERATING_LOOPS.get(chosen.framework, 'epoch')} alone",
             ),
             (
                 "loop",
