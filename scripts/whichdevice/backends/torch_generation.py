@@ -1,4 +1,4 @@
-"""Generate tokens with a causal model of Hugging Face in PyTorch, operation by operation, with a cache of fixed length."""
+"""Generate tokens with a causal model of Hugging Face in PyTorch, one operation after the other, in a fixed cache."""
 
 import inspect
 from typing import Any
