@@ -11,7 +11,6 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "forecast", "compiled", "published"]
-Mode = Literal["train", "predict", "generate"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 TOKEN = "token"  # unit of mode generate
@@ -53,7 +52,7 @@ class Request(Part):
     replicas: Integer
     workload: str
     module: str
-    mode: Mode | None = "train"  # what is done with the model; None: a single operation has none
+    mode: Literal["train", "predict", "generate"] | None = "train"  # of the model; None: a single operation
     backend: str
     precision: str
     batch_size: Integer

@@ -420,7 +420,7 @@ def generation_rows(study: StudyResults) -> list[dict[str, Any]]:
 
 
 def _generation_row(row: pd.Series) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for name, column, shown in (
         ("prefill", "prefill_time", _known),
         ("token", "step_time", _known),
