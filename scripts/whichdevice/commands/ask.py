@@ -42,7 +42,7 @@ SECONDS = ("step_seconds", "low_seconds", "high_seconds")
 STEPS = {
     "train": "one training step of {batch:,} examples",
     "predict": "one forward pass of {batch:,} examples",
-    "generate": "tokens for {batch:,} sequences",
+    "generate": "tokens at batch {batch:,}",
 }
 
 
@@ -325,7 +325,7 @@ def _with_prompt(decode: Row, prefill: Row) -> Row:
         row["memory_bytes"] = prefill["memory_bytes"]
     if prefill["fits"] is False:
         row["fits"] = False
-    return row | {"reason": decode["reason"] or prefill["reason"]}
+    return row | {"mode": "generate", "reason": decode["reason"] or prefill["reason"]}
 
 
 def _priced(row: Row, target: "Target") -> Row:
