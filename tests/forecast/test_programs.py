@@ -27,6 +27,7 @@ def request(device: str, module: str = "matmul", batch: int = 256, **settings) -
     return ProgramRequest.model_validate({**values, **settings})
 
 
+NARROW = {"width": 128, "heads": 2, "vocabulary": 1000}
 ASKED = {
     **{device: request(device) for device in GPUS},
     "TPU": request("TPU v5e", batch=1024, precision="bfloat16"),
@@ -40,8 +41,13 @@ ASKED = {
     "refused": request("V100 SXM2", TINY, 64, precision="mixed_bfloat16"),
     "broken": request("T4", TINY, 64, options={"broken": True}),
     "untraceable": request("T4", TINY, 64, options={"untraceable": True}),
+    **{
+        mode: request("T4", "decoder", 2, mode=mode, sequence_length=64, options={"layers": 2, **NARROW})
+        for mode in ("prefill", "decode")
+    },
     "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
 }
+CACHE = 2 * 2 * 2 * 64 * 128 * 4  # keys and values, layers, sequences, places, width, float32
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +175,20 @@ def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
     lines = output.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["T4", "V100 SXM2"]
     assert all("ulimit -v" in line for line in lines)
+
+
+def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(found):
+    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+    assert decode.aliased >= CACHE and decode.arguments > CACHE
+    assert prefill.outputs >= CACHE
+    weights = 1000 * 128 + 64 * 128 + 2 * (12 * 128**2 + 13 * 128) + 2 * 128
+    assert decode.memory_needed == pytest.approx(4 * weights + CACHE, rel=0.5)
+    assert (prefill.unit, prefill.units_per_step) == ("token", 2 * 32)
+    assert (decode.unit, decode.units_per_step) == ("token", 2)
+
+
+def test_a_token_reads_every_weight_and_costs_far_fewer_operations_than_its_prompt(found):
+    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+    assert decode.nbytes > 4 * 2 * 12 * 128**2
+    assert answer(found["decode"])["mode"] == "decode"
+    assert (decode.operations or 0) < (prefill.operations or 0) / 8

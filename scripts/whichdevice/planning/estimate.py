@@ -82,6 +82,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
+    if request.mode == "generate":  # the prompts, timed apart
+        seconds += FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown and least_seconds(step) <= LONGEST * request.seconds:  # two more programs and loops
         seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, least_seconds(step))
     if request.learn:
