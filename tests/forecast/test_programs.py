@@ -182,7 +182,8 @@ def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(found):
     assert decode.aliased >= CACHE and decode.arguments > CACHE
     assert prefill.outputs >= CACHE
     weights = 1000 * 128 + 64 * 128 + 2 * (12 * 128**2 + 13 * 128) + 2 * 128
-    assert decode.memory_needed == pytest.approx(4 * weights + CACHE, rel=0.5)
+    assert decode.arguments == pytest.approx(4 * weights + CACHE, rel=0.01)
+    assert decode.memory_needed >= decode.arguments
     assert (prefill.unit, prefill.units_per_step) == ("token", 2 * 32)
     assert (decode.unit, decode.units_per_step) == ("token", 2)
 
