@@ -59,6 +59,8 @@ class JaxGenerator(Generator):
         self._prefill = jax.jit(prefill, out_shardings=(rows, rows))
         self._decode = jax.jit(decode, donate_argnums=(0,), out_shardings=(rows, rows))
         self._position = self._length
+        self._cache: Any = None
+        self._next: Any = None
         empty = jax.eval_shape(lambda: workload.generation(model).empty_cache(batch, self._length))
         self.cache_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(empty))
 

@@ -27,6 +27,8 @@ class TorchGenerator(Generator):
         self._tokens = torch.from_numpy(tokens[:, : self._prompt].copy()).long().to(place.device)
         named = inspect.signature(module.forward).parameters
         self._name = "cache" if "cache" in named else "past_key_values"  # of earlier versions
+        self._cache: Any = None
+        self._next: Any = None
         self._filled = 0
         heads = config.num_attention_heads
         kept = getattr(config, "num_key_value_heads", None) or heads
