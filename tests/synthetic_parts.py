@@ -9,14 +9,17 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.schema import (
     PREDICTION,
+    TOKEN,
     Breakdown,
     Energy,
     Epoch,
+    Generated,
     Latency,
     Machine,
     Noise,
     Request,
     Software,
+    Steady,
     Types,
     WorkloadFacts,
 )
@@ -85,6 +88,18 @@ def latency_of(step_time: float) -> Latency:
     )  # fmt: skip
 
 
+def generated_of(cell: Cell, step_time: float) -> Generated:
+    """Prompts of half the sequences, which take as long as three tokens of each."""
+    prompt = (cell.sequence_length or 100) // 2
+    return Generated(
+        prompt=prompt, length=2 * prompt, cache_bytes=1e4 * prompt * cell.batch_size, first_prefill=1.0,
+        prefill=Steady(
+            windows=[(4, 12 * step_time)], steps=4, seconds=12 * step_time, step_time=3 * step_time,
+            throughput=cell.batch_size * prompt / (3 * step_time),
+        ),
+    )  # fmt: skip
+
+
 def types_of(kind: str, precision: str) -> Types:
     """Number formats as asked for; a CPU without bfloat16 makes such products of others."""
     product = precision.removeprefix("mixed_")
@@ -117,6 +132,15 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
             trainable_parameters=weights,
             flops_per_step=flops / 3 * cell.batch_size,
             bytes_per_step=4.0 * weights + 1e5 * cell.batch_size,
+        )
+    if workload.mode == "generate":
+        return WorkloadFacts(
+            unit=TOKEN,
+            input_shape=[cell.batch_size, *example],
+            parameters=weights,
+            trainable_parameters=weights,
+            flops_per_step=flops / 3 * cell.batch_size,
+            bytes_per_step=4.0 * weights,
         )
     examples = int(examples * cell.fraction)
     return WorkloadFacts(

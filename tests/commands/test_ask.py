@@ -208,6 +208,11 @@ def test_a_measurement_without_an_interval_stands_for_itself() -> None:
         ([MODEL, "--devices", ","], "--devices: names of devices are needed"),
         ([MODEL, "--batch", "0"], "--batch 0: a number of at least 1 is needed"),
         ([MODEL, "--option", "width"], "--option width: needs KEY=VALUE"),
+        (["resnet50", "--mode", "generate"], "resnet50: the model does not generate tokens"),
+        (
+            ["decoder", "--mode", "generate", "--backend", "torch"],
+            "config: workloads.decoder.backend: mode generate",
+        ),
         ([MODEL, "--html", "no/such/folder/a.html"], "--html no/such/folder/a.html: no folder"),
     ],
 )
@@ -244,10 +249,9 @@ WORK = {
 }
 
 
-def test_a_second_question_measures_nothing_that_the_first_one_did(
-    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Processes and compilers are played here."""
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Paths of the records that were measured; processes and compilers are played."""
     measured: list[Path] = []
 
     def measure(config: Path, path: Path, *_: Any) -> Record:
@@ -265,19 +269,45 @@ def test_a_second_question_measures_nothing_that_the_first_one_did(
     monkeypatch.setattr("whichdevice.measuring.measure.measure", measure)
     monkeypatch.setattr("whichdevice.forecast.compile.compile_programs", compile_programs)
     monkeypatch.chdir(tmp_path)
+    return measured
+
+
+def test_a_second_question_measures_nothing_that_the_first_one_did(
+    played: list[Path], project_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     question = ["ask", str(project_root / MODEL), "--batch", "8", "--devices", "T4,v5e"]
     assert main([*question, "--json", "--html", "answer.html"]) == 0
     rows = {row["device"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert set(rows) == {"T4", "TPU v5e (v5e-1x1)", "this machine"}
     own = rows["this machine"]
-    assert (own["evidence"], own["processes"], len(measured)) == ("measured", 3, 3)
+    assert (own["evidence"], own["processes"], len(played)) == ("measured", 3, 3)
     assert own["low_seconds"] < own["step_seconds"] < own["high_seconds"]
     assert "T4" in (tmp_path / "answer.html").read_text(encoding="utf-8")
     assert main(question) == 0
     assert f"{own['step_seconds'] * 1e3:.3g} ms" in capsys.readouterr().out
-    assert len(measured) == 3
+    assert len(played) == 3
     assert main([*question, "--again"]) == 0
-    assert len(measured) == 6
+    assert len(played) == 6
+
+
+def test_generation_is_a_table_for_one_sequence_and_one_for_the_batch(
+    played: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["ask", "decoder", "--mode", "generate", "--batch", "4", "--devices", "T4"]
+    assert main([*question, "--json", "--html", "answer.html"]) == 0
+    one, four = json.loads(capsys.readouterr().out)
+    assert (one["batch"], four["batch"], len(played)) == (1, 4, 6)
+    for row in four["rows"]:
+        assert row["mode"] == "generate" and row["prefill_step_seconds"] > 0
+    forecast = next(row for row in four["rows"] if row["evidence"] == "forecast")
+    assert forecast["usd_per_million"] == pytest.approx(
+        forecast["usd_per_hour"] / 3600 * forecast["step_seconds"] / 4 * 1e6
+    )
+    assert (tmp_path / "answer.html").read_text(encoding="utf-8").count("<table>") == 2
+    assert main(question) == 0
+    text = capsys.readouterr().out
+    assert text.index("decoder: tokens at batch 1 after a prompt") < text.index("decoder: tokens at batch 4 after")
+    assert "tokens/s" in text and "prefill" in text
 
 
 @pytest.mark.slow

@@ -75,13 +75,20 @@ def test_one_device_is_one_object_with_stable_keys(asked, capsys):
 
 
 def test_what_is_asked_reaches_the_compiler(asked, capsys):
-    options = ["--inference", "--option", "width=64", "--sequence-length", "32", "--gpus", "8", "--precision", "mixed"]
-    assert main(["forecast", MODEL, "--device", "t4", "--device", "a100", *options]) == 0
+    options = ["--mode", "predict", "--option", "width=64", "--sequence-length", "32", "--gpus", "8"]
+    assert main(["forecast", MODEL, "--device", "t4", "--device", "a100", "--precision", "mixed", *options]) == 0
     assert [each.precision for each in asked] == ["mixed_float16", "mixed_bfloat16"]
     first = asked[0]
     assert (first.mode, first.options, first.sequence_length, first.devices) == ("predict", {"width": 64}, 32, 8)
     assert first.batch_size == 64  # the file's own
     assert "8 × T4" in capsys.readouterr().out
+
+
+def test_generation_is_two_programs_of_a_device(asked, capsys):
+    assert main(["forecast", "decoder", "--mode", "generate", "--device", "T4"]) == 0
+    assert [each.mode for each in asked] == ["prefill", "decode"]
+    text = capsys.readouterr().out
+    assert text.index("the prompts of 8 sequences (prefill)") < text.index("one token of each of 8 sequences (decode)")
 
 
 def test_what_is_missing_is_a_line_and_the_other_rows_stay(asked, capsys):
@@ -103,6 +110,8 @@ def test_without_any_forecast_the_status_says_so(asked, capsys):
         (["nothing.py"], "workload file nothing.py: not found"),
         (["resnet5"], "no built-in workload 'resnet5'"),
         ([MODEL, "--batch", "0"], "--batch 0: a number of at least 1 is needed"),
+        (["resnet50", "--mode", "generate"], "resnet50: the model does not generate tokens"),
+        (["matmul", "--mode", "predict"], "--mode predict: matmul is a single operation"),
         ([MODEL, "--option", "width"], "--option width: needs KEY=VALUE"),
     ],
 )

@@ -28,6 +28,7 @@ def request(device: str, module: str = "matmul", batch: int = 256, **settings) -
     return ProgramRequest.model_validate({**values, **settings})
 
 
+NARROW = {"width": 128, "heads": 2, "vocabulary": 1000}
 ASKED = {
     **{device: request(device) for device in GPUS},
     "TPU": request("TPU v5e", batch=1024, precision="bfloat16"),
@@ -42,8 +43,13 @@ ASKED = {
     "broken": request("T4", TINY, 64, options={"broken": True}),
     "own step": request("T4", GAN, 8),
     "untraceable": request("T4", TINY, 64, options={"untraceable": True}),
+    **{
+        mode: request("T4", "decoder", 2, mode=mode, sequence_length=64, options={"layers": 2, **NARROW})
+        for mode in ("prefill", "decode")
+    },
     "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
 }
+CACHE = 2 * 2 * 2 * 64 * 128 * 4  # keys and values, layers, sequences, places, width, float32
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +186,21 @@ def test_a_train_step_for_another_framework_is_named_with_what_to_do(found):
         "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch"
     )
     assert "train_step(state, data)" in record.reason
+
+
+def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(found):
+    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+    assert decode.aliased >= CACHE and decode.arguments > CACHE
+    assert prefill.outputs >= CACHE
+    weights = 1000 * 128 + 64 * 128 + 2 * (12 * 128**2 + 13 * 128) + 2 * 128
+    assert decode.arguments == pytest.approx(4 * weights + CACHE, rel=0.01)
+    assert decode.memory_needed >= decode.arguments
+    assert (prefill.unit, prefill.units_per_step) == ("token", 2 * 32)
+    assert (decode.unit, decode.units_per_step) == ("token", 2)
+
+
+def test_a_token_reads_every_weight_and_costs_far_fewer_operations_than_its_prompt(found):
+    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+    assert decode.nbytes > 4 * 2 * 12 * 128**2
+    assert answer(found["decode"])["mode"] == "decode"
+    assert (decode.operations or 0) < (prefill.operations or 0) / 8

@@ -14,6 +14,7 @@ LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
 def model(options):
     return None
 """
+GENERATE = {"mode": "generate", "backend": "jax"}
 PREDICT = {"module": "mnist_cnn", "mode": "predict"}
 
 
@@ -33,6 +34,10 @@ PREDICT = {"module": "mnist_cnn", "mode": "predict"}
         ("again", {**PREDICT, "epochs": 3}, "epochs: mode predict learns nothing"),
         ("again", {**PREDICT, "steps_per_epoch": 3}, "steps_per_epoch: mode predict learns nothing"),
         ("again", {**PREDICT, "validation": False}, "validation: mode predict learns nothing"),
+        ("matmul", {"mode": "generate"}, "mode: matmul is a single operation and generates nothing"),
+        ("again", {"module": "resnet50", **GENERATE}, "mode: resnet50 is no model that generates tokens"),
+        ("decoder", {**GENERATE, "epochs": 3}, "epochs: mode generate learns nothing"),
+        ("decoder", {**GENERATE, "loop": "fit"}, "loop: mode generate of a Keras model has the loop epoch alone"),
         ("mine", {"module": "mine.py", "sequence_length": 5}, "sequence_length: mine.py has no sequences"),
     ],
 )
@@ -56,6 +61,7 @@ def test_axes_that_mean_something_pass(plan):
             "mine": {"module": "mine.py", **sequences},
             "follows": {"module": "follows.py", **sequences},
             "predicted": {"module": "shakespeare_lstm", "mode": "predict", **sequences, "loop": ["epoch", "fit"]},
+            "generated": {"module": "decoder", **GENERATE, **sequences},
             "matmul": {"batch_size": [64], "epochs": 3, "target": 0.5},
         }
     )

@@ -22,7 +22,7 @@ FACTS = {"memory": 16e9, "memory_available": 15e9, "memory_needed": 2e9, "unit":
 
 
 def record(folder: Path, device: str = "T4", devices: int = 1, status: str = "ok", **settings: Any) -> Path:
-    asked = ProgramRequest(
+    asked = settings.pop("asked", None) or ProgramRequest(
         device=device, devices=devices, workload="cnn", module="mnist_cnn", precision="mixed_float16", batch_size=64
     )
     known = {"facts": CompileFacts.model_validate(FACTS), "work": WORK} if status == "ok" else {}
@@ -60,6 +60,14 @@ def test_it_is_beside_the_fastest_step_measured_of_the_same_work(tmp_path):
     assert row["speedup"] == pytest.approx(1.0 / row["step_time"])
     assert row["speedup_low"] < row["speedup"] < row["speedup_high"]
     assert pd.isna(row["residual"])
+
+
+def test_prompts_and_tokens_are_each_beside_their_measured_time(tmp_path):
+    asked = {"device": "T4", "workload": "cnn", "module": "decoder", "precision": "mixed_float16", "batch_size": 64}
+    requests = [ProgramRequest.model_validate({**asked, "mode": mode}) for mode in ("prefill", "decode")]
+    paths = [record(tmp_path, asked=request) for request in requests]
+    found = rows(paths, cell("cpu", 0.5, mode="generate", prefill_time=20.0))
+    assert dict(zip(found["mode"], found["measured_step_time"], strict=True)) == {"prefill": 20.0, "decode": 0.5}
 
 
 def test_a_device_that_was_measured_too_shows_how_far_its_forecast_was_off(tmp_path):

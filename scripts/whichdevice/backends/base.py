@@ -41,6 +41,7 @@ def is_memory_error(error: BaseException) -> bool:
     return any(words in message for words in NO_MEMORY)
 
 
+GENERATED_BY = "mode generate of a Keras model runs on backend jax: set backend: jax"
 Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays
 
 
@@ -89,6 +90,20 @@ class TrainingLoop(ABC):
         """Go on from the values that the Keras model holds now, e.g. after loading weights."""
 
 
+class Generator(ABC):
+    """A causal model that generates tokens for a batch of prompts; both methods wait for the device."""
+
+    cache_bytes: int  # of keys and values, of all sequences at their full length
+
+    @abstractmethod
+    def prefill(self) -> None:
+        """Process the whole prompts, which fills the cache and gives the first new token of each."""
+
+    @abstractmethod
+    def decode(self, steps: int) -> None:
+        """Generate so many further tokens of each sequence; `prefill` was called before."""
+
+
 class Backend(ABC):
     """One framework on one device, of one or several replicas that share each batch."""
 
@@ -134,6 +149,13 @@ class Backend(ABC):
         It takes and gives NumPy arrays, and so has waited for the device when it returns. Replicas share the batch;
         raises StudyError where the backend's replicas cannot.
         """
+
+    def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
+        """What generates: the first half of `tokens` (int32 [batch, length]) is the prompt.
+
+        Nothing is traced or compiled yet. Raises StudyError where the model or the backend does not generate.
+        """
+        raise StudyError(GENERATED_BY)
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
         """Share of a run in which the host prepared the next operation and none ran; None where that is unknown."""

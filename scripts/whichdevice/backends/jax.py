@@ -16,6 +16,7 @@ from whichdevice.backends.base import (
     ENVIRONMENT,
     Backend,
     Forward,
+    Generator,
     OperationLoop,
     TrainingLoop,
     check_own_step,
@@ -25,6 +26,7 @@ from whichdevice.backends.base import (
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
+from whichdevice.backends.jax_generation import JaxGenerator
 from whichdevice.backends.jax_training import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu, tpu
@@ -192,6 +194,11 @@ class Jax(Backend):
         """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
         self._predicts = True
         return model.predict_on_batch if self.request.loop == "fit" else compiled_forward(self._jax, self._mesh, model)
+
+    def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
+        """Two compiled programs; replicas share the batch."""
+        self._predicts = True
+        return JaxGenerator(self._jax, self._mesh, workload, model, tokens)
 
     def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
         """Built; in float16 it scales the loss, as Keras' `compile` would have it."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop, emulated, product_format, storage_format
+from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
+from whichdevice.backends.torch_generation import TorchGenerator
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Split, TrainingWorkload
@@ -58,6 +59,13 @@ class TorchModule(Torch):
         place.take(model)
         model.module.eval()
         return module_forward(model, place, self.request.loop == "epoch", self._report_steps)
+
+    def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
+        """Operation by operation, with the cache of Hugging Face."""
+        place = Place(self.request.kind, self.request.precision)
+        place.take(model)
+        self._report_steps("eager")
+        return TorchGenerator(model, place, tokens)
 
     def types(self) -> Types:
         """As parameters, autocast and PyTorch's switches are set; sums are float32 and rounded when stored."""

@@ -3,6 +3,7 @@
 examples:
   whichdevice ask docs/examples/my_model.py
   whichdevice ask resnet50 --batch 64 --precision mixed --devices L4,T4,A100 --by cost
+  whichdevice ask decoder --mode generate --batch 8 --precision mixed
   whichdevice ask my_model.py --option layers=4 --devices all --largest --html answer.html
 """
 
@@ -16,11 +17,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.check import config_name
-from whichdevice.commands.forecast import given_options
+from whichdevice.commands.forecast import MODE_HELP, MODES, PROGRAMS, check_mode, given_options
 from whichdevice.config.model import FORECAST_DEVICES, Study
 from whichdevice.errors import StudyError
 from whichdevice.terminal import Countdown, LiveLine, duration
@@ -37,12 +39,19 @@ LONG_SECONDS = 120.0  # of one process, after which two are enough
 MILLION = 1e6
 BY = {"time": "step_seconds", "cost": "usd_per_million"}
 THIS = "this machine"
+SECONDS = ("step_seconds", "low_seconds", "high_seconds")
+STEPS = {
+    "train": "one training step of {batch:,} {unit}s",
+    "predict": "one forward pass of {batch:,} {unit}s",
+    "generate": "tokens at batch {batch:,}",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("model", metavar="FILE", help="path to a .py file, or a built-in workload, e.g. resnet50")
-    parser.add_argument("--batch", type=int, help="examples per step; default: the model's own")
+    parser.add_argument("--mode", choices=MODES, default="train", help=MODE_HELP)
+    parser.add_argument("--batch", type=int, help="examples per step; default: the model's own; generate: also 1")
     parser.add_argument(
         "--precision",
         default="float32",
@@ -73,30 +82,37 @@ def run(args: argparse.Namespace) -> int:
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     targets = _targets(args.devices)
     study = question(args)
-    here = _measured(study, args.model, args.again) | {"usd_per_hour": args.here_usd}
+    here = {
+        size: row | {"usd_per_hour": args.here_usd} for size, row in _measured(study, args.model, args.again).items()
+    }
     rows = _forecast(study, args, targets)
-    answer = make_answer(study, here, rows, args.by, partial(measure_there, study))
+    there = partial(measure_there, study)
+    answers = [make_answer(study, here[batch], rows[batch], args.by, there) for batch in here]
     if args.html:
         from whichdevice.report.page import render
 
-        render("ask.html", args.html, answer=answer, table=table_cells(answer), head=table_head(answer))
+        parts = [(answer, step_words(answer), table_head(answer), table_cells(answer)) for answer in answers]
+        render("ask.html", args.html, answers=parts)
     if args.json:
-        print(json.dumps(answer, indent=1))
+        print(json.dumps(answers if len(answers) > 1 else answers[0], indent=1))
     else:
-        print("\n".join(answer_lines(answer)))
+        print("\n\n".join("\n".join(answer_lines(answer)) for answer in answers))
         if args.html:
             print(f"Page: {args.html}")
     return 0
 
 
 def question(args: argparse.Namespace) -> Study:
-    """The study of one cell that measures the model here; raises StudyError on a wrong file, batch or option."""
+    """The study that measures the model here: one cell, or of mode generate one for a single sequence as well.
+
+    Raises StudyError on a wrong file, batch, option or mode.
+    """
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_runs import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
-    from whichdevice.workloads.framework import BACKENDS, TORCH
+    from whichdevice.workloads.framework import BACKENDS, KERAS, TORCH
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
 
@@ -109,13 +125,17 @@ def question(args: argparse.Namespace) -> Study:
     chosen = workload_class(args.model)
     if issubclass(chosen, ModelFile):
         check_declared(chosen.declared, chosen.address.label)
+    check_mode(args.model, args.mode)
     possible = BACKENDS[chosen.framework]
     if args.backend and args.backend not in possible:
         raise StudyError(f"--backend: {wrong_backend(args.model, chosen.framework, args.backend)}")
-    backend = args.backend or first_backend(args.model)
+    generates = args.mode == "generate"
+    backend = args.backend or ("jax" if generates and chosen.framework == KERAS else first_backend(args.model))
+    batch = args.batch or chosen.recipe.batch_size
     workload = {
         "module": args.model,
-        "batch_size": args.batch or chosen.recipe.batch_size,
+        "batch_size": sorted({1, batch}) if generates else batch,
+        "mode": args.mode,
         "backend": backend,
         "options": given_options(args.option),
         # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
@@ -148,8 +168,10 @@ def _targets(names: str | None) -> "list[Target]":
     return list({target.label: target for target in map(find_target, asked)}.values())
 
 
-def _measured(study: Study, model: str, again: bool) -> Row:
-    """The row of this machine, from records of three processes; those that exist are read, unless `again` is set.
+def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
+    """The row of this machine for each batch size, from records of three processes.
+
+    Those that exist are read, unless `again` is set.
 
     Raises StudyError where the model fails; one that does not fit is a row without a time.
     """
@@ -192,12 +214,15 @@ def _measured(study: Study, model: str, again: bool) -> Row:
     found = [record for record in records if record is not None]
     if failed := [record for record in found if record.status == "failed"]:
         raise StudyError(f"{model}: {failed[0].reason}")
-    row = measured_row(found)
-    if not missing:
-        row["kept_from"] = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
-    if found[0].workload is not None and _has_epoch(workload_class(model)):
-        row["epoch_examples"] = found[0].workload.training_examples
-    return row
+    kept_from = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
+    rows = {}
+    for size in sorted({record.asked.batch_size for record in found}):
+        own = [record for record in found if record.asked.batch_size == size]
+        row = rows[size] = measured_row(own)
+        row["kept_from"] = None if missing else kept_from
+        if row["mode"] == "train" and own[0].workload is not None and _has_epoch(workload_class(model)):
+            row["epoch_examples"] = own[0].workload.training_examples
+    return rows
 
 
 def _has_epoch(chosen: Any) -> bool:
@@ -229,6 +254,7 @@ def measured_row(records: Sequence[Any]) -> Row:
         "precision": asked.precision,
         "backend": asked.backend,
         "batch": asked.batch_size,
+        "mode": asked.mode,
         "status": first.status,
         "reason": first.reason,
         "step_seconds": None,
@@ -244,34 +270,51 @@ def measured_row(records: Sequence[Any]) -> Row:
         "usd_per_hour": None,
         "epoch_examples": None,
         "kept_from": None,
-        "unit": first.workload.unit if first.workload is not None else "example",
+        "unit": "token"
+        if asked.mode == "generate"
+        else first.workload.unit
+        if first.workload is not None
+        else "example",
     }
     times = [record.steady.step_time for record in records if record.status == "ok" and record.steady.step_time]
     if not times:
         worst = next((record for record in records if record.status != "ok"), first)
         return row | {"status": worst.status, "reason": worst.reason, "fits": False}
-    logs = [math.log(time) for time in times]
-    middle = sum(logs) / len(logs)
-    if len(logs) > 1:
-        from whichdevice.tables.statistics import t_quantile
-
-        spread = math.sqrt(sum((each - middle) ** 2 for each in logs) / (len(logs) - 1))
-        half = t_quantile(len(logs)) * spread / math.sqrt(len(logs))
-        row |= {"low_seconds": math.exp(middle - half), "high_seconds": math.exp(middle + half)}
+    row |= dict(zip(SECONDS, _mean(times), strict=True))
     cold = [record.cold for record in records]
     parts = [[part.start, part.initialise, part.load, part.build, part.first_step] for part in cold]
     row["cold_seconds"] = sum(sum(each or 0.0 for each in part) for part in parts) / len(parts)
-    return row | {"step_seconds": math.exp(middle)}
+    if prompts := [record.generated for record in records if record.generated is not None]:
+        row |= {"prompt": prompts[0].prompt, "length": prompts[0].length}
+        seconds = _mean([each.prefill.step_time for each in prompts])
+        row |= {f"prefill_{name}": value for name, value in zip(SECONDS, seconds, strict=True)}
+        row["cold_seconds"] += sum(each.first_prefill for each in prompts) / len(prompts)
+    return row
 
 
-def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -> list[Row]:
-    """A row for each target. What was compiled before, by any command, is read."""
+def _mean(times: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """Geometric mean and the ends of its 95 % interval, which one number alone does not have."""
+    logs = [math.log(time) for time in times]
+    middle = sum(logs) / len(logs)
+    if len(logs) < 2:
+        return math.exp(middle), None, None
+    from whichdevice.tables.statistics import t_quantile
+
+    spread = math.sqrt(sum((each - middle) ** 2 for each in logs) / (len(logs) - 1))
+    half = t_quantile(len(logs)) * spread / math.sqrt(len(logs))
+    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -> dict[int, list[Row]]:
+    """A row for each target, by batch size. What was compiled before, by any command, is read."""
     from whichdevice.forecast.answer import answer
     from whichdevice.forecast.compile import compile_programs
     from whichdevice.records.products import ProgramRequest
 
     name, workload = next(iter(study.workloads.items()))
     assert workload.batch_size is not None
+    modes = PROGRAMS.get(args.mode, (args.mode,))
+    asked = list(product(workload.batch_size, targets, modes))
     requests = [
         ProgramRequest(
             device=target.device,
@@ -279,11 +322,12 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
             workload=name,
             module=args.model,
             precision=target.mixed if args.precision == "mixed" else args.precision,
-            batch_size=workload.batch_size[0],
+            batch_size=size,
+            mode=mode,
             options=workload.options,
-            largest_batch=args.largest,
+            largest_batch=args.largest and mode != "prefill",
         )
-        for target in targets
+        for size, target, mode in asked
     ]
     count = Countdown(len(requests), PROGRAM_SECONDS)
 
@@ -295,7 +339,23 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
             line.line(f"forecasting for {len(requests)} devices")
         with redirect_stderr(io.StringIO()):  # phases of each compile: the line says enough
             records = compile_programs(requests, on_record=lambda *_: count.finish())
-    return [_priced(answer(record), target) for record, target in zip(records, targets, strict=True)]
+    found: dict[int, list[Row]] = {size: [] for size in workload.batch_size}
+    for (size, target, mode), record in zip(asked, records, strict=True):
+        row = answer(record)
+        if mode == "decode":
+            row = _with_prompt(row, found[size].pop())
+        found[size].append(row if mode == "prefill" else _priced(row, target))
+    return found
+
+
+def _with_prompt(decode: Row, prefill: Row) -> Row:
+    """The row of a decoding step with the time of the prompt; what both need has to fit."""
+    row = decode | {f"prefill_{name}": prefill[name] for name in SECONDS}
+    if (prefill["memory_bytes"] or 0) > (decode["memory_bytes"] or 0):
+        row["memory_bytes"] = prefill["memory_bytes"]
+    if prefill["fits"] is False:
+        row["fits"] = False
+    return row | {"mode": "generate", "reason": decode["reason"] or prefill["reason"]}
 
 
 def _priced(row: Row, target: "Target") -> Row:
@@ -343,6 +403,7 @@ def make_answer(study: Study, here: Row, rows: list[Row], by: str, measure_there
     return {
         "model": name,
         "module": workload.module,
+        "mode": here.get("mode") or "train",
         "batch": here["batch"],
         "unit": here["unit"],
         "options": workload.options,
@@ -478,26 +539,43 @@ def measure_there(study: Study, row: Row) -> str:
     return f"whichdevice rent --device {row['kind']} --accelerator {row['accelerator']} {config}{free}"
 
 
+def step_words(answer: Row) -> str:
+    """What the times are of."""
+    words = STEPS[answer["mode"]].format(batch=answer["batch"], unit=answer["unit"])
+    here = next(row for row in answer["rows"] if row["evidence"] == "measured")
+    if here.get("prompt"):
+        words += f" after a prompt of {here['prompt']:,}, with a cache for {here['length']:,}"
+    return words
+
+
 def table_head(answer: Row) -> list[str]:
     """Names of the table's columns."""
+    generates = answer["mode"] == "generate"
     cost = "USD/epoch" if _has_epochs(answer) else f"USD/million {answer['unit']}s"
     largest = ["largest batch"] if any(row.get("largest_batch") for row in answer["rows"]) else []
-    return ["device", "evidence", "step", "interval", "memory, GB", *largest, "USD/h", cost, "against here"]
+    step = ["prefill", "a token", "interval", "tokens/s"] if generates else ["step", "interval"]
+    return ["device", "evidence", *step, "memory, GB", *largest, "USD/h", cost, "against here"]
 
 
 def table_cells(answer: Row) -> list[list[str]]:
     """A row of texts for each device, in the columns of `table_head`."""
-    return [_cells(row, _has_epochs(answer), "largest batch" in table_head(answer)) for row in answer["rows"]]
+    return [_cells(row, answer, "largest batch" in table_head(answer)) for row in answer["rows"]]
 
 
 def _has_epochs(answer: Row) -> bool:
     return any(row["usd_per_epoch"] is not None for row in answer["rows"])
 
 
-def _cells(row: Row, epochs: bool, largest: bool) -> list[str]:
+def _cells(row: Row, answer: Row, largest: bool) -> list[str]:
     from whichdevice.tables.base import number
 
+    epochs = _has_epochs(answer)
     step = "" if row["step_seconds"] is None else _seconds(row["step_seconds"])
+    prompt: list[str] = []
+    rate: list[str] = []
+    if answer["mode"] == "generate":
+        prompt = ["" if row.get("prefill_step_seconds") is None else _seconds(row["prefill_step_seconds"])]
+        rate = ["" if row["step_seconds"] is None else number(answer["batch"] / row["step_seconds"])]
     between = ""
     if row["low_seconds"] is not None:
         between = f"{_seconds(row['low_seconds'])} to {_seconds(row['high_seconds'])}"
@@ -515,13 +593,14 @@ def _cells(row: Row, epochs: bool, largest: bool) -> list[str]:
     price = "" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:.2f}"
     batch = [f"{row['largest_batch']:,}" if row.get("largest_batch") else ""] if largest else []
     evidence = f"{row['evidence']}, {row['precision']}"
-    return [row["device"], evidence, step, between, memory, *batch, price, "" if usd is None else number(usd), ratio]
+    cost = "" if usd is None else number(usd)
+    return [row["device"], evidence, *prompt, step, between, *rate, memory, *batch, price, cost, ratio]
 
 
 def answer_lines(answer: Row) -> list[str]:
     """The answer for a terminal."""
     here = next(row for row in answer["rows"] if row["evidence"] == "measured")
-    title = f"{answer['model']}: one training step of {answer['batch']:,} {answer['unit']}s"
+    title = f"{answer['model']}: {step_words(answer)}"
     if here["step_seconds"] is not None:
         title += f"; here: {here['name']}, {here['backend']}, {here['processes']} processes"
         title += f", cold start {here['cold_seconds']:.0f} s"

@@ -1,6 +1,8 @@
 """Forecast a model's step time, memory and throughput on GPUs and TPUs that are not here.
 
-example: whichdevice forecast resnet50 --devices T4 --devices "A100 SXM 80GB" --batch 64
+examples:
+  whichdevice forecast resnet50 --devices T4 --devices "A100 SXM 80GB" --batch 64
+  whichdevice forecast decoder --mode generate --precision mixed
 """
 
 import argparse
@@ -11,6 +13,17 @@ from typing import Any
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import FORECAST_DEVICES
 from whichdevice.errors import StudyError
+from whichdevice.records.products import GENERATING
+
+MODES = ("train", "predict", "generate")
+MODE_HELP = "a training step, a forward pass, or tokens generated after a prompt of half the sequence length"
+STEPS = {
+    "train": "one training step of {:,}",
+    "predict": "one forward pass of {:,}",
+    "prefill": "the prompts of {:,} sequences (prefill)",
+    "decode": "one token of each of {:,} sequences (decode)",
+}
+PROGRAMS = {"generate": GENERATING}  # of a mode that has several
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated"
     )
-    parser.add_argument("--inference", action="store_true", help="the forward pass instead of a training step")
+    parser.add_argument("--mode", choices=MODES, default="train", help=MODE_HELP)
     parser.add_argument("--sequence-length", type=int, help="steps per sequence, where the workload has sequences")
     parser.add_argument("--gpus", type=int, help="GPUs of one machine (1, 2, 4, 8), or devices of a TPU slice")
     parser.add_argument("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
@@ -54,48 +67,60 @@ def run(args: argparse.Namespace) -> int:
     for name, number in (("--batch", batch), ("--sequence-length", args.sequence_length), ("--gpus", args.gpus)):
         if number is not None and number < 1:
             raise StudyError(f"{name} {number}: a number of at least 1 is needed")
+    check_mode(args.workload, args.mode)
     names = args.device or list(FORECAST_DEVICES)
     if any(name.casefold() == "all" for name in names):
         names = [target.device for target in all_targets(args.gpus or 1)]
     options = given_options(args.option)
-    rows: list[dict[str, Any] | None] = []
-    requests = {}
-    for number, name in enumerate(names):
+    rows: list[dict[str, Any]] = []
+    requests: list[ProgramRequest] = []
+    for name in names:
         try:
             target = find_target(name, args.gpus)
         except StudyError as error:
             print(error, file=sys.stderr)
             rows.append({"device": name, "status": "unknown_device", "reason": str(error), "step_seconds": None})
             continue
-        rows.append(None)
-        requests[number] = ProgramRequest(
-            device=target.device,
-            devices=target.devices,
-            workload=read_address(args.workload).name,
-            module=args.workload,
-            precision=target.mixed if args.precision == "mixed" else args.precision,
-            batch_size=batch,
-            mode="predict" if args.inference else "train",
-            sequence_length=args.sequence_length,
-            options=options,
-            largest_batch=args.largest,
-            timeout=args.timeout,
-        )
-    places = list(requests)
+        requests += [
+            ProgramRequest(
+                device=target.device,
+                devices=target.devices,
+                workload=read_address(args.workload).name,
+                module=args.workload,
+                precision=target.mixed if args.precision == "mixed" else args.precision,
+                batch_size=batch,
+                mode=mode,
+                sequence_length=args.sequence_length,
+                options=options,
+                largest_batch=args.largest,
+                timeout=args.timeout,
+            )
+            for mode in PROGRAMS.get(args.mode, (args.mode,))
+        ]
 
     def report(number: int, record: Any) -> None:
-        if len(places) > 1:
+        if len(requests) > 1:
             print(f"{record.asked.path}: {record.status}", file=sys.stderr)
 
-    for number, record in zip(places, compile_programs(list(requests.values()), on_record=report), strict=True):
-        rows[number] = answer(record)
-    found = [row for row in rows if row is not None]
+    found = rows + [answer(record) for record in compile_programs(requests, on_record=report)]
     if args.json:
         print(json.dumps(found[0] if len(found) == 1 else found, indent=1))
     else:
         for line in forecast_lines(args.workload, found):
             print(line)
     return 0 if any(row["step_seconds"] is not None for row in found) else 1
+
+
+def check_mode(module: str, mode: str) -> None:
+    """Raise StudyError where a workload has no such mode, as far as that shows without its model."""
+    from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import NO_GENERATION, TrainingWorkload
+
+    chosen = workload_class(module)
+    if mode != "train" and not issubclass(chosen, TrainingWorkload):
+        raise StudyError(f"--mode {mode}: {module} is a single operation")
+    if mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates:
+        raise StudyError(f"{module}: {NO_GENERATION}")
 
 
 def given_options(given: list[str]) -> dict[str, Any]:
@@ -113,21 +138,20 @@ def forecast_lines(workload: str, rows: list[dict[str, Any]]) -> list[str]:
     """The rows for a person, and what they mean."""
     known = [row for row in rows if row["step_seconds"] is not None]
     lines = []
-    if known:
-        first = known[0]
-        what = "forward pass" if first["mode"] == "predict" else "training step"
-        lines = [
-            f"{workload}: one {what} of {first['batch']:,}. Nobody ran it: times are forecasts from the compiled "
+    for mode in dict.fromkeys(row["mode"] for row in known):
+        own = [row for row in known if row["mode"] == mode]
+        lines += [
+            f"{workload}: {STEPS[mode].format(own[0]['batch'])}. Nobody ran it: times are forecasts from the compiled "
             "program, and 80 % of true times should be in the interval.",
             f"{'device':26} {'precision':15} {'step':>10} {'80 % interval':>20} {'throughput':>18} {'memory, GB':>18}",
+            *map(_line, own),
         ]
-        lines += [_line(row) for row in known]
-    lines += [f"{row['device']}: {row['reason']}" for row in rows if row["reason"]]
+    lines += dict.fromkeys(f"{row['device']}: {row['reason']}" for row in rows if row["reason"])
     notes: dict[str, list[str]] = {}
     for row in known:
         if row["case"]["note"]:
             notes.setdefault(row["case"]["note"], []).append(row["device"])
-    return lines + [f"{', '.join(devices)}: {note}" for note, devices in notes.items()]
+    return lines + [f"{', '.join(dict.fromkeys(devices))}: {note}" for note, devices in notes.items()]
 
 
 def _line(row: dict[str, Any]) -> str:

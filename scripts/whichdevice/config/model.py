@@ -115,7 +115,7 @@ Source = Literal["tfds", "files", "standin"]
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
 Loop = Literal["epoch", "fit"]
-Mode = Literal["train", "predict"]
+Mode = Literal["train", "predict", "generate"]
 TargetName = Annotated[str, BeforeValidator(text)]  # checked against the sheet
 
 
@@ -184,7 +184,9 @@ class Workload(Section):
         None, description="workload file: a built-in name or a path to a .py file; empty takes the key's name"
     )
     mode: Mode = Field(
-        "train", description="train: training steps, and learning; predict: forward passes, each one timed"
+        "train",
+        description="train: training steps, and learning; predict: forward passes, each one timed; generate: tokens "
+        "after a prompt of half the sequence length, of causal models",
     )
     batch_size: Values[PositiveInt] | None = Field(
         None, description="examples per step (matmul: N; memory_stream: MiB an array); empty takes the recipe's"

@@ -29,6 +29,7 @@ from whichdevice.forecast.work import Work, read_work
 from whichdevice.measuring.events import Emitter
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
+from whichdevice.records.schema import TOKEN
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
@@ -105,7 +106,8 @@ class _Compiling:
         try:
             program = compile_step(step, target, request.precision, request.batch_size, request.mode)
             work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
-            facts = facts.model_copy(update={**_facts(program, work), "note": step.note})
+            units = {} if step.tokens is None else {"unit": TOKEN, "units_per_step": float(step.tokens)}
+            facts = facts.model_copy(update={**_facts(program, work), **units, "note": step.note})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +30,15 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.processes import quick_imports
+from whichdevice.records.products import GENERATING, Mode
 from whichdevice.workloads import workload_class
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 from whichdevice.workloads.jax_model import JaxFile
 from whichdevice.workloads.model_file import overridden
 from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import in_mode
 from whichdevice.workloads.torch_model import TorchFile
 
-Mode = Literal["train", "predict"]
 CUDNN_LAYERS = "jax.experimental.rnn"
 LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
@@ -53,6 +53,7 @@ class Step:
     batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
     outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
     in_place: bool  # the result takes the first argument's memory
+    tokens: int | None = None  # that a step of mode generate processes or makes
     note: str | None = None  # in what the program is another than the one that a real device would run
 
 
@@ -128,13 +129,15 @@ def make_step(
     given = Options(batch, precision, 1.0, sequence_length, given=dict(options))
     workload = workload_class(module)(given)
     if isinstance(workload, OperationWorkload):
-        if mode == "predict":
-            raise StudyError(f"{module}: an operation, which has no inference; leave out --inference")
+        if mode != "train":
+            raise StudyError(f"{module}: an operation, which has no inference; leave out --mode")
         return _operation(workload)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{module}: no model of its own to compile")
     if isinstance(workload, NativeFile):
         return _native(workload, precision, mode)
+    if mode in GENERATING:
+        return _generating(workload, mode)
     return _training(workload, kind, precision, mode)
 
 
@@ -142,6 +145,8 @@ def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
     """A step of a PyTorch module or a JAX function, with weights, data and example numbers placed as for Keras."""
     import jax
 
+    if mode in GENERATING:
+        raise StudyError(f"{workload.address.label}: generation is forecast for Keras models only")
     if isinstance(workload, TorchFile):
         from whichdevice.forecast.torch_programs import torch_step
 
@@ -180,13 +185,37 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     note = LSTM_NOTE if kind == "gpu" and _has_lstm(model) else None
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, note)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, note=note)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note=note)
+
+
+def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
+    """The prompt's program or a single token's; weights on every device, sequences and their cache divided over them.
+
+    A decoding step overwrites its cache.
+    """
+    import jax
+
+    from whichdevice.backends.jax_generation import generation_programs
+
+    workload.splits(_arrays(workload))
+    model = _built(workload)
+    length = tokens_of(workload.example(model)).shape[0]
+    batch, prompt = workload.options.batch_size, prompt_length(length)
+    prefill, decode = generation_programs(workload, model, length)
+    weights = _variables([*model.trainable_variables, *model.non_trainable_variables])
+    tokens = jax.ShapeDtypeStruct((batch, prompt), "int32")
+    workload.check_options()
+    if mode == "prefill":
+        return Step(jax.jit(prefill), (weights, tokens), (1,), ("batch", "batch"), False, batch * prompt)
+    cache, following = jax.eval_shape(lambda *given: prefill(*given), weights, tokens)
+    arguments = cache, weights, following, jax.ShapeDtypeStruct((), "int32")
+    return Step(jax.jit(decode, donate_argnums=(0,)), arguments, (0, 2), ("batch", "batch"), True, batch)
 
 
 def _require_jax_step(model: Any) -> None:

@@ -10,7 +10,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.compile import KEPT, compile_code_hash, compile_programs
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.measuring.request import content_key
-from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.records.products import GENERATING, CompiledRecord, Mode, ProgramRequest, read_compiled, write_compiled
 from whichdevice.workloads import workload_class
 
 
@@ -46,9 +46,12 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         if getattr(workload, "model", None) is not None:
             continue  # it serves another workload's model
         module = workload.module or name
-        sizes = settings.batch_size or [max(workload.batch_size or [workload_class(module).recipe.batch_size])]
+        known = workload.batch_size or [workload_class(module).recipe.batch_size]
+        generates = getattr(workload, "mode", "train") == "generate"
+        sizes = settings.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
+        modes: tuple[Mode, ...] = GENERATING if generates else (getattr(workload, "mode", "train"),)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
-        for precision, size, length, target in product(settings.precision, sizes, lengths, targets):
+        for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
             chosen = target.mixed if precision == "mixed" else precision
             if target.refusal(chosen) is None and size % target.devices == 0:
                 yield ProgramRequest(
@@ -58,7 +61,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     module=module,
                     precision=chosen,
                     batch_size=size,
-                    mode=getattr(workload, "mode", "train"),
+                    mode=mode,
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,

@@ -145,7 +145,8 @@ def forecast_step(
     family = family_of(work, seconds, parts)
     groups = fitted[peaks.platform]
     device_known = peaks.chip in groups["chips"]
-    family_known = family in groups["families"] and (devices == 1 or peaks.platform == "tpu")
+    together = devices == 1 or peaks.platform == "tpu"
+    family_known = family in groups["families"] and together and mode != "decode"
     case = case_of(device_known, family_known)
     spread = math.exp(groups["widths"][case])
     low, high, note = seconds / spread, seconds * spread, ""
@@ -155,9 +156,8 @@ def forecast_step(
         fastest, slowest = (others + work.kernels * each for each in LAUNCHES)
         low, high, note = min(fastest, seconds) / spread, max(slowest, seconds) * spread, SMALL_NOTE
     elif not device_known or not family_known:
-        note = (
-            f"no published times of {_unknown(peaks.chip, family, device_known, family_known, devices)}: wider interval"
-        )
+        unknown = _unknown(peaks.chip, family, device_known, family_known, devices, mode)
+        note = f"no published times of {unknown}: wider interval"
     if work.unknown_loops:
         low, high = low / spread, high * spread
         note = "; ".join(filter(None, [note, f"{work.unknown_loops} loops of unknown length counted once"]))
@@ -171,10 +171,11 @@ def case_of(device_known: bool, family_known: bool) -> Case:
     return "device" if family_known else "both"
 
 
-def _unknown(chip: str, family: str, device_known: bool, family_known: bool, devices: int) -> str:
+def _unknown(chip: str, family: str, device_known: bool, family_known: bool, devices: int, mode: str) -> str:
     if devices > 1:
         return f"{devices} devices together"
-    missing = [f"the {chip}"] * (not device_known) + [f"a model of {family} from two sources"] * (not family_known)
+    what = "tokens generated one by one" if mode == "decode" else f"a model of {family} from two sources"
+    missing = [f"the {chip}"] * (not device_known) + [what] * (not family_known)
     return " or ".join(missing)
 
 

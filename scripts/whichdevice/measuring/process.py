@@ -16,6 +16,7 @@ import numpy as np
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
 from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit, run_to_end
+from whichdevice.measuring.generation_run import run_generation
 from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.memory_need import operation_memory
 from whichdevice.measuring.timing import time_steps
@@ -88,6 +89,8 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
     explain: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
+    elif isinstance(workload, TrainingWorkload) and request.mode == "generate":
+        run_generation(backend, workload, request, dataset, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload) and request.mode == "predict":
         run_inference(backend, workload, request, dataset, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):

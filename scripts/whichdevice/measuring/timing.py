@@ -276,7 +276,7 @@ def time_steps(
     if request.kind == "gpu":
         emit.part("machine", {"clock": gpu.clock_now()})  # within milliseconds of the load
     emit.part("cold", _warm_up(found, steps_per_epoch))
-    steady = _steady(found, units_per_step, flops_per_step, steps_per_epoch)
+    steady = steady_of(found, units_per_step, flops_per_step, steps_per_epoch)
     emit.part("steady", steady)
     return steady
 
@@ -320,7 +320,8 @@ def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
     }
 
 
-def _steady(found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
+def steady_of(found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
+    """The record's part of a steady state."""
     steps, seconds = sum(steps for steps, _ in found.windows), sum(took for _, took in found.windows)
     return Steady(
         windows=found.windows,

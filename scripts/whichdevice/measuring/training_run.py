@@ -73,8 +73,11 @@ FORMATS = ("float32", "bfloat16", "float16", "float64")
 def own_formats(model: Any, precision: str) -> str | None:
     """In words, which layers compute in another number format than `precision` asks for; None: none does.
 
-    A layer in float32 among shorter ones counts only where it has weights and is no output: those are usual.
+    A layer in float32 among shorter ones counts only where it has weights and is no output: those are usual. Models of
+    PyTorch and JAX do not say.
     """
+    if isinstance(model, NativeModel):
+        return None
     asked = product_format("float32" if precision == "tf32" else precision)
     found: dict[str, list[str]] = {}
     outputs = {name for name in getattr(model, "output_names", ())}

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.backends import backend_class, backend_names
+from whichdevice.backends.base import GENERATED_BY
 from whichdevice.cells import Cell, Run, selected
 from whichdevice.config.hardware import hardware_rows, price_sheet
 from whichdevice.config.model import Call, Study, Workload
@@ -16,9 +17,11 @@ from whichdevice.study_runs import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES
+from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.workloads.model_file import ModelFile
 from whichdevice.workloads.shapes import leaves
+
+GENERATING_LOOPS = {TORCH: "fit"}  # `epoch` of the others
 
 
 def check_study(study: Study) -> None:
@@ -36,12 +39,16 @@ def check_backends(study: Study) -> None:
     """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
     for name, workload in study.workloads.items():
         module = workload.module or name
-        framework = workload_class(module).framework
+        chosen = workload_class(module)
+        framework = chosen.framework
+        generates = workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and chosen.generates
         for backend in workload.backend:
             if backend not in backend_names():
                 raise _unknown(name, "backend", backend, "this version", backend_names())
             if backend not in BACKENDS[framework]:
                 raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
+            if generates and framework == KERAS and backend != "jax":
+                raise StudyError(f"config: workloads.{name}.backend: {GENERATED_BY}")
             runs = backend_class(backend)
             for precision in workload.precision:
                 if precision not in runs.precisions:
@@ -150,15 +157,26 @@ def check_axes(study: Study) -> None:
 def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
     loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
-    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode == "predict"
+    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode != "train"
     what = f"{module} is a single operation and"
-    learns_not = "mode predict learns nothing"
+    learns_not = f"mode {workload.mode} learns nothing"
     return [
         (axis, reason)
         for axis, asked, reason in (
-            ("mode", predicts and not has_model, f"{what} predicts nothing"),
+            ("mode", predicts and not has_model, f"{what} {workload.mode}s nothing"),
+            (
+                "mode",
+                workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates,
+                f"{module} is no model that generates tokens",
+            ),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+            (
+                "loop",
+                workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(chosen.framework, "epoch")],
+                f"mode generate of {NAMES[chosen.framework]} has the loop "
+                f"{GENERATING_LOOPS.get(chosen.framework, 'epoch')} alone",
+            ),
             (
                 "loop",
                 "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
@@ -174,7 +192,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
                 bool(workload.options) and not _may_read_options(module, chosen),
                 f"{module} reads none",
             ),
-            ("fraction", predicts and workload.fraction != [1.0], "mode predict reads no training data"),
+            ("fraction", predicts and workload.fraction != [1.0], f"mode {workload.mode} reads no training data"),
             ("export", predicts and workload.export, learns_not),
             ("target", predicts and workload.target is not None, learns_not),
             ("epochs", predicts and workload.epochs is not None, learns_not),

@@ -89,6 +89,8 @@ def estimate_run(study: Study, run: Run) -> Need:
     timed = max(request.seconds, request.min_steps * step)
     warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
+    if request.mode == "generate":  # the prompts, timed apart
+        seconds += FIRST_STEP_SECONDS + step + warm + timed
     if request.breakdown and least_seconds(step) <= LONGEST * request.seconds:  # two more programs and loops
         seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, least_seconds(step))
     if request.learn:
@@ -167,7 +169,7 @@ def _shape(request_json: str) -> _Shape:
         with without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
             model = workload.model()
-        predicts = request.mode == "predict"
+        predicts = request.mode != "train"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
         costs = model_costs(model, example=workload.example(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too

@@ -21,7 +21,8 @@ from whichdevice.records.store import read_as
 
 COMPILED_SCHEMA_VERSION = 2
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
-Mode = Literal["train", "predict"]
+Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
+GENERATING: tuple[Mode, ...] = ("prefill", "decode")
 EXPORT_SCHEMA_VERSION = 1
 EXPORT_RECORD = "export.json"
 FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
@@ -45,12 +46,12 @@ class ProgramRequest(Part):
 
     @property
     def path(self) -> str:
-        """`<device>[-x<devices>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-predict]`, spaces as `_`."""
+        """`<device>[-x<devices>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>]`, spaces as `_`."""
         several = f"-x{self.devices}" if self.devices > 1 else ""
         length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
-        predict = "-predict" if self.mode == "predict" else ""
+        mode = "" if self.mode == "train" else f"-{self.mode}"
         device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
-        return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{predict}"
+        return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{mode}"
 
 
 class Collective(Part):

@@ -13,6 +13,7 @@ Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "forecast", "compiled", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
+TOKEN = "token"  # unit of mode generate
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
 WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
 SCHEMA_VERSION = 1
@@ -51,7 +52,7 @@ class Request(Part):
     replicas: Integer
     workload: str
     module: str
-    mode: Literal["train", "predict"] | None = "train"  # what is done with the model; None: a single operation has none
+    mode: Literal["train", "predict", "generate"] | None = "train"  # of the model; None: a single operation
     backend: str
     precision: str
     batch_size: Integer
@@ -286,6 +287,17 @@ class Latency(Part):
     longest: float
 
 
+class Generated(Part):
+    """The prompt's part of mode generate; steady state is of single tokens."""
+
+    prompt: Integer  # tokens of each sequence that are given
+    length: Integer  # tokens of each sequence that the cache has room for
+    cache_bytes: float  # of keys and values, of all sequences
+    first_prefill: float  # seconds of trace, compilation and one prefill
+    warm_up: list[tuple[Integer, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
+    prefill: Steady = Field(default_factory=Steady)  # a step is the prompt of every sequence; throughput in its tokens
+
+
 class Attempt(Part):
     """An attempt at the run that does not count, because the other one was quieter."""
 
@@ -328,6 +340,7 @@ class Record(Part):
     learning: Learning = Field(default_factory=Learning)
     breakdown: Breakdown | None = None
     latency: Latency | None = None  # of mode predict
+    generated: Generated | None = None  # of mode generate
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
     memory: Memory = Field(default_factory=Memory)
     energy: Energy = Field(default_factory=Energy)

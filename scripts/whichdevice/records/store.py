@@ -20,7 +20,7 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import LONGEST_NAME, NAME, Device, DeviceKind
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import write_atomically
-from whichdevice.records.schema import SCHEMA_VERSION, Integer, Machine, Part, Record
+from whichdevice.records.schema import SCHEMA_VERSION, Generated, Integer, Machine, Part, Record, Request
 
 RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
@@ -94,6 +94,8 @@ def _of_another_run(record: Record, run: Run) -> str | None:
 def edited(record: Record) -> str | None:
     """Which derived number of steady state is not what its windows give; None where all are."""
     steady, facts = record.steady, record.workload
+    if record.generated is not None and (found := _edited_prefill(record.asked, record.generated)) is not None:
+        return found
     if not steady.windows:
         return None
     steps, seconds = sum(steps for steps, _ in steady.windows), sum(took for _, took in steady.windows)
@@ -113,6 +115,20 @@ def edited(record: Record) -> str | None:
     for name, (stated, given) in derived.items():
         if stated is not None and given is not None and not isclose(stated, given, rel_tol=SAME):
             return f"steady.{name} is {stated:.6g}, its windows give {given:.6g}"
+    return None
+
+
+def _edited_prefill(asked: Request, generated: Generated) -> str | None:
+    """As `edited`, of the prompt's windows."""
+    prefill = generated.prefill
+    steps, seconds = sum(steps for steps, _ in prefill.windows), sum(took for _, took in prefill.windows)
+    if steps < 1 or seconds <= 0:
+        return "a prefill without steps or time"
+    rate = asked.batch_size * generated.prompt * steps / seconds
+    for name, given in (("step_time", seconds / steps), ("throughput", rate)):
+        stated = getattr(prefill, name)
+        if stated is not None and not isclose(stated, given, rel_tol=SAME):
+            return f"prefill.{name} is {stated:.6g}, its windows give {given:.6g}"
     return None
 
 

@@ -414,6 +414,30 @@ def _inference_row(row: pd.Series) -> dict[str, Any]:
     }
 
 
+def generation_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """A row for each measured cell of mode generate; empty where there is none."""
+    return [_generation_row(row) for _, row in study.generation.iterrows()]
+
+
+def _generation_row(row: pd.Series) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, column, shown in (
+        ("prefill", "prefill_time", _known),
+        ("token", "step_time", _known),
+        ("throughput", "throughput", number),
+    ):
+        found[name] = shown(row[column])
+        found[f"{name}_interval"] = interval(row[f"{column}_low"], row[f"{column}_high"], shown)
+    return found | {
+        "workload": row["workload"],
+        "device": row["device"],
+        "settings": " · ".join(map(str, [row["backend"], row["precision"], *length_words(row)])),
+        "batch_size": f"{row['batch_size']}",
+        "cache": f"{row['cache_bytes'] / 1e6:,.3g} MB",
+        "n": f"{row['n_timed']}",
+    }
+
+
 def _milliseconds(value: float) -> str:
     return _known(value / 1e3)
 
@@ -445,6 +469,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
         "inference": inference_rows(study),
+        "generation": generation_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "first": {"headline": headline(study.board, compared_words(study)), "grid": grid(study.board)},
@@ -481,7 +506,7 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
         "Learning": "Learning" in drawn or bool(study.damaged_artefacts()),
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,
-        "Inference": not study.inference.empty,
+        "Inference": not (study.inference.empty and study.generation.empty),
     }
 
 

@@ -54,10 +54,13 @@ def _first_measured(works: list[pd.DataFrame]) -> pd.DataFrame:
     return next(rows for rows in works if (rows["evidence"] == MEASURED).any())
 
 
+DETAILS = {"predict": "inference", "generate": "a token of each sequence"}
+
+
 def _measured(rows: pd.DataFrame) -> Phrase:
     """The speed of the fastest measured device."""
     row = rows[rows["evidence"] == MEASURED].sort_values("step_ms", kind="stable").iloc[0]
-    verb = {"train": "trains", "predict": "predicts with"}.get(row["mode"], "runs")
+    verb = {"train": "trains", "predict": "predicts with", "generate": "generates with"}.get(row["mode"], "runs")
     speed = cell_number(row, "throughput")
     if speed is None:
         return [f"Measured: {row['device']} on {row['workload']}."]
@@ -220,7 +223,7 @@ def _row(rows: pd.DataFrame, columns: list[str]) -> dict[str, Any]:
     operation = first["unit"] in OPERATIONS
     details = [f"{'N' if operation else 'batch'} {first['batch']}"]
     details += [] if pd.isna(first["sequence_length"]) else [f"length {first['sequence_length']}"]
-    details += ["inference"] if first["mode"] == "predict" else []
+    details += [DETAILS[first["mode"]]] if first["mode"] in DETAILS else []
     unit = rows["unit"].dropna()
     return {
         "workload": first["workload"],

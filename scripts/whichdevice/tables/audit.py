@@ -213,7 +213,7 @@ def _device_time(claim: Claim, expected: Mapping[str, float]) -> Iterator[str]:
 
 
 def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
-    of_claim = (summary["module"] == claim["workload"]) & summary["mode"].ne("predict").fillna(True)
+    of_claim = (summary["module"] == claim["workload"]) & ~summary["mode"].isin(["predict", "generate"])
     own = summary.loc[of_claim, ["n_timed", "batch_size"]]
     size = parse_number(claim["batch_size"])
     if not claim["value"]:

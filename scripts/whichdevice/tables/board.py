@@ -22,7 +22,7 @@ COLUMNS: dict[str, Column] = {
     "workload": Column("text", "workload, as the config names it"),
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
     "unit": Column("text", "what is counted: an image, a sequence, a product"),
-    "mode": Column("text", "train or predict; empty: a single operation"),
+    "mode": Column("text", "train, predict, or generate: a token of each sequence; empty: a single operation"),
     "device": Column("text", "a measured device as the config names it; a forecast one by its row of the sheet"),
     "kind": Column("text", "cpu, gpu or tpu"),
     "hardware": Column("text", "row of config/hardware.csv, where known"),
@@ -71,7 +71,8 @@ def board_table(
     `hardware` is the sheet's row of each measured device.
     """
     measured = without_rehearsals(summary[(summary["n_timed"].fillna(0) > 0) & summary["step_time"].notna()])
-    forecasts = forecasts[forecasts["workload"].notna()]
+    forecasts = forecasts[forecasts["workload"].notna() & forecasts["mode"].ne("prefill").fillna(True)]
+    forecasts = forecasts.assign(mode=forecasts["mode"].replace("decode", "generate"))
     priced = costs[[*CELL, "usd_per_hour", "price", *(f"usd_per_million{end}" for end in ("", "_low", "_high"))]]
     measured = measured.merge(priced, on=CELL, how="left")
     rows: list[dict[str, Any]] = []

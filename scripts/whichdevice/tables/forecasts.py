@@ -24,7 +24,10 @@ COLUMNS: dict[str, Column] = {
     "precision": Column("text", "number format"),
     "batch_size": Column("int", "examples per step over all devices; for matmul, N"),
     "sequence_length": Column("int", "steps per sequence, where the config sets it"),
-    "mode": Column("text", "train: a training step; predict: the forward pass"),
+    "mode": Column(
+        "text",
+        "train: a training step; predict: the forward pass; prefill: the prompts; decode: a token",
+    ),
     "status": Column("text", "ok, does_not_fit, refused, failed, timed_out, out_of_memory (of this host), unavailable"),
     "reason": Column("text", "why, for every status but ok"),
     "evidence": Column("text", "forecast: may name candidates, decides nothing"),
@@ -131,6 +134,8 @@ def _compared(
     if not step:
         return row
     ends = row["step_time_low"], row["step_time_high"]
+    if row["mode"] == "prefill":
+        summary = summary.assign(step_time=summary["prefill_time"])
     cells = summary[summary["step_time"].notna()]
     for name in SAME:
         value = row[name]

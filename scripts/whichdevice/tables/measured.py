@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import SELF_CHECKS
-from whichdevice.records.schema import PREDICTION, WHOLE_COUNT
+from whichdevice.records.schema import PREDICTION, TOKEN, WHOLE_COUNT
 from whichdevice.tables.base import Column
 
 SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
@@ -18,8 +18,8 @@ ONE = "one machine, one session"
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
 OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
-UNTRAINED = (*OPERATIONS, PREDICTION)  # units of workloads that train nothing
-PREDICTING = ", predicting"  # in `model`
+UNTRAINED = (*OPERATIONS, PREDICTION, TOKEN)  # units of workloads that train nothing
+DOING = {"predict": ", predicting", "generate": ", generating"}  # in `model`
 
 
 def located(rows: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def timed(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _model(runs: pd.DataFrame) -> pd.Series:
-    """The workload file's name, whether it predicts, its weights and the operations of an example.
+    """The workload file's name, whether it predicts or generates, its weights and the operations of an example.
 
     They are the same on every device and backend. Operations that layers hide are counted on one backend and not on
     another, and then name no model.
@@ -87,7 +87,7 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     alike = [runs[column] for column in ("workload", "module", "mode", "parameters", "sequence_length")]
     first = each.groupby(alike, dropna=False).transform("first")
     each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
-    name = name + runs["mode"].eq("predict").fillna(False).map({True: PREDICTING, False: ""}).astype("object")
+    name = name + runs["mode"].astype("object").map(DOING).fillna("").astype("object")
     return name + _formatted(runs["parameters"], ", {:,.0f} weights") + _formatted(each, ", {:.4g} MFLOP an example")
 
 

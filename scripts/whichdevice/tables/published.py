@@ -271,7 +271,7 @@ def make(sources: Sources) -> pd.DataFrame:
 
 def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFrame) -> pd.DataFrame:
     """Each published figure with every measured cell of the same workload and batch size, or alone."""
-    trained = summary["mode"].ne("predict").fillna(True)  # what is published is of training
+    trained = ~summary["mode"].isin(["predict", "generate"])  # what is published is of training
     measured = summary[trained & (summary["n_timed"].fillna(0) > 0)].copy()
     measured["sample_time"] = measured["step_time"] / measured["batch_size"].astype("float64")
     records = [row for entry in published for row in _rows(entry, measured)]

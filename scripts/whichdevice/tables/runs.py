@@ -28,7 +28,7 @@ COLUMNS: dict[str, Column] = {
     "kind": Column("text", "cpu, gpu or tpu"),
     "replicas": Column("int", "chips or cores that share a batch"),
     "module": Column("text", "workload file"),
-    "mode": Column("text", "train or predict; empty: a single operation, or no record"),
+    "mode": Column("text", "train, predict or generate; empty: a single operation, or no record"),
     "status": Column("text", "ok, out_of_memory, timed_out, failed, refused, unreadable or not_measured"),
     "reason": Column("text", "why the status is not ok"),
     "evidence": Column("text", "how the numbers were obtained: measured, forecast, compiled or published"),
@@ -61,6 +61,10 @@ COLUMNS: dict[str, Column] = {
     "calls": Column("int", "mode predict: calls timed one by one"),
     "latency_p50": Column("float", "ms, mode predict: median time of a call"),
     "latency_p99": Column("float", "ms, mode predict: 99th percentile; empty: fewer than 100 calls"),
+    "prefill_time": Column("float", "s, mode generate: the prompts of a batch; step_time is a token of each sequence"),
+    "prefill_throughput": Column("float", "tokens of the prompts per second"),
+    "prompt": Column("int", "tokens of each prompt"),
+    "cache_bytes": Column("float", "bytes of the batch's keys and values"),
     "tflops": Column("float", "TFLOP/s in steady state"),
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
@@ -143,6 +147,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         "planted": asked.slowdown or None,
         **_speed(record),
         **_latency(record),
+        **_prefill(record),
         **breakdown_row(record),
         **_quality(record),
         **_circumstances(record),
@@ -214,6 +219,18 @@ def _latency(record: Record) -> dict[str, Any]:
         return {}
     p99 = None if found.p99 is None else 1e3 * found.p99
     return {"calls": found.calls, "latency_p50": 1e3 * found.p50, "latency_p99": p99}
+
+
+def _prefill(record: Record) -> dict[str, Any]:
+    found = record.generated
+    if found is None:
+        return {}
+    return {
+        "prefill_time": found.prefill.step_time,
+        "prefill_throughput": found.prefill.throughput,
+        "prompt": found.prompt,
+        "cache_bytes": found.cache_bytes,
+    }
 
 
 def _sequence(record: Record) -> int | None:

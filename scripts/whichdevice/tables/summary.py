@@ -21,7 +21,11 @@ LATENCY = {
     "latency_p50": "ms, mode predict: median time of a call, geometric mean over processes",
     "latency_p99": "ms, mode predict: 99th percentile, geometric mean over processes; empty: fewer than 100 calls",
 }
-INTERVALS = ["step_time", "throughput", *LATENCY, *TIMES, *COLD]
+PREFILL = {
+    "prefill_time": "s, mode generate: the prompts of a batch, geometric mean over processes",
+    "prefill_throughput": "tokens of the prompts per second, geometric mean over processes",
+}
+INTERVALS = ["step_time", "throughput", *LATENCY, *PREFILL, *TIMES, *COLD]
 GEOMETRIC = ["tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
@@ -49,6 +53,8 @@ FIRST = [
     "steps_per_sequence",
     "flops_per_step",
     "bytes_per_step",
+    "prompt",
+    "cache_bytes",
 ]
 JOINED = ["source", "device_name", *TYPE_COLUMNS]
 
@@ -70,7 +76,7 @@ COLUMNS: dict[str, Column] = {
     "kind": Column("text", "cpu, gpu or tpu"),
     "replicas": Column("int", "chips or cores that share a batch"),
     "module": Column("text", "workload file"),
-    "mode": Column("text", "train or predict; empty: a single operation, or no record"),
+    "mode": Column("text", "train, predict or generate; empty: a single operation, or no record"),
     "status": Column("text", "what became of the cell's runs"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
@@ -90,6 +96,9 @@ COLUMNS: dict[str, Column] = {
     "throughput_low": Column("float", "units per second, lower end of the 95 % interval"),
     "throughput_high": Column("float", "units per second, upper end of the 95 % interval"),
     **_bounded(LATENCY),
+    **_bounded(PREFILL),
+    "prompt": Column("int", "mode generate: tokens of each prompt"),
+    "cache_bytes": Column("float", "bytes of the batch's keys and values"),
     **NOISE_COLUMNS,
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
     **UTILISATION,

@@ -15,9 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.shapes import Array, Tree
+from whichdevice.workloads.shapes import Array, Tree, leaves
 
 Arrays = dict[str, Any]
+TOKENS = ("token_ids", "input_ids")  # names of KerasHub and Hugging Face
+NO_GENERATION = (
+    "the model does not generate tokens: mode generate takes a causal model of KerasHub, one of Hugging Face in "
+    "PyTorch, or a Keras file with the functions empty_cache and call_with_cache"
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,33 @@ class Outcome:
     results: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     documents: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How a causal model continues sequences, in its framework's operations.
+
+    `empty_cache(batch, length)` gives keys and values of so many tokens as nested arrays whose first axis is the batch.
+    `call(tokens, cache, position)` takes tokens int32 [batch, new] and where the first one is in its sequence; it gives
+    the scores of the token that follows the last, [batch, vocabulary], and the cache with the new tokens written.
+    """
+
+    empty_cache: Callable[[int, int], Any]
+    call: Callable[[Any, Any, Any], tuple[Any, Any]]
+
+
+def prompt_length(length: int) -> int:
+    """Tokens of the prompt in a sequence of so many: half of it; the other half is generated."""
+    return length // 2
+
+
+def tokens_of(inputs: Tree) -> Any:
+    """The tokens among a model's inputs: those of that name, or the first ones; raises StudyError on other inputs."""
+    named = inputs if isinstance(inputs, dict) else {}
+    tokens = next((named[name] for name in TOKENS if name in named), leaves(inputs)[0])
+    if "int" not in str(tokens.dtype):
+        raise StudyError(f"mode generate takes models of tokens; this one's inputs are {tokens.dtype}")
+    return tokens
 
 
 class BatchOrder(ABC):
@@ -195,6 +227,7 @@ class TrainingWorkload(Workload):
     loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")  # that can train it
     metric: ClassVar[str | None] = "accuracy"
     higher_is_better: ClassVar[bool] = True
+    generates: ClassVar[bool] = False  # whether it may have a `generation`; a model shows it when it is made
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
     more_examples: ClassVar[str] = ""  # in words, how to have more data where a batch is larger
     weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
@@ -244,6 +277,10 @@ class TrainingWorkload(Workload):
         """Shapes and types of one prediction; None: the model has no call."""
         tensor = model.outputs[0]
         return Array(tuple(tensor.shape[1:]), str(tensor.dtype))
+
+    def generation(self, model: Any) -> Generation:
+        """How the model generates tokens; raises StudyError where it does not."""
+        raise StudyError(f"{type(self).__name__}: {NO_GENERATION}")
 
     def doubts(self, model: Any) -> list[str]:
         """What may be wrong with the model, a line each, for a person who tries it."""

@@ -15,7 +15,8 @@ from whichdevice.code_hash import parsed
 from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, framework_of
 from whichdevice.workloads.shapes import Array, Tree
 
-FUNCTIONS = ("model", "data", "loss", "optimizer", "metric")
+GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
+FUNCTIONS = ("model", "data", "loss", "optimizer", "metric", *GENERATING)
 OWN_STEPS = ("train_step", "make_train_function")  # methods of a model class that `fit` alone calls
 ARITHMETIC = {
     ast.Add: operator.add,

@@ -51,9 +51,12 @@ class Positions(layers.Layer):
         initializer = keras.initializers.RandomNormal(stddev=0.02)
         self.table = self.add_weight(shape=(self.length, input_shape[-1]), initializer=initializer, name="table")
 
-    def call(self, inputs: Any) -> Any:
-        """The same shape."""
-        return inputs + ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
+    def call(self, inputs: Any, first: Any = 0) -> Any:
+        """The same shape; `first` is the place of the first token."""
+        table = ops.convert_to_tensor(self.table)
+        if inputs.shape[1] != self.length:
+            table = ops.slice(table, (first, 0), inputs.shape[1:])
+        return inputs + ops.cast(table, self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The same shape."""
@@ -89,9 +92,35 @@ class CausalAttention(layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """[batch, length, width] → the same."""
-        batch, length, width = inputs.shape
+        return self._among(inputs.shape, *self._projected(inputs))
+
+    def call_with_cache(self, inputs: Any, cache: tuple[Any, Any], position: Any) -> tuple[Any, tuple[Any, Any]]:
+        """[batch, new, width] → the same, and the cache with the keys and values of the new tokens.
+
+        The cache has keys and values of every place, each [batch, length, heads, width of a head]. `position` is the
+        first new token's: the number 0 for a prompt, which has nothing before it.
+        """
+        query, key, value = self._projected(inputs)
+        keys, values = (
+            ops.slice_update(held, (0, position, 0, 0), new) for held, new in zip(cache, (key, value), strict=True)
+        )
+        if isinstance(position, int) and position == 0:
+            return self._among(inputs.shape, query, key, value), (keys, values)
+        new, length = inputs.shape[1], keys.shape[1]
+        seen = ops.expand_dims(ops.arange(length), 0) <= ops.expand_dims(ops.arange(new) + position, 1)
+        mixed = ops.dot_product_attention(query, keys, values, mask=ops.reshape(seen, (1, 1, new, length)))
+        return self.output_product(ops.reshape(mixed, (-1, *inputs.shape[1:]))), (keys, values)
+
+    def _projected(self, inputs: Any) -> tuple[Any, Any, Any]:
+        """Queries, keys and values, each [batch, length, heads, width of a head]."""
+        _, length, width = inputs.shape
         each = (-1, length, self.heads, width // self.heads)
         query, key, value = (ops.reshape(part, each) for part in ops.split(self.project(inputs), 3, axis=-1))
+        return query, key, value
+
+    def _among(self, shape: Any, query: Any, key: Any, value: Any) -> Any:
+        """Attention of tokens to each other; `shape` is the inputs'."""
+        batch, length, width = shape
         mask = None
         if self.kernel and isinstance(batch, int):
             mask = np.broadcast_to(np.tril(np.ones((length, length), bool)), (batch, 1, length, length))
@@ -129,8 +158,6 @@ def data(options: Options) -> tuple[np.ndarray, np.ndarray]:
 
 def model(options: Options) -> Any:
     """Tokens int32 [length] in, float32 logits [length, vocabulary] out."""
-    import keras
-    from keras import layers, ops
     from keras.initializers import RandomNormal
 
     width, depth = options.get("width", 768), options.get("layers", 12)
@@ -139,21 +166,48 @@ def model(options: Options) -> Any:
     spread = 0.02 / (2 * depth) ** 0.5  # of products onto the residual stream
 
     tokens = keras.Input((length,), dtype="int32")
-    embedding = TiedEmbedding(options.get("vocabulary", VOCABULARY), width)
-    x = Positions(length)(embedding(tokens))
-    for _ in range(depth):
-        y = layers.LayerNormalization(epsilon=1e-5)(x)
-        x = layers.Add()([x, CausalAttention(heads, options.get("kernel", False), spread)(y)])
-        y = layers.LayerNormalization(epsilon=1e-5)(x)
-        y = ops.gelu(layers.Dense(4 * width, kernel_initializer=RandomNormal(stddev=0.02))(y), approximate=True)
-        x = layers.Add()([x, layers.Dense(width, kernel_initializer=RandomNormal(stddev=spread))(y)])
-    x = layers.LayerNormalization(epsilon=1e-5)(x)
+    embedding = TiedEmbedding(options.get("vocabulary", VOCABULARY), width, name="embedding")
+    x = Positions(length, name="positions")(embedding(tokens))
+    for block in range(depth):
+        y = layers.LayerNormalization(epsilon=1e-5, name=f"norm_{block}")(x)
+        attention = CausalAttention(heads, options.get("kernel", False), spread, name=f"attention_{block}")
+        x = layers.Add()([x, attention(y)])
+        y = layers.LayerNormalization(epsilon=1e-5, name=f"wide_norm_{block}")(x)
+        wide = layers.Dense(4 * width, kernel_initializer=RandomNormal(stddev=0.02), name=f"wide_{block}")
+        y = ops.gelu(wide(y), approximate=True)
+        narrow = layers.Dense(width, kernel_initializer=RandomNormal(stddev=spread), name=f"narrow_{block}")
+        x = layers.Add()([x, narrow(y)])
+    x = layers.LayerNormalization(epsilon=1e-5, name="last_norm")(x)
     logits = layers.Activation("linear", dtype="float32")(embedding(x, reverse=True))
     return keras.Model(tokens, logits, name="decoder")
 
 
+def _attentions(model: Any) -> list[CausalAttention]:
+    return [layer for layer in model.layers if isinstance(layer, CausalAttention)]
+
+
+def empty_cache(model: Any, batch: int, length: int) -> Any:
+    """Keys and values of each block, zeros [batch, length, heads, width of a head]."""
+    width = model.get_layer("embedding").output_dim
+    shapes = [(batch, length, layer.heads, width // layer.heads) for layer in _attentions(model)]
+    return [tuple(ops.zeros(shape, model.compute_dtype) for _ in range(2)) for shape in shapes]
+
+
+def call_with_cache(model: Any, tokens: Any, cache: Any, position: Any) -> tuple[Any, Any]:
+    """Scores float32 [batch, vocabulary] of the token after `tokens` [batch, new], and the cache with them."""
+    layer = model.get_layer
+    embedding = layer("embedding")
+    x, filled = layer("positions")(embedding(tokens), first=position), []
+    for block, held in enumerate(cache):
+        y, now = layer(f"attention_{block}").call_with_cache(layer(f"norm_{block}")(x), held, position)
+        filled.append(now)
+        x = x + y
+        y = ops.gelu(layer(f"wide_{block}")(layer(f"wide_norm_{block}")(x)), approximate=True)
+        x = x + layer(f"narrow_{block}")(y)
+    last = layer("last_norm")(x[:, -1])
+    return ops.cast(embedding(last, reverse=True), "float32"), filled
+
+
 def optimizer() -> Any:
     """AdamW as GPT-3 of that size was trained."""
-    import keras
-
     return keras.optimizers.AdamW(6e-4, weight_decay=0.1, beta_2=0.95, clipnorm=1.0)

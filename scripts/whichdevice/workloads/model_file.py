@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,9 +19,19 @@ import numpy as np
 from whichdevice.code_hash import string_constants
 from whichdevice.errors import StudyError
 from whichdevice.workloads.address import Address
-from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload, defined_in
+from whichdevice.workloads.base import (
+    NO_GENERATION,
+    Arrays,
+    Generation,
+    Options,
+    Recipe,
+    Split,
+    Target,
+    TrainingWorkload,
+    defined_in,
+)
 from whichdevice.workloads.data import drawn, generate, size_of, splits_of
-from whichdevice.workloads.declaration import Declaration, read_declaration
+from whichdevice.workloads.declaration import GENERATING, Declaration, read_declaration
 from whichdevice.workloads.framework import JAX, KERAS, TORCH
 from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.workloads.shapes import (
@@ -75,6 +86,7 @@ def model_file_class(
         "higher_is_better": _higher_is_better(declared),
         "loops": ("fit",) if declared.own_step else ("epoch", "fit"),
         "more_examples": "" if "data" in declared.functions else ", or raise EXAMPLES in the file",
+        "generates": _may_generate(address, declared),
         "data_source": "own" if "data" in declared.functions else "generated",
         "recipe": Recipe(
             source=declared.source or f"model {'file ' if address.kind == 'file' else ''}{label}",
@@ -87,6 +99,13 @@ def model_file_class(
         "__doc__": f"The workload of {label}.",
     }
     return type("ModelFile", (_kind(declared.framework),), fields)
+
+
+def _may_generate(address: Address, declared: Declaration) -> bool:
+    """Whether the model may generate tokens, as far as the file shows without being run."""
+    if address.kind == "built-in" or declared.framework == JAX:
+        return {*GENERATING} <= declared.functions
+    return True
 
 
 def _kind(framework: str) -> "type[ModelFile]":
@@ -301,6 +320,19 @@ class ModelFile(TrainingWorkload):
         """As found when the model was made."""
         return super().outputs(model) if self._signature is None else self._signature.outputs
 
+    def generation(self, model: Any) -> Generation:
+        """By the file's functions, else as a causal model of KerasHub offers it."""
+        if {*GENERATING} <= self.declared.functions:
+            empty, call = (partial(self._generated, name, model) for name in GENERATING)
+            return Generation(empty, call)
+        if hasattr(model, "call_with_cache") and hasattr(model, "backbone"):
+            return _of_hub(model)
+        raise StudyError(f"{self.address.label}: {NO_GENERATION}")
+
+    def _generated(self, name: str, *given: Any) -> Any:
+        with self._explaining(f"{name}()"):
+            return self._function(name)(*given)
+
     def own_objects(self) -> dict[str, Any]:
         """What the file defines."""
         source = self._source()
@@ -372,6 +404,25 @@ class ModelFile(TrainingWorkload):
         import keras
 
         return f" on {keras.backend.backend()}"
+
+
+def _of_hub(model: Any) -> Generation:
+    """How a causal task of KerasHub generates; its cache is [batch, layers, 2, length, heads, width of a head]."""
+    from keras import ops
+
+    backbone = model.backbone
+    heads = getattr(backbone, "num_query_heads", None) or backbone.num_heads
+    each = getattr(backbone, "head_dim", None) or backbone.hidden_dim // heads
+    kept = getattr(backbone, "num_key_value_heads", heads)
+
+    def empty_cache(batch: int, length: int) -> Any:
+        return ops.zeros((batch, backbone.num_layers, 2, length, kept, each), model.compute_dtype)
+
+    def call(tokens: Any, cache: Any, position: Any) -> tuple[Any, Any]:
+        scores, _, filled = model.call_with_cache(tokens, cache, position)
+        return ops.cast(scores[:, -1], "float32"), filled
+
+    return Generation(empty_cache, call)
 
 
 def overridden(model: Any) -> list[str]:

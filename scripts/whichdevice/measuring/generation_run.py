@@ -1,0 +1,91 @@
+"""One run of mode generate: load, build, cold start, then the prompt and single tokens in steady state, each apart.
+
+A step of steady state is one decoding step: a token for each sequence of the batch, which the next one needs. The first
+half of each sequence is the prompt. Weights are the initial ones: how long a token takes does not depend on them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.backends.base import Backend, Generator
+from whichdevice.errors import StudyError
+from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit
+from whichdevice.measuring.inference_run import inference_facts, input_batches
+from whichdevice.measuring.memory_need import SLACK, weight_bytes
+from whichdevice.measuring.timing import Budget, find_steady_state, planted, steady_of, time_steps, timed
+from whichdevice.measuring.training_run import load_and_build, timed_call
+from whichdevice.records.schema import TOKEN, Generated, Request, WorkloadFacts
+from whichdevice.workloads.base import TrainingWorkload, prompt_length, tokens_of
+
+
+def run_generation(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    dataset: Path | None,
+    memory_limit: float,
+    emit: Emitter,
+) -> None:
+    """Measure and send everything but the end."""
+    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
+    tokens, made = timed_call(lambda: np.asarray(tokens_of(input_batches(workload, train, request)[0]), np.int32))
+    prompt = prompt_length(tokens.shape[1])
+    if prompt < 1:
+        raise StudyError(f"{request.workload}: sequences of {tokens.shape[1]} token; at least 2 are needed to generate")
+    workload.check_options()
+    with backend.scope():
+        generator, place = timed_call(lambda: backend.generator(workload, model, tokens))
+    facts = generation_facts(inference_facts(workload, request, model, train, validation), generator, request)
+    emit.part("workload", facts)
+    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    emit.part("cold", {"load": load + made, "build": build + place})
+    emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
+    time_steps(
+        lambda steps: partial(generator.decode, steps), request, request.batch_size, facts.flops_per_step, 0, emit
+    )
+
+
+def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:
+    """For the record: of one decoding step, from those of the forward pass over whole sequences."""
+    flops, length = forward.flops_per_step, forward.input_shape[1]
+    on_host = generator.cache_bytes if request.kind == "cpu" else 0
+    return forward.model_copy(
+        update={
+            "unit": TOKEN,
+            "flops_per_step": None if flops is None else flops / length,
+            "bytes_per_step": float(
+                forward.parameters * weight_bytes(request.precision) * request.replicas + generator.cache_bytes
+            ),
+            "estimated_memory": forward.estimated_memory + SLACK * 2 * on_host,
+        }
+    )
+
+
+def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...], emit: Emitter) -> Generated:
+    """The prompt's part of the record; `shape` is [batch, length] of the sequences."""
+    batch, length = shape
+    prompt = prompt_length(length)
+
+    def prepare(steps: int) -> Callable[[], Any]:
+        def run() -> None:
+            for _ in range(steps):
+                generator.prefill()
+
+        return run
+
+    emit.progress("compiling the prompt's program")
+    first = timed(prepare, 1)
+    emit.progress("timing the prompt")
+    found = find_steady_state(planted(prepare, request.slowdown), Budget(request.seconds, request.min_steps))
+    return Generated(
+        prompt=prompt,
+        length=length,
+        cache_bytes=generator.cache_bytes,
+        first_prefill=first,
+        warm_up=found.warm_up,
+        prefill=steady_of(found, batch * prompt, None, 0),
+    )

@@ -1,0 +1,127 @@
+"""Mode generate: a cache changes no score, prompt and tokens are timed apart, and other models are refused."""
+
+from importlib.util import find_spec
+
+import pytest
+from backends.generation_behaviour import generated
+
+pytestmark = pytest.mark.slow
+
+BATCH, LENGTH = 2, 16
+SMALL = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 50}
+PARAMETERS = 50 * 16 + LENGTH * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16
+HUB = """import keras_hub
+from keras.losses import SparseCategoricalCrossentropy
+
+TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
+INPUT = {
+    "token_ids": {"shape": (16,), "dtype": "int32", "below": 20},
+    "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2},
+}
+
+
+def model(options):
+    backbone = keras_hub.models.GPT2Backbone(20, 2, 2, 16, 32, max_sequence_length=16)
+    made = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    made.compile(optimizer="adam", loss=SparseCategoricalCrossentropy(from_logits=True))
+    return made
+"""
+GPT2 = """from transformers import GPT2Config, GPT2LMHeadModel
+
+INPUT = {"input_ids": {"shape": (16,), "dtype": "int32", "below": 20}}
+TARGET = {"labels": {"shape": (16,), "dtype": "int32", "below": 20}}
+OPTIMIZER = "AdamW"
+
+
+def model(options):
+    return GPT2LMHeadModel(GPT2Config(vocab_size=20, n_layer=2, n_embd=16, n_head=2, n_positions=16))
+"""
+LINEAR = """from torch import nn
+
+INPUT = {"shape": (16,), "dtype": "int32", "below": 20}
+TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
+LOSS, OPTIMIZER = "cross_entropy", "SGD"
+
+
+def model(options):
+    return nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 20))
+"""
+CLASSIFIER = """import keras
+
+INPUT = {"shape": (16,), "dtype": "int32", "below": 20}
+TARGET = {"shape": (), "dtype": "int32", "below": 2}
+LOSS, OPTIMIZER = "sparse_categorical_crossentropy_from_logits", "sgd"
+
+
+def model(options):
+    own = keras.layers.Embedding(20, 4), keras.layers.Flatten(), keras.layers.Dense(2)
+    return keras.Sequential([keras.Input((16,), dtype="int32"), *own])
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> dict[str, dict]:
+    folder = tmp_path_factory.mktemp("generation")
+    (folder / "hub.py").write_text(HUB)
+    (folder / "classifier.py").write_text(CLASSIFIER)
+    runs = {
+        "decoder": {"module": "decoder", "options": SMALL},
+        "hub": {"module": str(folder / "hub.py")},
+        "classifier": {"module": str(folder / "classifier.py")},
+    }
+    found = generated(folder, runs, backend="jax", batch_size=BATCH, sequence_length=LENGTH)
+    assert [name for name in found if "refused" in found[name]] == ["classifier"], found
+    return found
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory) -> dict[str, dict]:
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    folder = tmp_path_factory.mktemp("torch")
+    (folder / "gpt2.py").write_text(GPT2)
+    (folder / "linear.py").write_text(LINEAR)
+    runs = {name: {"module": str(folder / f"{name}.py")} for name in ("gpt2", "linear")}
+    return generated(folder, runs, backend="torch", loop="fit", batch_size=BATCH, sequence_length=LENGTH)
+
+
+def test_a_model_of_hugging_face_generates_with_its_own_cache(hugging_face):
+    found = hugging_face["gpt2"]
+    assert "refused" not in found, found
+    assert found["difference"] < 1e-5
+    assert found["generated"]["cache_bytes"] == 2 * 2 * BATCH * LENGTH * 16 * 4
+    assert found["steady"]["steps"] > LENGTH  # places are used again
+    assert found["steady"]["throughput"] == pytest.approx(BATCH / found["steady"]["step_time"])
+
+
+def test_another_module_of_pytorch_is_refused_in_one_line(hugging_face):
+    assert hugging_face["linear"]["refused"].startswith("linear.py: the model does not generate tokens")
+
+
+@pytest.mark.parametrize("name", ["decoder", "hub"])
+def test_scores_with_a_cache_are_those_of_the_whole_sequence(found, name):
+    assert found[name]["difference"] < 1e-5
+
+
+@pytest.mark.parametrize("name", ["decoder", "hub"])
+def test_prompt_and_tokens_are_timed_apart(found, name):
+    prompt, steady, facts = found[name]["generated"], found[name]["steady"], found[name]["workload"]
+    assert (prompt["prompt"], prompt["length"], facts["unit"]) == (LENGTH // 2, LENGTH, "token")
+    assert prompt["cache_bytes"] == 2 * 2 * BATCH * LENGTH * 16 * 4  # keys and values, layers, float32
+    assert steady["throughput"] == pytest.approx(BATCH * steady["steps"] / steady["seconds"])
+    first = prompt["prefill"]
+    assert first["throughput"] == pytest.approx(BATCH * LENGTH // 2 * first["steps"] / first["seconds"])
+    assert prompt["first_prefill"] > first["step_time"] > 0
+
+
+def test_a_token_costs_what_it_needs(found):
+    facts = found["decoder"]["workload"]
+    assert facts["parameters"] == PARAMETERS
+    assert facts["bytes_per_step"] == 4 * PARAMETERS + found["decoder"]["generated"]["cache_bytes"]
+    products = 12 * 16 * 16 * 2 + 50 * 16  # weights that a token is multiplied with
+    attention = 2 * 2 * LENGTH * 16  # every place of the cache
+    assert facts["flops_per_step"] == 2 * BATCH * (products + attention)
+
+
+def test_a_model_that_generates_nothing_is_refused_in_one_line(found):
+    assert found["classifier"]["refused"].startswith("classifier.py: the model does not generate tokens: mode generate")
