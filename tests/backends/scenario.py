@@ -23,6 +23,27 @@ REQUEST = dict(
     profile=False, dataset=None, source=None,
 )  # fmt: skip
 
+OWN_MODEL = """
+import keras
+from keras import layers, regularizers
+
+INPUT, TARGET = {"shape": (12,)}, {"shape": (2,)}
+LOSS, METRIC = "mse", "mae"
+
+
+def optimizer():
+    return keras.optimizers.SGD(0.05)
+
+
+def model(options):
+    return keras.Sequential([
+        keras.Input((12,)),
+        layers.Dense(8, "relu", kernel_regularizer=regularizers.L2(%(weights)s)),
+        layers.ActivityRegularization(l2=%(activities)s) if %(activities)s else layers.Identity(),
+        layers.Dense(2, dtype="float32"),
+    ])
+"""
+
 
 def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dict[str, dict]:
     """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
@@ -30,6 +51,13 @@ def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dic
     Most of a process is its imports. Runs may differ in workload, loop, precision and `fault`, not in replicas.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
+
+
+def model_file(folder: Path, weights: float = 0.1, activities: float = 0.01) -> str:
+    """A model with regularisers of its weights and of a layer's output, of these sizes; the path of its file."""
+    path = folder / f"own_{weights}_{activities}.py"
+    path.write_text(OWN_MODEL % {"weights": weights, "activities": activities})
+    return str(path)
 
 
 def accuracies(

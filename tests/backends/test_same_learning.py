@@ -5,11 +5,10 @@ That holds for the built-in workloads, and for a model with regularisers and `ad
 
 import importlib.util
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from backends.scenario import play_each
+from backends.scenario import model_file, play_each
 
 pytestmark = pytest.mark.slow
 
@@ -30,32 +29,6 @@ FITTED = (
 )  # in plain `fit` too: dropout, batch normalisation, a recurrent net
 WAYS = [(backend, loop) for backend in BACKENDS for loop in ("epoch", "fit")]
 FAULTS = [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "mnist_official")]
-FILE = """
-import keras
-from keras import layers, regularizers
-
-INPUT, TARGET = {"shape": (12,)}, {"shape": (2,)}
-LOSS, METRIC = "mse", "mae"
-
-
-def optimizer():
-    return keras.optimizers.SGD(0.05)
-
-
-def model(options):
-    return keras.Sequential([
-        keras.Input((12,)),
-        layers.Dense(8, "relu", kernel_regularizer=regularizers.L2(%(weights)s)),
-        layers.ActivityRegularization(l2=%(activities)s) if %(activities)s else layers.Identity(),
-        layers.Dense(2, dtype="float32"),
-    ])
-"""
-
-
-def model_file(folder: Path, weights: float = 0.1, activities: float = 0.01) -> str:
-    path = folder / f"own_{weights}_{activities}.py"
-    path.write_text(FILE % {"weights": weights, "activities": activities})
-    return str(path)
 
 
 @pytest.fixture(scope="module")
