@@ -121,7 +121,8 @@ def main() -> None:
             plant(fault, workload)
         if "seeds" in job:
             return learned(backend, workload, job)
-        return stepped(backend, workload, request, job["steps"])
+        dropout = request.module == "mnist_cnn" and fault in (None, "no_dropout")
+        return stepped(backend, workload, request, job["steps"], dropout)
 
     results = {}
     for name, asked in job.get("runs", {}).items():
@@ -176,8 +177,8 @@ def give_initial(model, file: Path) -> None:
         np.savez(file, *model.get_weights())
 
 
-def stepped(backend, workload, request, steps: int) -> dict:
-    """Losses of single steps without dropout."""
+def stepped(backend, workload, request, steps: int, dropout: bool) -> dict:
+    """Losses of single steps without dropout; if asked, the first one with it, too."""
     with backend.scope():
         model = without_dropout(workload.model())
     give_weights(model)
@@ -193,7 +194,7 @@ def stepped(backend, workload, request, steps: int) -> dict:
         "modules": sorted(name for name in sys.modules if "." not in name),
         "types": backend.types().model_dump(),
         "flags": dict(backend.flags()),
-        "dropped": first_loss_with_dropout(backend, workload, request) if request.module == "mnist_cnn" else None,
+        "dropped": first_loss_with_dropout(backend, workload, request) if dropout else None,
     }
 
 

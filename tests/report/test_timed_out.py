@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import synthetic
-from report_page import ROOT
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
@@ -14,7 +13,6 @@ from whichdevice.report.cells import cell_table
 from whichdevice.report.verdict import board, verdict_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.comparison import differences
-from whichdevice.tables.make import write_tables
 
 
 def results(folder: Path, late: Callable[[Run], bool], repeats: int = 3) -> StudyResults:
@@ -31,8 +29,7 @@ def results(folder: Path, late: Callable[[Run], bool], repeats: int = 3) -> Stud
         train=Train(epochs=3),
     )
     config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, paths)
 
 
 def test_a_device_whose_only_run_ran_out_of_time_was_measured(tmp_path: Path) -> None:
