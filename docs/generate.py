@@ -347,13 +347,13 @@ def counted_costs() -> str:
     return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def workload_costs() -> str:
+def workload_costs(names: Iterable[str] | None = None) -> str:
     """CSV of parameters and operations of one example, forward and in training; Keras must be on JAX."""
     from whichdevice.workloads.base import Options
     from whichdevice.workloads.costs import model_costs
 
     lines = ["workload,parameters,forward,training"]
-    for name in workload_names():
+    for name in names or workload_names():
         chosen = workload_class(name)
         if issubclass(chosen, TrainingWorkload):
             workload = chosen(Options(chosen.recipe.batch_size, sequence_length=chosen.recipe.sequence_length))

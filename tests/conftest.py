@@ -3,18 +3,27 @@
 import os
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from whichdevice.locks import LOCK_FOLDER
 
+# Keras has one backend in a process. In that of the tests it is JAX, which a plan takes too and which starts fastest;
+# what needs another backend runs in a process of its own.
+if find_spec("jax"):
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+
 PROJECT = Path(__file__).resolve().parent.parent
 LONGEST = (
     "workflow/test_study.py",
     "backends/test_same_learning.py",
     "workflow/test_bucket.py",
+    "workloads/test_costs.py",
     "figures/test_figures.py",
+    "backends/test_tensorflow.py",
+    "backends/test_torch.py",
     "backends/test_jax.py",
     "report/test_report.py",
     "workflow/test_interrupts.py",

@@ -25,13 +25,17 @@ from synthetic_parts import (
 )
 
 from whichdevice.cells import Run
+from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
+from whichdevice.config.load import read_study
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.config.schema import full
 from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record
-from whichdevice.tables.base import table
-from whichdevice.tables.make import TABLES
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import Sources, table, write_table
+from whichdevice.tables.make import TABLES, collect
+from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import configured_runs, run_row
 
 # The config of a study like `small_study`, on a CPU alone.
@@ -167,6 +171,25 @@ def write_study(
         write_record(record, path)
         paths.append(path)
     return config, paths
+
+
+class Results(StudyResults):
+    """A study's results whose tables are made when first asked for, through their files as in a study.
+
+    Making every table takes more than a second; most tests look at two or three.
+    """
+
+    def __init__(self, config: Path, record_paths: Iterable[Path], compiled_paths: Iterable[Path] = ()) -> None:
+        super().__init__(config, config.parent / "tables")
+        study = read_study(config)
+        claims = read_published(HARDWARE.with_name("published.csv"))
+        sheet = hardware_rows(HARDWARE, price_sheet(study.prices))
+        self._made_of = Sources(study, *collect(study, record_paths), claims, compiled_paths, sheet)
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        if name in TABLES:
+            write_table(self._made_of.table(name), self.tables_folder / f"{name}.csv")
+        return super().__getattr__(name)
 
 
 def runs_row(record: Record) -> dict[str, Any]:

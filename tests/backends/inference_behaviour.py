@@ -35,7 +35,7 @@ def measured(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
     """
     (folder / "tiny.py").write_text(MODEL, encoding="utf-8")
     asked = {**REQUEST, "module": str(folder / "tiny.py"), "mode": "predict", "learn": False, "epochs": 0,
-             "seconds": 0.5, **request}  # fmt: skip
+             "seconds": 0.1, **request}  # fmt: skip
     job, result = folder / "job.json", folder / "result.json"
     job.write_text(json.dumps({"request": asked, "runs": runs}))
     from whichdevice.backends import backend_class

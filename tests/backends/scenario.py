@@ -23,6 +23,27 @@ REQUEST = dict(
     profile=False, dataset=None, source=None,
 )  # fmt: skip
 
+OWN_MODEL = """
+import keras
+from keras import layers, regularizers
+
+INPUT, TARGET = {"shape": (12,)}, {"shape": (2,)}
+LOSS, METRIC = "mse", "mae"
+
+
+def optimizer():
+    return keras.optimizers.SGD(0.05)
+
+
+def model(options):
+    return keras.Sequential([
+        keras.Input((12,)),
+        layers.Dense(8, "relu", kernel_regularizer=regularizers.L2(%(weights)s)),
+        layers.ActivityRegularization(l2=%(activities)s) if %(activities)s else layers.Identity(),
+        layers.Dense(2, dtype="float32"),
+    ])
+"""
+
 
 def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dict[str, dict]:
     """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
@@ -30,6 +51,13 @@ def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dic
     Most of a process is its imports. Runs may differ in workload, loop, precision and `fault`, not in replicas.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
+
+
+def model_file(folder: Path, weights: float = 0.1, activities: float = 0.01) -> str:
+    """A model with regularisers of its weights and of a layer's output, of these sizes; the path of its file."""
+    path = folder / f"own_{weights}_{activities}.py"
+    path.write_text(OWN_MODEL % {"weights": weights, "activities": activities})
+    return str(path)
 
 
 def accuracies(
@@ -93,7 +121,8 @@ def main() -> None:
             plant(fault, workload)
         if "seeds" in job:
             return learned(backend, workload, job)
-        return stepped(backend, workload, request, job["steps"])
+        dropout = request.module == "mnist_cnn" and fault in (None, "no_dropout")
+        return stepped(backend, workload, request, job["steps"], dropout)
 
     results = {}
     for name, asked in job.get("runs", {}).items():
@@ -148,8 +177,8 @@ def give_initial(model, file: Path) -> None:
         np.savez(file, *model.get_weights())
 
 
-def stepped(backend, workload, request, steps: int) -> dict:
-    """Losses of single steps without dropout."""
+def stepped(backend, workload, request, steps: int, dropout: bool) -> dict:
+    """Losses of single steps without dropout; if asked, the first one with it, too."""
     with backend.scope():
         model = without_dropout(workload.model())
     give_weights(model)
@@ -165,7 +194,7 @@ def stepped(backend, workload, request, steps: int) -> dict:
         "modules": sorted(name for name in sys.modules if "." not in name),
         "types": backend.types().model_dump(),
         "flags": dict(backend.flags()),
-        "dropped": first_loss_with_dropout(backend, workload, request) if request.module == "mnist_cnn" else None,
+        "dropped": first_loss_with_dropout(backend, workload, request) if dropout else None,
     }
 
 

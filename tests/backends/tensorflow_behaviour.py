@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT, arrays_for, give_weights, without_dropout
+from backends.scenario import REQUEST, ROOT, arrays_for, give_weights, small_mnist_cnn, without_dropout
 
 BATCH = 16
 
@@ -45,7 +45,8 @@ def built(backend, workload: str, arrays=None, prepare=without_dropout):
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
-    made = workload_class(workload)(Options(backend.request.batch_size, backend.request.precision, sequence_length=12))
+    options = Options(backend.request.batch_size, backend.request.precision, sequence_length=12)
+    made = small_mnist_cnn(options) if workload == "mnist_cnn" else workload_class(workload)(options)
     with backend.scope():
         model = prepare(made.model())
     give_weights(model)
@@ -54,8 +55,8 @@ def built(backend, workload: str, arrays=None, prepare=without_dropout):
 
 def evaluation() -> dict:
     """23 examples, which 8 replicas cannot share evenly, against the model's own prediction."""
-    backend = started("mnist_official")
-    workload, model, train, validation = built(backend, "mnist_official")
+    backend = started("mnist_cnn")
+    workload, model, train, validation = built(backend, "mnist_cnn")
     loop = backend.training_loop(workload, model, train, validation)
     index = np.arange(23, dtype=np.int32)
     plain = model(validation.arrays["images"][..., None] / 255, training=False).numpy()
@@ -102,7 +103,7 @@ def overflow() -> dict:
     loop = backend.training_loop(workload, model, train, validation)
     batch = np.arange(BATCH, dtype=np.int32)[None]
     kept = []
-    for power in range(16, 28):
+    for power in (16, 20, 24, 27):
         loop.reset()
         model.optimizer.dynamic_scale.assign(2.0**power)
         loop.run(batch)

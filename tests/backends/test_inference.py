@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 BATCH = 4
 FLOPS = 2 * (6 * 8 + 8 * 3)  # of one example, forward
 LOOPS = ("epoch", "fit")
-SHORT = ("mixed_bfloat16", "bfloat16")
+SHORT = {"mixed_bfloat16": "epoch", "bfloat16": "fit"}  # the loop of each
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def found(tmp_path_factory):
         if find_spec(backend) is None:
             pytest.skip(f"{backend} is not installed")
         ways = [("float32", loop) for loop in (LOOPS if replicas == 1 or backend != "torch" else LOOPS[:1])]
-        ways += [(precision, loop) for precision in SHORT for loop in LOOPS] if replicas == 1 else []
+        ways += SHORT.items() if replicas == 1 else []
         runs = {f"{precision} {loop}": {"precision": precision, "loop": loop} for precision, loop in ways}
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
         return measured(folder, runs, backend=backend, batch_size=BATCH, replicas=replicas)
@@ -50,13 +50,14 @@ def test_a_run_has_latencies_throughput_and_cold_start(found, backend, loop):
     assert parts["difference"] < 1e-5  # without dropout, and of the right examples
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["jax", pytest.param("tensorflow", marks=pytest.mark.long)])
 def test_replicas_share_a_batch_and_predict_the_same_in_its_order(found, backend):
     assert found(backend, 2)["float32 epoch"]["difference"] < 1e-5
     refused = found(backend, 2)["float32 fit"]["refused"]
     assert refused == "cpu: mode predict with loop fit runs on one replica, not on 2"
 
 
+@pytest.mark.long
 def test_several_replicas_of_pytorch_are_refused_in_one_line(found):
     refused = found("torch", 2)["float32 epoch"]["refused"]
     assert refused == "cpu: mode predict of PyTorch runs on one replica, not on several"
@@ -65,7 +66,6 @@ def test_several_replicas_of_pytorch_are_refused_in_one_line(found):
 @pytest.mark.parametrize("precision", SHORT)
 @pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
 def test_short_formats_predict_too(found, backend, precision):
-    for loop in LOOPS:
-        parts = found(backend)[f"{precision} {loop}"]
-        assert parts["software"]["types"]["product"] == "bfloat16"
-        assert 0 < parts["difference"] < 0.1
+    parts = found(backend)[f"{precision} {SHORT[precision]}"]
+    assert parts["software"]["types"]["product"] == "bfloat16"
+    assert 0 < parts["difference"] < 0.1

@@ -12,7 +12,7 @@ from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
-pytest.importorskip("jax")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
 
 BATCH, STEPS = 16, 3
 EXAMPLES = ROOT / "docs" / "examples"

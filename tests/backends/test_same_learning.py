@@ -5,84 +5,59 @@ That holds for the built-in workloads, and for a model with regularisers and `ad
 
 import importlib.util
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from backends.scenario import play_each
+from backends.scenario import model_file, play_each
 
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-4
 STEPS = 10
 BACKENDS = ("tensorflow", "jax", "torch")
-WORKLOADS = {
-    "mnist_cnn": {},
-    "mnist_official": {},
-    "fashion_cnn": {},
-    "shakespeare_lstm": {"sequence_length": 12},
+WORKLOADS = {  # of which some are long
+    "mnist_cnn": {},  # dropout
+    "fashion_cnn": {},  # batch normalisation
     "weather_gru": {"sequence_length": 60},
+    "mnist_official": {},
+    "shakespeare_lstm": {"sequence_length": 12},
 }
-FITTED = (
-    "mnist_cnn",
-    "fashion_cnn",
-    "weather_gru",
-)  # in plain `fit` too: dropout, batch normalisation, a recurrent net
+QUICK = {"epoch": ("mnist_cnn", "fashion_cnn", "weather_gru"), "fit": ("mnist_cnn",)}
+LONG = {"epoch": ("mnist_official", "shakespeare_lstm"), "fit": ("fashion_cnn", "weather_gru")}
 WAYS = [(backend, loop) for backend in BACKENDS for loop in ("epoch", "fit")]
-FAULTS = [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "mnist_official")]
-FILE = """
-import keras
-from keras import layers, regularizers
-
-INPUT, TARGET = {"shape": (12,)}, {"shape": (2,)}
-LOSS, METRIC = "mse", "mae"
+FAULTS = [("adam_epsilon", "epoch mnist_cnn"), ("no_shuffling", "epoch mnist_cnn"), ("replica_sum", "own weights")]
 
 
-def optimizer():
-    return keras.optimizers.SGD(0.05)
-
-
-def model(options):
-    return keras.Sequential([
-        keras.Input((12,)),
-        layers.Dense(8, "relu", kernel_regularizer=regularizers.L2(%(weights)s)),
-        layers.ActivityRegularization(l2=%(activities)s) if %(activities)s else layers.Identity(),
-        layers.Dense(2, dtype="float32"),
-    ])
-"""
-
-
-def model_file(folder: Path, weights: float = 0.1, activities: float = 0.01) -> str:
-    path = folder / f"own_{weights}_{activities}.py"
-    path.write_text(FILE % {"weights": weights, "activities": activities})
-    return str(path)
+def runs_of(workloads: dict[str, tuple[str, ...]]) -> dict[str, dict]:
+    """The built-in workloads in each loop."""
+    return {
+        f"{loop} {name}": {"workload": name, "loop": loop, **WORKLOADS[name]}
+        for loop, names in workloads.items()
+        for name in names
+    }
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """Every run of a backend on so many replicas, played in one process."""
+    """Every run of a backend on so many replicas, played in one process; or the long ones of one replica."""
 
     @cache
-    def of(backend: str, replicas: int = 1) -> dict[str, dict]:
+    def of(backend: str, replicas: int = 1, long: bool = False) -> dict[str, dict]:
         if importlib.util.find_spec(backend) is None:
             pytest.skip(f"{backend} is not installed")
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
         own, of_weights = model_file(folder), model_file(folder, activities=0.0)
+        if long:
+            return play_each(folder, runs_of(LONG), STEPS, backend=backend)
         if replicas > 1:
-            runs = {
-                "epoch": {"workload": "mnist_official"},
-                "own": {"workload": of_weights},
-                "fit": {"workload": "mnist_official", "loop": "fit"},
-            }
+            runs = {loop: {"workload": of_weights, "loop": loop} for loop in ("epoch", "fit")}
             return play_each(folder, runs, STEPS, backend=backend, replicas=replicas)
-        runs = {f"epoch {name}": {"workload": name, **asked} for name, asked in WORKLOADS.items()}
-        runs |= {f"fit {name}": {"workload": name, "loop": "fit", **WORKLOADS[name]} for name in FITTED}
+        runs = runs_of(QUICK)
         runs |= {"own epoch": {"workload": own}, "own fit": {"workload": own, "loop": "fit"}}
         runs |= {"own weights": {"workload": of_weights}}
         if backend == "tensorflow":
-            runs |= {
-                fault: {"workload": name, "fault": fault} for fault, name in [*FAULTS, ("no_dropout", "mnist_cnn")]
-            }
+            planted = [*FAULTS, ("no_dropout", "epoch mnist_cnn")]
+            runs |= {fault: {**runs[run], "fault": fault} for fault, run in planted}
             runs |= {"own without": {"workload": model_file(folder, weights=0.0, activities=0.0)}}
         if backend != "jax":  # an activity's loss is float16, which Keras' `fit` cannot add up
             half = {"workload": of_weights, "precision": "mixed_float16"}
@@ -90,13 +65,6 @@ def played(tmp_path_factory):
         return play_each(folder, runs, STEPS, backend=backend)
 
     return of
-
-
-@pytest.fixture(scope="module")
-def reference(played) -> dict[str, dict]:
-    """What TensorFlow's epoch loop gives of each workload, and its plain `fit` of the model with losses of its own."""
-    found = played("tensorflow")
-    return {name: found[f"epoch {name}"] for name in WORKLOADS} | {"own": found["own fit"]}
 
 
 def running(losses: list[float]) -> np.ndarray:
@@ -109,30 +77,39 @@ def apart(result: dict, other: dict) -> float:
     return np.abs(running(result["losses"]) - running(other["losses"])).max()
 
 
-@pytest.mark.parametrize(
-    ("backend", "loop", "workload"),
-    [
-        (backend, loop, name)
-        for backend, loop in WAYS
-        for name in (FITTED if loop == "fit" else WORKLOADS)
-        if (backend, loop) != ("tensorflow", "epoch")
-    ],
-)
-def test_running_losses_agree(played, reference, backend, loop, workload):
-    result = played(backend)[f"{loop} {workload}"]
-    assert apart(result, reference[workload]) < TOLERANCE
-    assert result["evaluated"][0] == pytest.approx(reference[workload]["evaluated"][0], rel=1e-3)
+def cases():
+    """Each way to run each workload, but for the reference."""
+    for workloads, marks in ((QUICK, ()), (LONG, pytest.mark.long)):
+        for backend, loop in WAYS:
+            for name in workloads[loop]:
+                if (backend, loop) != ("tensorflow", "epoch"):
+                    yield pytest.param(backend, loop, name, marks=marks)
+
+
+@pytest.mark.parametrize(("backend", "loop", "workload"), cases())
+def test_running_losses_agree(played, backend, loop, workload):
+    """With what TensorFlow's epoch loop gives."""
+    long = workload in LONG[loop]
+    result = played(backend, long=long)[f"{loop} {workload}"]
+    reference = played("tensorflow", long=workload in LONG["epoch"])[f"epoch {workload}"]
+    assert apart(result, reference) < TOLERANCE
+    assert result["evaluated"][0] == pytest.approx(reference["evaluated"][0], rel=1e-3)
 
 
 @pytest.mark.parametrize(("backend", "loop"), WAYS)
-def test_eight_replicas_learn_what_one_learns(played, reference, backend, loop):
-    """With plain gradient descent, whose steps grow with the gradient: Adam's would hide a sum in place of a mean."""
-    assert apart(played(backend, 8)[loop], reference["mnist_official"]) < TOLERANCE
+def test_eight_replicas_learn_what_one_learns(played, backend, loop):
+    """With plain gradient descent, whose steps grow with the gradient: Adam's would hide a sum in place of a mean.
+
+    A regulariser of weights counts once; an activity's loss is a sum over each replica's share of the batch.
+    """
+    one, eight = played(backend)["own weights"], played(backend, 8)[loop]
+    assert apart(eight, one) < TOLERANCE
+    assert eight["weights"] == pytest.approx(one["weights"], rel=1e-4)
 
 
-@pytest.mark.parametrize(("fault", "workload"), FAULTS)
-def test_a_planted_fault_is_seen_in_the_losses(played, reference, fault, workload):
-    assert apart(played("tensorflow")[fault], reference[workload]) > 10 * TOLERANCE
+@pytest.mark.parametrize(("fault", "run"), FAULTS)
+def test_a_planted_fault_is_seen_in_the_losses(played, fault, run):
+    assert apart(played("tensorflow")[fault], played("tensorflow")[run]) > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize(("backend", "loop"), WAYS)
@@ -153,23 +130,15 @@ def test_a_run_imports_no_tensorflow(played, backend):
 
 
 @pytest.mark.parametrize(("backend", "loop"), [way for way in WAYS if way != ("tensorflow", "fit")])
-def test_both_loops_of_every_backend_train_on_the_models_own_losses(played, reference, backend, loop):
-    result, fitted = played(backend)[f"own {loop}"], reference["own"]
+def test_both_loops_of_every_backend_train_on_the_models_own_losses(played, backend, loop):
+    result, fitted = played(backend)[f"own {loop}"], played("tensorflow")["own fit"]
     assert apart(result, fitted) < TOLERANCE
     assert result["weights"] == pytest.approx(fitted["weights"], rel=1e-4)
     assert result["evaluated"] == pytest.approx(fitted["evaluated"], rel=1e-3)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_replicas_count_a_regulariser_once(played, backend):
-    """Of weights alone: an activity's loss is a sum over each replica's share of the batch."""
-    one, eight = played(backend)["own weights"], played(backend, 8)["own"]
-    assert apart(eight, one) < TOLERANCE
-    assert eight["weights"] == pytest.approx(one["weights"], rel=1e-4)
-
-
-def test_the_loss_that_is_reported_holds_the_regulariser(played, reference):
-    without, fitted = played("tensorflow")["own without"], reference["own"]
+def test_the_loss_that_is_reported_holds_the_regulariser(played):
+    without, fitted = played("tensorflow")["own without"], played("tensorflow")["own fit"]
     assert fitted["losses"][0] > without["losses"][0] + 1000 * TOLERANCE
     assert fitted["evaluated"][0] > without["evaluated"][0] + 1000 * TOLERANCE
 

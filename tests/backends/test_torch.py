@@ -10,15 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from backends.scenario import REQUEST, ROOT
+from backends.cases import PATH, run_cases
+from backends.scenario import REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-
-PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 
 
 def request_for(**changes) -> Request:
@@ -29,19 +28,11 @@ def variables_for(**changes) -> dict[str, str]:
     return {**os.environ, **backend_class("torch").environment(request_for(**changes), 2), "PYTHONPATH": PATH}
 
 
-@pytest.mark.slow
-def test_cases_in_a_process_with_keras_on_pytorch():
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *(str(Path(__file__).parent / name) for name in ("torch_cases.py", "torch_graph_cases.py")),
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=variables_for(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:]
+@pytest.mark.parametrize(
+    "which", [pytest.param("not long", marks=pytest.mark.slow), pytest.param("long", marks=pytest.mark.long)]
+)
+def test_cases_in_a_process_with_keras_on_pytorch(which):
+    run_cases(variables_for(), which, "backends/torch_cases.py", "backends/torch_graph_cases.py")
 
 
 def test_a_cpu_run_sees_no_gpu_and_keeps_its_memory_unless_it_is_plain_fit(monkeypatch):
@@ -111,7 +102,8 @@ def test_a_tpu_is_refused(monkeypatch):
 
 
 @pytest.mark.slow
-def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memory_is_added_up(tmp_path):
+def test_ranks_share_threads_add_up_their_memory_and_fail_in_their_own_words(tmp_path):
+    """Each runs its own product."""
     told = in_process(
         tmp_path,
         """
@@ -123,16 +115,22 @@ def test_threads_are_divided_over_ranks_each_runs_its_own_product_and_their_memo
         from whichdevice.machine.cpu import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
         tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
+        try:
+            backend._team.together("operation", lambda: None, 1, 2, 3)
+        except Exception as error:
+            tell(type(error).__name__, error)
         """,
     )
-    assert told.stdout.split() == ["1", "1", "True"]
+    facts, wrong = told.stdout.splitlines()[:2]
+    assert facts.split() == ["1", "1", "True"]
+    assert wrong.startswith("ReplicaError replica 1: AttributeError: 'int' object has no attribute 'operands'")
 
 
 @pytest.mark.slow
 def test_ranks_end_with_rank_0_however_it_dies(tmp_path):
-    process = in_process(tmp_path, "tell(*ranks)\nimport time; time.sleep(60)", wait=False, replicas=4)
+    process = in_process(tmp_path, "tell(*ranks)\nimport time; time.sleep(60)", wait=False, replicas=3)
     ranks = [int(word) for word in process.stdout.readline().split()]
-    assert len(ranks) == 3 and all(alive(rank) for rank in ranks)
+    assert len(ranks) == 2 and all(alive(rank) for rank in ranks)
     process.kill()
     process.wait()
     deadline = time.monotonic() + 10
@@ -158,20 +156,6 @@ def test_a_killed_rank_is_lack_of_memory(tmp_path):
         """,
     )
     assert told.stdout.strip() == "True replica 1 was killed, most likely for lack of memory"
-
-
-@pytest.mark.slow
-def test_what_goes_wrong_on_a_rank_is_told_in_its_words(tmp_path):
-    told = in_process(
-        tmp_path,
-        """
-        try:
-            backend._team.together("operation", lambda: None, 1, 2, 3)
-        except Exception as error:
-            tell(type(error).__name__, error)
-        """,
-    )
-    assert told.stdout.startswith("ReplicaError replica 1: AttributeError: 'int' object has no attribute 'operands'")
 
 
 def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):

@@ -1,5 +1,6 @@
 """PyTorch modules trained without Keras: the ordinary loop, the compiled one, and what stays the same between them."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 BATCH, STEPS = 8, 4
 TEXT = """
@@ -63,9 +64,12 @@ class Training:
 
 
 @pytest.fixture(autouse=True)
-def _threads():
+def torch():
+    """PyTorch, which has its number of threads again afterwards."""
+    import torch
+
     before = torch.get_num_threads()
-    yield
+    yield torch
     torch.set_num_threads(before)
 
 
@@ -79,7 +83,7 @@ def test_the_plain_loop_learns_and_starts_anew_from_the_same_state(tmp_path):
     assert this.model.learning_rate() == 0.01
 
 
-def test_the_compiled_loop_learns_the_same_from_data_on_the_device(tmp_path, monkeypatch):
+def test_the_compiled_loop_learns_the_same_from_data_on_the_device(torch, tmp_path, monkeypatch):
     plain = Training(tmp_path, "fit").losses()
     monkeypatch.setattr(torch, "compile", lambda function: function)
     this = Training(tmp_path, "epoch")
@@ -87,7 +91,7 @@ def test_the_compiled_loop_learns_the_same_from_data_on_the_device(tmp_path, mon
     assert this.backend.flags()["steps"] == "torch.compile"
 
 
-def test_a_module_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(tmp_path, monkeypatch):
+def test_a_module_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(torch, tmp_path, monkeypatch):
     def refuse(function):
         def run(*arguments):
             raise RuntimeError("no such compiler\nlong trace")

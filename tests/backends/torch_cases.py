@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 import torch
-from backends.torch_scenario import STEPS, WORKLOADS, losses, request_for, training
+from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, request_for, training
 
 from whichdevice.backends import backend_class, torch_training
 from whichdevice.workloads import workload_class
@@ -25,7 +25,7 @@ def test_many_steps_in_one_call_are_the_same_as_one_by_one():
     assert together.metric == pytest.approx(np.mean([means.metric for means in apart]), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
 def test_reset_brings_back_weights_optimiser_and_random_state(name):
     this = training(name)
     first = losses(this)
@@ -47,7 +47,7 @@ def test_evaluation_counts_the_tail_for_what_it_is():
 
 
 def test_weights_loaded_into_the_model_are_the_ones_that_train_on():
-    this = training("mnist_official", dropout=False)
+    this = training("mnist_cnn", dropout=False)
     start = this.model.get_weights()
     first = losses(this)
     this.model.set_weights(start)

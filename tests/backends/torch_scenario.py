@@ -12,7 +12,8 @@ from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 3
 LENGTHS = {"shakespeare_lstm": 12, "weather_gru": 60}
-WORKLOADS = ["fashion_cnn", "mnist_cnn", "mnist_official", "shakespeare_lstm", "weather_gru"]
+WORKLOADS = ["mnist_cnn", "fashion_cnn"]  # dropout, batch normalisation
+LONG = ["mnist_official", "shakespeare_lstm", "weather_gru"]
 
 
 def request_for(workload: str, **changes) -> Request:

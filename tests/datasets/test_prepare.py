@@ -131,7 +131,9 @@ def test_a_full_disk_is_found_before_any_work(tmp_path: Path, monkeypatch: Any) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", dataset_names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == "fashion_mnist")) for name in dataset_names()]
+)
 def test_a_standin_has_the_shapes_that_were_promised(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name / "standin"
     start = time.process_time()

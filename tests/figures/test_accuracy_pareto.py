@@ -15,7 +15,6 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import accuracy_pareto, style
 from whichdevice.records.schema import Record
 from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,9 +35,8 @@ def drawn(
         return metered(record) if meter else record
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
     with style.applied():
-        return accuracy_pareto.draw(StudyResults(config, folder / "tables"))
+        return accuracy_pareto.draw(synthetic.Results(config, paths))
 
 
 def test_only_what_has_data_has_a_panel(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
 from whichdevice.figures.crossover import _lines, _shown
 from whichdevice.records.schema import Record
-from whichdevice.results import StudyResults
 from whichdevice.tables.crossover import device_pairs
 from whichdevice.tables.make import write_tables
 
@@ -64,8 +63,7 @@ def test_lines_of_two_lengths_can_be_told_apart(tmp_path: Path) -> None:
         measure=Measure(repeats=3),
     )
     config, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    found = StudyResults(config, tmp_path / "tables")
+    found = synthetic.Results(config, paths)
     first, second = (line.look for line in _lines(_shown(device_pairs(found.runs, study)), found))
     assert first["ls"] != second["ls"] and first["marker"] != second["marker"]
 

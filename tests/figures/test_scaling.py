@@ -10,7 +10,6 @@ from whichdevice.figures import scaling, style
 from whichdevice.records.schema import Record
 from whichdevice.report.contents import scaling_rows
 from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
@@ -36,8 +35,7 @@ def results_of(study: Study, folder: Path, compiled: tuple[str, ...] = ()) -> St
         return record
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
-    write_tables(config, paths, PUBLISHED, folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, paths)
 
 
 def test_shares_of_the_data_are_no_strokes_of_one_line(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import style, time_to_target
 from whichdevice.records.schema import Record
 from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,9 +39,8 @@ def drawn(
         return then(run, metered(record) if meter else record)
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
     with style.applied():
-        return time_to_target.draw(StudyResults(config, folder / "tables"))
+        return time_to_target.draw(synthetic.Results(config, paths))
 
 
 def labels(figure: Figure) -> list[str]:

@@ -31,7 +31,7 @@ def request(module: str, device: str, precision: str, **settings) -> ProgramRequ
 @pytest.mark.parametrize(
     ("name", "devices", "precisions"),
     [
-        pytest.param("small GPT-2", DEVICES[:1], ["float32"], marks=pytest.mark.slow),
+        pytest.param("small GPT-2", DEVICES[:1], ["float32"], marks=pytest.mark.long),
         pytest.param("GPT-2", DEVICES, ["float32", "mixed_float16"], marks=pytest.mark.long),
         pytest.param("ResNet-50", DEVICES, ["float32", "mixed_float16"], marks=pytest.mark.long),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.compile import compile_programs
+from whichdevice.forecast.targets import cuda_folder
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
@@ -124,6 +125,20 @@ def test_in_mixed_precision_every_product_takes_halves(tmp_path):
     products = re.findall(r"stablehlo\.(?:dot_general|convolution)\b.*: \((.*)\) ->", text)
     assert len(products) > 10
     assert {kind for taken in products for kind in re.findall(r"x([a-wyz]+\d+)>", taken)} == {"f16"}
+
+
+@needs_torchax
+@pytest.mark.slow
+@pytest.mark.skipif(
+    cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None,
+    reason="the GPU compiler is not installed",
+)
+def test_a_step_is_compiled_for_a_gpu(tmp_path, working_folder):
+    values = {"device": "T4", "workload": "w", "module": file_of(tmp_path, "SGD"), "batch_size": BATCH}
+    (record,) = compile_programs([ProgramRequest.model_validate({**values, "precision": "float32"})])
+    assert (record.status, record.reason) == ("ok", None)
+    head = 2 * 32 * 4  # operations of the last layer for an example, of which a step does three such products
+    assert record.facts.operations > 3 * BATCH * head
 
 
 def test_without_torchax_the_row_says_what_to_install(tmp_path, monkeypatch, working_folder):

@@ -40,7 +40,9 @@ for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.
 """
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "jax", "torch"])
+@pytest.mark.parametrize(
+    "name", ["jax", *(pytest.param(name, marks=pytest.mark.long) for name in ("tensorflow", "torch"))]
+)
 def test_a_model_that_is_too_large_ends_for_lack_of_memory_and_a_small_one_after_it_is_built(name: str) -> None:
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")

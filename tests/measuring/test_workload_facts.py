@@ -1,6 +1,5 @@
 """What a record says of its workload's work."""
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +41,6 @@ def request_for(**changes: Any) -> Request:
 
 def facts_for(path: Path, text: str, length: int | None = None) -> WorkloadFacts:
     """Of a model file on its own data."""
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     pytest.importorskip("keras")
     pytest.importorskip("jax", reason="operations of a model on TensorFlow are counted in a process on JAX")
     path.write_text(text)

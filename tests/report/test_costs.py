@@ -12,8 +12,6 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.records.schema import Energy, Record
 from whichdevice.report.contents import cost_section
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +30,7 @@ def section(
         train=Train(epochs=4, repeats=2),
     )
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
-    return cost_section(StudyResults(config, folder / "tables"))
+    return cost_section(synthetic.Results(config, paths))
 
 
 def without_meter(run: Run, record: Record) -> Record:

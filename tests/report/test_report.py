@@ -123,7 +123,7 @@ def test_a_missing_figure_is_named_with_its_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long  # tests/workflow/test_study.py has a page with all figures
+@pytest.mark.long  # tests/workflow/test_study.py has a page with some of them
 def test_real_figures_go_in(tmp_path: Path) -> None:
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}

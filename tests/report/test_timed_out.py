@@ -4,17 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import synthetic
-from report_page import ROOT
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import draw
+from whichdevice.figures import images_per_second, speedup_over_cpu, style
 from whichdevice.records.schema import Record
 from whichdevice.report.cells import cell_table
 from whichdevice.report.verdict import board, verdict_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.comparison import differences
-from whichdevice.tables.make import write_tables
 
 
 def results(folder: Path, late: Callable[[Run], bool], repeats: int = 3) -> StudyResults:
@@ -31,8 +29,7 @@ def results(folder: Path, late: Callable[[Run], bool], repeats: int = 3) -> Stud
         train=Train(epochs=3),
     )
     config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, paths)
 
 
 def test_a_device_whose_only_run_ran_out_of_time_was_measured(tmp_path: Path) -> None:
@@ -42,8 +39,9 @@ def test_a_device_whose_only_run_ran_out_of_time_was_measured(tmp_path: Path) ->
     assert found["kinds"] == {"cpu": "cpu", "gpu": "gpu"}
     assert {name for row in found["rows"] for name in row.choices["fastest"].devices} <= set(found["kinds"])
     assert not any("not measured" in mark.title for mark in found["marks"])
-    for figure in ("speedup_over_cpu", "images_per_second"):
-        draw(figure, tmp_path / "tables", study.config_path, tmp_path / "figure.svg", tmp_path / "figure.png")
+    with style.applied():
+        for figure in (speedup_over_cpu, images_per_second):
+            figure.draw(study)
 
 
 def test_the_speed_beside_a_ratio_is_of_as_many_runs_as_the_ratio(tmp_path: Path) -> None:

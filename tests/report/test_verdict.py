@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import synthetic
-from report_page import ROOT
 from synthetic_energy import metered
 
 from whichdevice.cells import Run
@@ -22,8 +21,6 @@ from whichdevice.report.verdict import (
     split_board,
     verdict_section,
 )
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 from whichdevice.tables.statistics import SAME, UNDECIDED
 
 
@@ -52,8 +49,7 @@ def results(
 
     made = synthetic.small_study(**({"measure": Measure(repeats=4)} | study))
     config, paths = synthetic.write_study(made, folder, devices=measured, artefacts=False, change=change)
-    write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, paths)
 
 
 def test_the_faster_device_is_named_with_its_settings_and_by_how_much(tmp_path: Path) -> None:
@@ -188,8 +184,7 @@ def test_a_device_that_failed_where_others_measured_is_said_to_have_failed(tmp_p
         workloads={"mnist_cnn": Workload(batch_size=[256], fraction=[0.1, 0.5])},
     )
     config, paths = synthetic.write_study(made, tmp_path, artefacts=False, change=change)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    (row,) = board(StudyResults(config, tmp_path / "tables"))
+    (row,) = board(synthetic.Results(config, paths))
     assert row.note == "float32 · 50 % of data" and row.missing == ["cpu: 0 of 2 ok, 2 failed"]
 
 

@@ -10,8 +10,8 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.tables import forecasts
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN, audit_table
-from whichdevice.tables.base import read_table, table
-from whichdevice.tables.make import TABLES, write_tables
+from whichdevice.tables.base import table
+from whichdevice.tables.make import TABLES
 from whichdevice.tables.published import DISPUTED, published_table, read_published
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
@@ -137,8 +137,7 @@ def test_a_forecast_is_beside_the_step_that_it_is_of() -> None:
 @pytest.mark.slow
 def test_of_the_real_claims_just_the_disputed_ones_are_impossible(tmp_path: Path) -> None:
     config, paths = synthetic.write_study(synthetic.full_study(repeats=2), tmp_path, artefacts=False)
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    found = read_table(tmp_path / "tables/audit.csv", TABLES["audit"])
+    found = synthetic.Results(config, paths).audit
     claims = read_published(PUBLISHED)
     assert len(found) == len(claims)
     disputed = [entry["status"] == DISPUTED for entry in claims]

@@ -11,9 +11,7 @@ from synthetic_forecasts import LARGE, SMALL, compiled, compiled_for
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
-from whichdevice.tables.base import read_table
 from whichdevice.tables.board import COLUMNS
-from whichdevice.tables.make import write_tables
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
@@ -30,8 +28,7 @@ def board(folder: Path, compiled_paths: list[Path], speed: Any = None, **setting
     workloads = {"mnist_cnn": Workload(batch_size=[256, 1024], precision=settings.pop("precision", ["float32"]))}
     study = synthetic.small_study(**({"workloads": workloads, "measure": Measure(repeats=3)} | settings))
     config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
-    write_tables(config, paths, PUBLISHED, folder / "tables", compiled_paths)
-    return read_table(folder / "tables/board.csv", COLUMNS)
+    return synthetic.Results(config, paths, compiled_paths).board
 
 
 CPU = {"cpu": Device(kind="cpu")}

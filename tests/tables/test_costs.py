@@ -9,15 +9,15 @@ import synthetic
 from synthetic_energy import HOST_WATTS, metered
 
 from whichdevice.cells import Run
-from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
+from whichdevice.config.hardware import PRICES, hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.schema import Energy, Record, Steady
-from whichdevice.tables.base import read_table, table
+from whichdevice.tables.base import table
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, cost_choice_table
 from whichdevice.tables.costs import cost_table
 from whichdevice.tables.crossover import OWN_BEST, crossover_table
 from whichdevice.tables.fastest import fastest_table
-from whichdevice.tables.make import TABLES, write_tables
+from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.speedups import speedup_table
@@ -159,8 +159,7 @@ def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: P
     study = study_of(gpu=Device(kind="gpu", hardware="T4"))
     study.prices = str(mine)
     config, records = synthetic.write_study(study, tmp_path / "study", artefacts=False)
-    write_tables(config, records, HARDWARE.with_name("published.csv"), tmp_path / "tables")
-    row = read_table(tmp_path / "tables/costs.csv", TABLES["costs"]).iloc[0]
+    row = synthetic.Results(config, records).costs.iloc[0]
     assert row["usd_per_hour"] == 2
     assert row["price"] == "sheet: T4, 1 × 2 USD (Ours rack, cellar, 2026-11-24; own list)"
 

@@ -11,7 +11,6 @@ from whichdevice.figures import inference, style
 from whichdevice.records.store import read_record
 from whichdevice.report.contents import inference_rows
 from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
 
@@ -23,8 +22,7 @@ def studied(folder: Path, project_root: Path, change=lambda run, record: record,
         workloads={"mnist_cnn": Workload(batch_size=[1, 1024]), **workloads},
     )
     config, records = synthetic.write_study(study, folder, change=change, artefacts=False)
-    write_tables(config, records, project_root / "config" / "published.csv", folder / "tables")
-    return StudyResults(config, folder / "tables")
+    return synthetic.Results(config, records)
 
 
 @pytest.fixture(scope="module")

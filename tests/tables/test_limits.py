@@ -14,10 +14,8 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.figures.roofline import _one_each
 from whichdevice.records.schema import Record, Steady
-from whichdevice.tables.base import read_table
 from whichdevice.tables.breakdown import breakdown_table
 from whichdevice.tables.limits import limits_table
-from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.roofline import roofline_table
 from whichdevice.tables.sheet import sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.summary import summary_table
@@ -55,19 +53,18 @@ def exact(run: Run, record: Record) -> Record:
     return record
 
 
-def tables_of(study: Study, folder: Path) -> dict[str, pd.DataFrame]:
+def tables_of(study: Study, folder: Path) -> synthetic.Results:
     config, paths = synthetic.write_study(study, folder, artefacts=False, change=exact)
-    write_tables(config, paths, PUBLISHED, folder / "tables")
-    return {name: read_table(folder / "tables" / f"{name}.csv", columns) for name, columns in TABLES.items()}
+    return synthetic.Results(config, paths)
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> synthetic.Results:
     return tables_of(study_of(), tmp_path_factory.mktemp("limits"))
 
 
 def test_the_peak_is_the_best_product_and_the_device_has_the_best_of_its_backends(tables) -> None:
-    limits = tables["limits"].set_index("backend")
+    limits = tables.limits.set_index("backend")
     assert limits["peak_tflops"].to_dict() == pytest.approx({"tensorflow": 0.2, "jax": 0.1})
     assert limits["peak_size"].tolist() == [1024, 1024]
     assert limits["device_peak_tflops"].tolist() == pytest.approx([0.2, 0.2])
@@ -129,7 +126,7 @@ def test_the_figure_shows_no_point_of_one_lucky_repeat() -> None:
 
 def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path: Path) -> None:
     stream = Workload(batch_size=[64], backend=["tensorflow", "jax"], precision=["float32", "bfloat16"])
-    found = tables_of(study_of(workloads={"memory_stream": stream}), tmp_path)["limits"]
+    found = tables_of(study_of(workloads={"memory_stream": stream}), tmp_path).limits
     assert sorted(zip(found["backend"], found["product"], strict=True)) == [
         (backend, product) for backend in ("jax", "tensorflow") for product in ("bfloat16", "float32")
     ]
@@ -138,7 +135,7 @@ def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path:
 
 
 def test_utilisation_stands_beside_throughput_and_never_above_its_roof(tables) -> None:
-    summary, roofline = tables["summary"].set_index("workload"), tables["roofline"]
+    summary, roofline = tables.summary.set_index("workload"), tables.roofline
     assert summary["mfu"]["mnist_cnn"] == pytest.approx(0.05 / 0.2)
     assert summary["mfu_sheet"].isna().all()  # the made-up processor has no sheet
     model = roofline[roofline["workload"] == "mnist_cnn"].iloc[0]
@@ -151,19 +148,18 @@ def test_utilisation_stands_beside_throughput_and_never_above_its_roof(tables) -
 
 def test_a_study_without_any_record_has_empty_tables(tmp_path: Path) -> None:
     config, _ = synthetic.write_study(study_of(), tmp_path, change=lambda run, record: None)
-    write_tables(config, [], PUBLISHED, tmp_path / "tables")
-    for name in ("limits", "roofline", "breakdown"):
-        assert read_table(tmp_path / "tables" / f"{name}.csv", TABLES[name]).empty
+    found = synthetic.Results(config, [])
+    assert found.limits.empty and found.roofline.empty and found.breakdown.empty
 
 
 def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: Path) -> None:
     found = tables_of(study_of(workloads={"mnist_cnn": Workload(batch_size=[256])}), tmp_path)
-    assert found["limits"].empty
-    assert found["summary"]["mfu"].isna().all()
+    assert found.limits.empty
+    assert found.summary["mfu"].isna().all()
 
 
 def test_the_parts_of_a_step_add_up_and_come_from_the_runs_broken_down(tables) -> None:
-    rows = tables["breakdown"]
+    rows = tables.breakdown
     assert rows["workload"].tolist() == ["mnist_cnn"]
     row = rows.iloc[0]
     assert row["n"] == 1
@@ -247,8 +243,7 @@ def test_two_threads_of_one_core_are_one_core_of_the_sheet(
         return exact(run, record.model_copy(update={"machine": record.machine.model_copy(update=seen)}))
 
     config, paths = synthetic.write_study(study, tmp_path, artefacts=False, change=change)
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    found = read_table(tmp_path / "tables/limits.csv", TABLES["limits"])["sheet_tflops"].iloc[0]
+    found = synthetic.Results(config, paths).limits["sheet_tflops"].iloc[0]
     assert found == pytest.approx(5.018 * cores / 64, rel=1e-5) if cores else pd.isna(found)
 
 
@@ -271,12 +266,9 @@ def test_the_parts_of_a_step_add_up_to_the_step_time_of_the_cell_and_disturbed_r
         return record
 
     config, paths = synthetic.write_study(study_of(), tmp_path, artefacts=False, change=change)
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    found = {
-        name: read_table(tmp_path / f"tables/{name}.csv", TABLES[name]) for name in ("breakdown", "summary", "runs")
-    }
-    row, cells = found["breakdown"].iloc[0], found["summary"].set_index("workload")
+    found = synthetic.Results(config, paths)
+    row, cells = found.breakdown.iloc[0], found.summary.set_index("workload")
     assert row["step_time"] == pytest.approx(cells["step_time"]["mnist_cnn"], rel=1e-4)
     parts = sum(row[f"{name}_time"] for name in ("input", "host", "compute", "other"))
     assert parts == pytest.approx(row["step_time"], rel=1e-4)
-    assert breakdown_table(found["runs"].assign(disturbed=True)).empty
+    assert breakdown_table(found.runs.assign(disturbed=True)).empty

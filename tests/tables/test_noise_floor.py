@@ -9,8 +9,6 @@ import synthetic
 
 from whichdevice.config.model import SECOND, SELF_CHECKS, SLOWED, Device, Measure, SelfCheck, Study, with_self_check
 from whichdevice.report.statements import statements
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 from whichdevice.tables.measured import measured_values, without_self_checks
 from whichdevice.tables.noise_floor import PLANTED, SAME_TWICE, noise_floor_table
 from whichdevice.tables.summary import summary_table
@@ -99,9 +97,7 @@ def test_nothing_of_it_enters_a_comparison():
 
 def test_other_tables_leave_it_out_and_the_report_tells_the_floor(working_folder: Path):
     config, records = synthetic.write_study(checked_study(), working_folder)
-    published = Path(__file__).parents[2] / "config" / "published.csv"
-    write_tables(config, records, published, working_folder / "tables")
-    study = StudyResults(config, working_folder / "tables")
+    study = synthetic.Results(config, records)
     assert set(study.summary["workload"]) == {"mnist_cnn"} and len(study.noise_floor) == 2
     told = next(one.text for one in statements(study) if one.text.startswith("Noise floor of this study (cpu): "))
     assert "the same cell twice gave" in told and "a planted slowdown of 5 %" in told

@@ -10,8 +10,8 @@ from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Steady
-from whichdevice.tables.base import read_table, table
-from whichdevice.tables.make import TABLES, write_tables
+from whichdevice.tables.base import table
+from whichdevice.tables.make import TABLES
 from whichdevice.tables.published import Work, epoch_seconds, examples, peak, published_table, read_published, tflops
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
@@ -141,8 +141,7 @@ def test_another_batch_size_is_not_the_same_thing() -> None:
 
 def test_every_published_figure_is_shown(tmp_path: Path) -> None:
     config, paths = synthetic.write_study(synthetic.full_study(), tmp_path, artefacts=False)
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    found = read_table(tmp_path / "tables/published.csv", TABLES["published"])
+    found = synthetic.Results(config, paths).published
     claims = pd.read_csv(PUBLISHED)
     assert (
         len(

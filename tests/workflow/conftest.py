@@ -89,8 +89,8 @@ class Project:
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def copy_project(folder: Path, figures: Collection[str] | None = FIGURES) -> Project:
-    """The parts that a study needs, without results and with these figures alone, or with all (None)."""
+def copy_project(folder: Path, figures: Collection[str] = FIGURES) -> Project:
+    """The parts that a study needs, without results and with these figures alone."""
     folder.mkdir(exist_ok=True)
     for part in PARTS:
         source = ROOT / part
@@ -99,7 +99,7 @@ def copy_project(folder: Path, figures: Collection[str] | None = FIGURES) -> Pro
         else:
             shutil.copy(source, folder / part)
     for path in (folder / "scripts/whichdevice/figures").glob("*.py"):
-        if figures is not None and path.stem not in figures and "def draw(study" in path.read_text(encoding="utf-8"):
+        if path.stem not in figures and "def draw(study" in path.read_text(encoding="utf-8"):
             path.unlink()
     return Project(folder)
 

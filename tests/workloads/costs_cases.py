@@ -267,6 +267,7 @@ def test_recurrent_steps_count_each_step_and_the_state_needs_its_gradient():
     assert model_costs(recipe("weather_gru", 200), 200).operations == pytest.approx(2 * costs.operations, rel=0.05)
 
 
+@pytest.mark.long
 def test_a_layer_above_a_learning_one_needs_the_gradient_of_its_input():
     costs = model_costs(recipe("fashion_cnn"))
     assert costs.training_flops == 3 * costs.forward_flops  # batch norm learns below the first convolution

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from backends.scenario import ROOT
+from backends.cases import PATH, run_cases
 
 pytestmark = pytest.mark.slow
 
-PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 OWN = """
 import keras
 
@@ -80,10 +79,7 @@ def variables(backend: str) -> dict[str, str]:
 def test_the_cases_hold_on(backend: str, which: str) -> None:
     if find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    cases = str(Path(__file__).with_name("costs_cases.py"))
-    command = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", cases]
-    done = subprocess.run(command, cwd=ROOT, env=variables(backend), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:]
+    run_cases(variables(backend), which, "workloads/costs_cases.py")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What `accuracy` counts under each kind of loss."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from whichdevice.workloads.losses import named_metric
 
 @pytest.fixture(scope="module")
 def ops():
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     return pytest.importorskip("keras").ops
 
 

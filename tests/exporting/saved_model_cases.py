@@ -1,6 +1,7 @@
-"""A SavedModel takes raw input and predicts what the model does."""
+"""A SavedModel takes raw input and predicts what the model does.
 
-from importlib.util import find_spec
+backends/test_tensorflow.py runs this file with Keras on TensorFlow.
+"""
 
 import numpy as np
 import pytest
@@ -11,11 +12,6 @@ from whichdevice.exporting.process import ServedModel, write_saved_model
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(find_spec("tensorflow") is None, reason="tensorflow is not installed"),
-]
-
 IMAGES, PART = 1_000, 250
 
 
@@ -24,8 +20,6 @@ def keras():
     """Keras on TensorFlow."""
     import keras
 
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("this process runs Keras on another backend")
     keras.utils.set_random_seed(1)
     return keras
 

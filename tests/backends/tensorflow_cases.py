@@ -1,0 +1,213 @@
+"""The TensorFlow backend trains as Keras' own `fit` does, and measures nothing it has not waited for.
+
+test_tensorflow.py runs this file in a process that has that backend.
+"""
+
+import sys
+
+import numpy as np
+import pytest
+from backends.scenario import REQUEST, small_mnist_cnn, without_dropout
+from backends.tensorflow_kernels import without_gpu_kernel
+
+from whichdevice.backends import backend_class
+from whichdevice.measuring.events import reason_line
+from whichdevice.records.schema import Request
+from whichdevice.workloads import workload_class
+from whichdevice.workloads.base import Options, Split
+
+BATCH, STEPS = 16, 6
+
+
+def request_for(workload: str, **changes) -> Request:
+    return Request(**{**REQUEST, "workload": workload, "module": workload, "batch_size": BATCH, **changes})
+
+
+@pytest.fixture(scope="module")
+def backend():
+    started = backend_class("tensorflow")(request_for("mnist_cnn"), threads=2)
+    started.start()
+    started.initialise()
+    return started
+
+
+@pytest.fixture
+def images():
+    random = np.random.default_rng(0)
+    return {
+        "train_images": random.integers(0, 256, (BATCH * STEPS, 28, 28), dtype=np.uint8),
+        "train_labels": random.integers(0, 10, BATCH * STEPS, dtype=np.uint8),
+        "test_images": random.integers(0, 256, (23, 28, 28), dtype=np.uint8),
+        "test_labels": random.integers(0, 10, 23, dtype=np.uint8),
+    }
+
+
+@pytest.fixture
+def training(backend, images):
+    workload = small_mnist_cnn(Options(BATCH))
+    model = without_dropout(workload.model())
+    train, validation = workload.splits(images)
+    return workload, model, train, validation, backend.training_loop(workload, model, train, validation)
+
+
+def test_steps_in_one_program_learn_what_fit_learns(training):
+    import keras
+
+    workload, model, train, _, loop = training
+    initial = model.get_weights()
+    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
+    looped = [loop.run(batches[step : step + 1]).loss for step in range(STEPS)]
+    trained = model.get_weights()
+
+    model.set_weights(initial)
+    model.compile(optimizer=workload.optimizer(), loss="categorical_crossentropy")
+    images = train.arrays["images"][..., None].astype(np.float32) / 255
+    targets = keras.utils.to_categorical(train.arrays["labels"], 10)
+    fitted = [model.train_on_batch(images[batch], targets[batch]) for batch in batches]
+    np.testing.assert_allclose(looped, np.array(fitted).reshape(STEPS), atol=1e-4)
+    for ours, theirs in zip(trained, model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-3)
+
+
+def test_many_steps_in_one_call_are_the_same_as_one_by_one(training):
+    *_, loop = training
+    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
+    together = loop.run(batches)
+    loop.reset()
+    apart = [loop.run(batches[step : step + 1]) for step in range(STEPS)]
+    assert together.loss == pytest.approx(np.mean([means.loss for means in apart]), abs=1e-5)
+    assert together.metric == pytest.approx(np.mean([means.metric for means in apart]), abs=1e-6)
+
+
+def test_reset_brings_back_weights_and_optimiser(training):
+    _, model, _, _, loop = training
+    before = [value.copy() for value in model.get_weights()]
+    loop.run(np.zeros((3, BATCH), np.int32))
+    assert any(not np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+    loop.reset()
+    for was, now in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(was, now)
+    assert int(model.optimizer.iterations) == 0
+
+
+def test_evaluation_counts_the_tail_for_what_it_is(training):
+    _, model, _, validation, loop = training
+    tail = Split(validation.arrays, validation.examples, batch_size=10)  # 10 + 10 + 3
+    whole = loop.evaluate()
+    loop._validation = tail
+    in_parts = loop.evaluate()
+    assert in_parts.loss == pytest.approx(whole.loss, rel=1e-5)
+    assert in_parts.metric == pytest.approx(whole.metric, rel=1e-5)
+    images = validation.arrays["images"][..., None] / 255
+    right = model.predict(images, verbose=0).argmax(1) == validation.arrays["labels"]
+    assert whole.metric == pytest.approx(right.mean(), abs=1e-6)
+
+
+def test_every_test_image_gets_a_prediction_and_mistakes_come_first(training):
+    workload, _, _, validation, loop = training
+    outcome = workload.outcome(loop.predict, validation)
+    kept = outcome.arrays["predictions"]
+    assert kept["probabilities"].shape == (23, 10)
+    predicted = kept["probabilities"].argmax(1)
+    wrong = predicted != kept["labels"]
+    assert outcome.results == {"misclassified": int(wrong.sum()), "test_images": 23}
+    assert wrong[kept["gallery_index"][: wrong.sum()]].all()
+    assert not wrong[kept["gallery_index"][wrong.sum() :]].any()
+
+
+def test_a_chain_of_products_is_really_computed(backend):
+    workload = workload_class("matmul")(Options(32))
+    loop = backend.operation_loop(workload, np.random.default_rng(1))
+    state, operands = workload.operands(np.random.default_rng(1))
+    loop.run(7)
+    loop.run(3)  # from the initial state again
+    expected = state @ operands["b"] @ operands["b"] @ operands["b"]
+    assert loop.ends == [pytest.approx(expected[0, 0], rel=1e-4)]
+
+
+def test_text_targets_are_the_characters_that_follow():
+    workload = workload_class("shakespeare_lstm")(Options(2, sequence_length=5))
+    inputs, targets = workload.batch({"text": np.arange(50, dtype=np.uint8)}, np.array([3, 10], np.int32))
+    np.testing.assert_array_equal(np.asarray(inputs), [[3, 4, 5, 6, 7], [10, 11, 12, 13, 14]])
+    np.testing.assert_array_equal(np.asarray(targets), [[4, 5, 6, 7, 8], [11, 12, 13, 14, 15]])
+
+
+@pytest.mark.parametrize("name", ["mnist_official", "weather_gru", pytest.param("fashion_cnn", marks=pytest.mark.long)])
+def test_steps_validation_and_prediction_compile_by_xla_as_a_tpu_needs_them(backend, images, name, monkeypatch):
+    """On a CPU; shapes are static, any number of steps is one program, and nothing is learned otherwise."""
+    random = np.random.default_rng(0)
+    weather = {"signals": random.normal(size=(2000, 20)).astype(np.float32), "times": np.arange(2000) * 3600}
+    workload = workload_class(name)(Options(4, sequence_length=60))
+    train, validation = workload.splits(weather if name == "weather_gru" else images)
+    model = without_dropout(workload.model())
+    initial = model.get_weights()
+    batches = workload.order(train.examples, 1).take(3)
+    found = []
+    for xla in (False, True):
+        monkeypatch.setattr(type(backend), "_jit_compile", lambda self, model, xla=xla: xla)
+        model.set_weights(initial)
+        loop = backend.training_loop(workload, model, train, validation)
+        assert backend.flags()["jit_compile"] == str(xla).lower()
+        losses = [loop.run(batches[:1]).loss, loop.run(batches[1:]).loss]
+        found.append([*losses, loop.evaluate().loss, *loop.predict(np.zeros(1, np.int32)).ravel()[:30]])
+    np.testing.assert_allclose(found[1], found[0], rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only TensorFlow's Linux build knows GPU kernels")
+@pytest.mark.parametrize("name", ["mnist_cnn", "shakespeare_lstm", "weather_gru"])
+def test_no_operation_of_a_step_goes_back_to_the_host_for_lack_of_a_gpu_kernel(backend, images, name):
+    random = np.random.default_rng(0)
+    texts = {key: random.integers(32, 127, 2000, dtype=np.uint8) for key in ("train_text", "test_text")}
+    weather = {"signals": random.normal(size=(2000, 20)).astype(np.float32), "times": np.arange(2000) * 3600}
+    workload = workload_class(name)(Options(4, sequence_length=60))
+    splits = workload.splits({"shakespeare_lstm": texts, "weather_gru": weather}.get(name, images))
+    loop = backend.training_loop(workload, workload.model(), *splits)
+    lacking = without_gpu_kernel(loop._steps.get_concrete_function().graph)
+    assert set(lacking) <= {"ScatterNd"}  # a few flags of the sparse embedding update
+
+
+def test_a_step_that_exceeds_memory_is_known_as_such_and_names_its_size(backend):
+    from keras import ops
+
+    class Greedy(workload_class("matmul")):
+        def step(self, state, operands):
+            return state + ops.sum(ops.broadcast_to(state[0, 0], (10**7, 10**7)) * ops.sum(state))
+
+    loop = backend.operation_loop(Greedy(Options(8)), np.random.default_rng(1))
+    with pytest.raises(Exception, match="OOM") as error:
+        loop.run(1)
+    assert backend.is_out_of_memory(error.value)
+    assert reason_line(error.value).endswith("(400,000.0 GB)")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "cudaSetDevice() on GPU:0 failed. Status: out of memory",
+        "failed to create cublas handle: the resource allocation failed",
+        "CUDNN_STATUS_ALLOC_FAILED",
+    ],
+)
+def test_a_gpu_that_another_process_fills_is_out_of_memory(backend, message):
+    errors = backend._tf.errors
+    assert backend.is_out_of_memory(errors.InternalError(None, None, message))
+    assert not backend.is_out_of_memory(errors.InternalError(None, None, "something else"))
+
+
+def test_float32_means_float32_products_whatever_the_device_would_take_by_default(backend):
+    """XLA's program, which a TPU runs too, asks for the highest precision; with TF32 it leaves the choice open."""
+    tf = backend._tf
+    assert backend.flags()["tf32"] == "false"
+
+    def program() -> str:
+        product = tf.function(lambda left, right: tf.matmul(left, right), jit_compile=True, autograph=False)
+        return product.experimental_get_compiler_ir(tf.ones((8, 8)), tf.ones((8, 8)))(stage="hlo")
+
+    assert "operand_precision={highest,highest}" in program()
+    assert (backend.types().product, backend.types().emulated) == ("float32", None)
+    try:
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+        assert "operand_precision" not in program()
+        assert backend.types().product == "tf32"
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(False)
