@@ -24,7 +24,7 @@ from whichdevice.config.load import write_study  # noqa: E402
 from whichdevice.config.model import Device, Measure, Study, Train, Workload  # noqa: E402
 from whichdevice.figures import draw, figure_names  # noqa: E402
 from whichdevice.report.contents import write_report  # noqa: E402
-from whichdevice.study_runs import study_runs  # noqa: E402
+from whichdevice.study_cells import study_runs  # noqa: E402
 from whichdevice.tables.make import readers, write_tables  # noqa: E402
 
 REPEATS, WINDOWS, STEPS = 10, 100, 5

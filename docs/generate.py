@@ -34,7 +34,7 @@ from whichdevice.config.model import Section
 from whichdevice.datasets.base import get_dataset
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.records.schema import Part, Record
-from whichdevice.study_runs import KIND_BACKENDS, KIND_PRECISIONS
+from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.tables import table_about, table_names
 from whichdevice.workloads import workload_class, workload_names
 from whichdevice.workloads.base import OperationWorkload, TrainingWorkload

@@ -21,7 +21,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Integer
 from whichdevice.records.store import artefact_path
-from whichdevice.study_runs import workflow_command
+from whichdevice.study_cells import workflow_command
 from whichdevice.tables import comparison
 from whichdevice.tables.base import read_table
 from whichdevice.tables.make import TABLES

@@ -13,7 +13,7 @@ from whichdevice.config.model import FIRST, SECOND, SLOWED
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.schema import Noise, Record
 from whichdevice.records.store import write_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 OPTIONS = Namespace(
     blocks=12, repeats=8, family=4, seconds=1.0, workload="mnist_official", batch_size=128, slowdown=0.10, fraction=0.1

@@ -22,7 +22,7 @@ from whichdevice.measuring.request import planned_record
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.schema import Record
 from whichdevice.records.store import write_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 MODEL = "docs/examples/my_model.py"
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from whichdevice.__main__ import main
 from whichdevice.commands import study
 from whichdevice.config.model import Device
 from whichdevice.records.store import merged_sources, write_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 
 @pytest.fixture

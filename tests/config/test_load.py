@@ -13,7 +13,7 @@ from whichdevice.config.load import load_study, read_study, resolved, write_stud
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.planning.checks import check_axes
-from whichdevice.study_runs import with_model_settings
+from whichdevice.study_cells import with_model_settings
 from whichdevice.workloads import workload_names
 
 BUILT_IN = ", ".join(workload_names())

@@ -1,7 +1,7 @@
 """The published study is each publication's recipe."""
 
 from whichdevice.config.schema import published
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.workloads import workload_class
 
 

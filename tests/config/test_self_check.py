@@ -9,7 +9,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.study import program_requests
 from whichdevice.measuring.request import build_request
 from whichdevice.planning.checks import check_study
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 CONFIG = {
     "self_check": {"workload": "mnist_official", "batch_size": 128},

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.forecast.hlo import Program, parse_program
+from whichdevice.forecast.hlo_text import Program, parse_program
 from whichdevice.forecast.programs import describe
 from whichdevice.forecast.targets import environment, find_target
 

@@ -9,7 +9,7 @@ import pytest
 
 LAYERS = """
 from whichdevice.forecast.programs import compile_program
-from whichdevice.forecast.work import read_work
+from whichdevice.forecast.hlo_operations import read_work
 small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
 def work(layers):
     options = small | {"layers": layers}

@@ -27,13 +27,13 @@ from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
-from whichdevice.forecast.hlo import parse_program
-from whichdevice.forecast.work import work_of
+from whichdevice.forecast.hlo_operations import work_of
+from whichdevice.forecast.hlo_text import parse_program
 from whichdevice.records.products import read_compiled, read_export
 from whichdevice.records.store import foreign_record, foreign_run, merged_records, read_record
 from whichdevice.report.contents import contents
 from whichdevice.results import StudyResults, read_artefact
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.epochs import epoch_rows
 from whichdevice.tables.make import TABLES, write_tables

@@ -25,7 +25,7 @@ from whichdevice.records.products import (
 )
 from whichdevice.records.schema import Record
 from whichdevice.records.store import MergedDevice, MergedRecord, MergedSource
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 TINY = DatasetFacts(name="tiny", source="standin", code="0", seed=1, description="d", citation="c", licence="l")
 

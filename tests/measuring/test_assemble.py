@@ -8,7 +8,7 @@ import pytest
 from whichdevice.config.model import Study
 from whichdevice.measuring.measure import RecordDraft
 from whichdevice.measuring.request import build_request
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

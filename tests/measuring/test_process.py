@@ -14,7 +14,7 @@ from whichdevice.measuring import process
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.request import build_request
 from whichdevice.records.schema import Types
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 Measured = Callable[[Callable[[], object]], list[dict[str, Any]]]
 

@@ -12,7 +12,7 @@ from whichdevice.datasets.prepare import prepare_dataset
 from whichdevice.measuring.measure import measure
 from whichdevice.measuring.request import dataset_folder, planned_record
 from whichdevice.records.schema import Record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 pytestmark = pytest.mark.slow
 

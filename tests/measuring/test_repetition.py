@@ -10,11 +10,12 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.load import write_study
 from whichdevice.measuring import measure as measuring
-from whichdevice.measuring.measure import chosen, measure, repetition, with_note
+from whichdevice.measuring.attempts import chosen, repetition, with_note
+from whichdevice.measuring.measure import measure
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.schema import Artefact, Breakdown, Energy, MeteredPart, Noise, Record
 from whichdevice.records.store import read_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 STUDY = synthetic.small_study()
 LEARNS, TIMES = (Run(study_runs(STUDY)[0].cell, repeat) for repeat in (1, 2))

@@ -6,7 +6,7 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.measuring.request import build_request
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 
 def study(**changes) -> Study:

@@ -10,7 +10,7 @@ from whichdevice.machine.energy import Counters, EnergyMeter
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.request import build_request
 from whichdevice.measuring.timing import time_steps
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 
 class Meter(io.StringIO):

@@ -5,7 +5,7 @@ import synthetic
 
 from whichdevice.config.model import Workload
 from whichdevice.planning import estimate
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.workloads.costs import Costs
 
 FLOPS = 1e9  # of an example: a step of 256 at 1e12 a second takes 0.256 s

@@ -21,7 +21,7 @@ from whichdevice.records.store import (
     same_machine,
     write_record,
 )
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import run_row

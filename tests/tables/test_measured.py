@@ -4,7 +4,7 @@ import pandas as pd
 import synthetic
 
 from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import table
 from whichdevice.tables.measured import located, measured_values
 from whichdevice.tables.runs import COLUMNS

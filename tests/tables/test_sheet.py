@@ -10,7 +10,7 @@ from whichdevice.commands.rent import TPUS
 from whichdevice.config.hardware import HardwareRow, Price, hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.measuring.request import build_request
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.tables.sheet import HourlyPrice, cores_of, price_of
 
 

@@ -13,7 +13,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.request import planned_record
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import write_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 pytestmark = pytest.mark.slow
 

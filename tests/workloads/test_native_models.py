@@ -12,7 +12,7 @@ from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.measuring.training_run import own_formats
 from whichdevice.planning.checks import check_backends
-from whichdevice.study_runs import with_model_settings
+from whichdevice.study_cells import with_model_settings
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 

@@ -110,7 +110,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
-    from whichdevice.study_runs import study_runs, with_model_settings
+    from whichdevice.study_cells import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.framework import BACKENDS, KERAS, TORCH
     from whichdevice.workloads.model_file import ModelFile
@@ -180,7 +180,7 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
     from whichdevice.measuring.measure import WAITING, measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
-    from whichdevice.study_runs import study_runs
+    from whichdevice.study_cells import study_runs
     from whichdevice.workloads import workload_class
 
     runs: list[Run] = study_runs(study)

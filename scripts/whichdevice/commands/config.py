@@ -37,7 +37,7 @@ def check(path: Path) -> None:
     from whichdevice.machine.devices import absent_devices
     from whichdevice.planning.checks import check_cells, check_only, check_study
     from whichdevice.planning.sources import with_merged
-    from whichdevice.study_runs import study_runs
+    from whichdevice.study_cells import study_runs
 
     call, _ = with_merged(load_study(check_yaml(path), str(path)))  # whose devices may run a workload
     study = resolved(call)

@@ -59,7 +59,7 @@ def _their_study(text: str, where: str, allow: list[str]) -> Any:
     from whichdevice.config.load import load_study, parse_yaml
     from whichdevice.config.model import Study
     from whichdevice.errors import brief
-    from whichdevice.study_runs import own_modules
+    from whichdevice.study_cells import own_modules
 
     values = parse_yaml(text, where)
     if isinstance(values, dict) and (more := [key for key in values if key not in Study.model_fields]):

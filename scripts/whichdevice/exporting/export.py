@@ -26,7 +26,7 @@ from whichdevice.measuring.supervisor import Finish, end_from_inside, supervise_
 from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 from whichdevice.workloads import workload_hash
 
 FOLDER = "models"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import style
 from whichdevice.results import StudyResults
-from whichdevice.study_runs import workflow_command
+from whichdevice.study_cells import workflow_command
 from whichdevice.tables.base import share_words
 from whichdevice.tables.comparison import BOTH
 from whichdevice.tables.statistics import EQUAL_HIGH, EQUAL_LOW, FASTER, SAME, SLOWER, UNDECIDED

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import style
 from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
-from whichdevice.study_runs import workflow_command
+from whichdevice.study_cells import workflow_command
 from whichdevice.tables.board import FORECAST, MEASURED, WORK
 
 TITLE = "Step time of every device, measured or forecast"

@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from whichdevice.files import replacing
 from whichdevice.results import FEW_POINTS, StudyResults
-from whichdevice.study_runs import workflow_command
+from whichdevice.study_cells import workflow_command
 from whichdevice.tables.base import length_words, number, run_epochs_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.

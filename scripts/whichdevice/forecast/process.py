@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast.hlo_operations import Work, read_work
 from whichdevice.forecast.memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.programs import (
     CompiledProgram,
@@ -25,7 +26,6 @@ from whichdevice.forecast.programs import (
     start,
 )
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
-from whichdevice.forecast.work import Work, read_work
 from whichdevice.measuring.events import Emitter
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest

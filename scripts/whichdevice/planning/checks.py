@@ -13,7 +13,7 @@ from whichdevice.config.model import Call, Study, Workload
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets
-from whichdevice.study_runs import uneven_cells
+from whichdevice.study_cells import uneven_cells
 from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass

@@ -22,7 +22,7 @@ from whichdevice.machine.cpu import is_full
 from whichdevice.measuring.supervisor import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
-from whichdevice.study_runs import repeat_failed
+from whichdevice.study_cells import repeat_failed
 from whichdevice.terminal import LiveLine, duration
 
 LONGEST = 300  # characters of what a scheduler says
@@ -171,7 +171,7 @@ def _job_text(job: dict[str, Any]) -> str:
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
     """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
-    from whichdevice.report.first_screen import grid, headline
+    from whichdevice.report.headline import grid, headline
     from whichdevice.report.verdict import compared_words
     from whichdevice.results import StudyResults
 

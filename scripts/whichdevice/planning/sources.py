@@ -19,7 +19,7 @@ from whichdevice.datasets.sources import first_missing
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import package_first
 from whichdevice.records.store import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
-from whichdevice.study_runs import with_model_settings
+from whichdevice.study_cells import with_model_settings
 
 
 def environment_of(kind: str, backend: str) -> str:

@@ -31,7 +31,7 @@ from whichdevice.planning.sources import (
     with_merged,
 )
 from whichdevice.records.store import read_record, write_keys
-from whichdevice.study_runs import study_runs
+from whichdevice.study_cells import study_runs
 
 Resource = Callable[..., int | str | None]
 

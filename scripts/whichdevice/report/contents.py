@@ -23,7 +23,7 @@ from whichdevice.files import CONFIG
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with
-from whichdevice.report.first_screen import grid, headline
+from whichdevice.report.headline import grid, headline
 from whichdevice.report.numbers import (
     RULE,
     cell_number,
@@ -40,7 +40,7 @@ from whichdevice.report.page import render, render_markdown, table_library
 from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.report.verdict import compared_words, verdict_section
 from whichdevice.results import FEW_POINTS, StudyResults
-from whichdevice.study_runs import repeat_failed, workflow_command
+from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
 from whichdevice.tables.base import device_name, length_words, read_rows, share_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD

@@ -7,7 +7,7 @@ import pandas as pd
 
 from whichdevice.report.numbers import alike, interval, number, seconds, share, verdict_words
 from whichdevice.results import StudyResults
-from whichdevice.study_runs import repeat_failed, workflow_command
+from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
 from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.tables.noise_floor import SAME_TWICE

@@ -25,7 +25,7 @@ from whichdevice.report.numbers import (
 )
 from whichdevice.report.statements import BROKEN
 from whichdevice.results import StudyResults
-from whichdevice.study_runs import repeat_failed, workflow_command
+from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import CELL, length_words, repeats_words, share_words
 from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
 from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, SEVERAL

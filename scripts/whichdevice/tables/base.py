@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
-from whichdevice.study_runs import make_tables
+from whichdevice.study_cells import make_tables
 from whichdevice.tables.sheet import Sheet, sheet_row
 
 Kind = Literal["text", "int", "float", "flag"]

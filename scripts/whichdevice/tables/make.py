@@ -20,7 +20,7 @@ from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.machine.cpu import usable_cores
 from whichdevice.records.store import measured_elsewhere, read_record
-from whichdevice.study_runs import make_tables
+from whichdevice.study_cells import make_tables
 from whichdevice.tables import artefacts, comparison, epochs, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published

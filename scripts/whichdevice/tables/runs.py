@@ -12,7 +12,7 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Energy, Record
 from whichdevice.records.store import measured_elsewhere
-from whichdevice.study_runs import study_runs, workflow_command
+from whichdevice.study_cells import study_runs, workflow_command
 from whichdevice.tables.base import CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
 from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
 from whichdevice.tables.breakdown import breakdown_row
