@@ -91,6 +91,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_runs import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import TrainingWorkload
     from whichdevice.workloads.framework import BACKENDS, TORCH
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
@@ -106,13 +107,14 @@ def question(args: argparse.Namespace) -> Study:
     if args.backend and args.backend not in possible:
         raise StudyError(f"--backend: {wrong_backend(args.model, chosen.framework, args.backend)}")
     backend = args.backend or first_backend(args.model)
+    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
     workload = {
         "module": args.model,
         "batch_size": args.batch or chosen.recipe.batch_size,
         "backend": backend,
         "options": given_options(args.option),
         # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-        "loop": "fit" if chosen.framework == TORCH else "epoch",
+        "loop": "fit" if chosen.framework == TORCH else loops[0],
     }
     measure = {"seconds": 1.0, "min_steps": 2, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False}
     values: dict[str, Any] = {
