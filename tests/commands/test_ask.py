@@ -13,7 +13,15 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.commands.ask import add_arguments, answer_lines, candidates, make_answer, question, table_cells, table_head
+from whichdevice.commands.ask import (
+    add_arguments,
+    answer_lines,
+    candidates,
+    make_answer,
+    question,
+    table_cells,
+    table_head,
+)
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.errors import StudyError
 from whichdevice.machine.facts import this_machine
