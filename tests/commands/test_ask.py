@@ -1,5 +1,6 @@
 """`ask`: one table of measured and forecast steps, what they cost, and candidates only where intervals carry them."""
 
+import argparse
 import json
 import os
 import shlex
@@ -13,7 +14,16 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.commands.ask import answer_lines, candidates, make_answer, measure_there, table_cells, table_head
+from whichdevice.commands.ask import (
+    add_arguments,
+    answer_lines,
+    candidates,
+    make_answer,
+    measure_there,
+    question,
+    table_cells,
+    table_head,
+)
 from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study, read_study, resolved
 from whichdevice.errors import StudyError
@@ -156,6 +166,13 @@ def test_by_cost_only_devices_with_a_price_are_candidates() -> None:
     found = answer(here(), fast, slow, by="cost")
     assert found["candidates"] == ["T4"]
     assert "Without a price: this machine." in found["words"]
+
+
+def test_a_model_with_a_train_step_of_its_own_is_measured_in_fit() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    (workload,) = question(parser.parse_args(["tests/models/gan.py"])).workloads.values()
+    assert workload.loop == ["fit"]
 
 
 def test_what_does_not_fit_is_last_and_no_candidate() -> None:

@@ -112,6 +112,7 @@ def question(args: argparse.Namespace) -> Study:
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_cells import study_runs, with_model_settings
     from whichdevice.workloads import workload_class
+    from whichdevice.workloads.base import TrainingWorkload
     from whichdevice.workloads.framework import BACKENDS, KERAS, TORCH
     from whichdevice.workloads.model_file import ModelFile
     from whichdevice.workloads.shapes import check_declared
@@ -132,6 +133,7 @@ def question(args: argparse.Namespace) -> Study:
     generates = args.mode == "generate"
     backend = args.backend or ("jax" if generates and chosen.framework == KERAS else first_backend(args.model))
     batch = args.batch or chosen.recipe.batch_size
+    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
     workload = {
         "module": args.model,
         "batch_size": sorted({1, batch}) if generates else batch,
@@ -139,7 +141,7 @@ def question(args: argparse.Namespace) -> Study:
         "backend": backend,
         "options": given_options(args.option),
         # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-        "loop": "fit" if chosen.framework == TORCH else "epoch",
+        "loop": "fit" if chosen.framework == TORCH else loops[0],
     }
     measure = {"seconds": 1.0, "min_steps": 2, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False}
     values: dict[str, Any] = {
