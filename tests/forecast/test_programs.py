@@ -42,12 +42,20 @@ ASKED = {
     "broken": request("T4", TINY, 64, options={"broken": True}),
     "untraceable": request("T4", TINY, 64, options={"untraceable": True}),
     **{
-        mode: request("T4", "decoder", 2, mode=mode, sequence_length=64, options={"layers": 2, **NARROW})
+        mode: request(
+            "T4",
+            "decoder",
+            2,
+            mode=mode,
+            precision="mixed_float16",
+            sequence_length=64,
+            options={"layers": 2, **NARROW},
+        )
         for mode in ("prefill", "decode")
     },
     "too large": request("T4", "decoder", 128, options={"layers": 1, "width": 64, "heads": 2}),
 }
-CACHE = 2 * 2 * 2 * 64 * 128 * 4  # keys and values, layers, sequences, places, width, float32
+CACHE = 2 * 2 * 2 * 64 * 128 * 2  # keys and values, layers, sequences, places, width, float16
 
 
 @pytest.fixture(scope="module")
