@@ -108,7 +108,10 @@ class CausalAttention(layers.Layer):
             return self._among(inputs.shape, query, key, value), (keys, values)
         new, length = inputs.shape[1], keys.shape[1]
         seen = ops.expand_dims(ops.arange(length), 0) <= ops.expand_dims(ops.arange(new) + position, 1)
-        mixed = ops.dot_product_attention(query, keys, values, mask=ops.reshape(seen, (1, 1, new, length)))
+        # In products and a softmax: XLA refuses the attention of jax.nn for one token in float16 on a T4.
+        scores = ops.cast(ops.einsum("bnhd,bkhd->bhnk", query, keys), "float32") / (query.shape[-1] ** 0.5)
+        shares = ops.softmax(ops.where(seen, scores, -1e9))
+        mixed = ops.einsum("bhnk,bkhd->bnhd", ops.cast(shares, self.compute_dtype), values)
         return self.output_product(ops.reshape(mixed, (-1, *inputs.shape[1:]))), (keys, values)
 
     def _projected(self, inputs: Any) -> tuple[Any, Any, Any]:
