@@ -54,10 +54,10 @@ def _trust(sessions: list[Row]) -> str:
         [
             f"- The reported step time is {overhead['value']} [{overhead['low']}, {overhead['high']}] of the same step "
             "in a bare loop, for TensorFlow.",
-            f"- Where nothing differs, {alarms['value']} % of families of comparisons raise a false alarm (aim: 5 %; "
-            f"{_spread(sessions, 'false_alarms')}).",
-            f"- Of planted slowdowns of 10 %, {found['value']} % are found with ten repeats on a quiet machine "
-            f"({_spread(sessions, 'planted_found')}: crowded machines find few).",
+            f"- Where nothing differs, {alarms['value']} % of families of comparisons raise a false alarm (aim: 5 %). "
+            f"{_spread(sessions, 'false_alarms')}.",
+            f"- Of planted slowdowns of 10 %, {found['value']} % are found with ten repeats. "
+            f"{_spread(sessions, 'planted_found')}; crowded machines find few.",
         ]
     )
 
@@ -65,9 +65,8 @@ def _trust(sessions: list[Row]) -> str:
 def _spread(sessions: list[Row], claim: str) -> str:
     """Smallest, largest and middle value of all sessions of a claim, in percent."""
     values = [float(row["value"]) for row in sessions if row["claim"] == claim]
-    return (
-        f"{_plain(min(values))} to {_plain(max(values))} % in {len(values)} sessions, median {_plain(median(values))} %"
-    )
+    lowest, middle, highest = (_plain(each) for each in (min(values), median(values), max(values)))
+    return f"All {len(values)} sessions: {lowest} to {highest} %, median {middle} %"
 
 
 def _board() -> str:
