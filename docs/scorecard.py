@@ -12,6 +12,7 @@ from statistics import median
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"
+SHOWN = ("T4", "A100 SXM 40GB", "H100 SXM", "TPU v2 (v2-2x2)")  # forecasts on the page; the tables have all
 Row = dict[str, str]
 
 
@@ -71,16 +72,20 @@ def _spread(sessions: list[Row], claim: str) -> str:
 
 def _board() -> str:
     """Measured and forecast steps of each study whose records are kept, from docs/results/tables/<study>/board.csv."""
-    rows = []
+    parts = []
     for file in sorted(FOLDER.glob("tables/*/board.csv")):
+        cells: dict[tuple[str, str], dict[str, str]] = {}
+        measured: list[str] = []
         for row in _read(file):
-            if row["step_ms"]:
+            if row["evidence"] == "measured":
+                measured.append(row["device"])
+            if row["step_ms"] and (row["evidence"] == "measured" or row["device"] in SHOWN):
                 interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
-                cost = _digits(row["usd_per_million_examples"])
-                rows.append([f"`{row['workload']}`", row["batch"], row["device"], row["evidence"], interval, cost])
-    if not rows:
-        return "No records of a study are kept yet."
-    return _table(["workload", "batch", "device", "evidence", "ms a step", "USD per million"], rows)
+                cells.setdefault((row["workload"], row["batch"]), {})[row["device"]] = interval
+        devices = [*dict.fromkeys(measured), *SHOWN]
+        rows = [[f"`{name}`", batch, *(own.get(each, "") for each in devices)] for (name, batch), own in cells.items()]
+        parts.append(_table(["ms a step", "batch", *devices], rows))
+    return "\n".join(parts) or "No records of a study are kept yet."
 
 
 def _digits(text: str) -> str:
