@@ -514,8 +514,9 @@ def _marks(here: Row, found: list[Row]) -> list[str]:
         )
     short = [row["device"] for row in found if row["evidence"] == "forecast" and row["step_seconds"] < SHORT_SECONDS]
     if short:
+        whose = "" if len(short) == len(found) else f" ({_joined(short)})"
         lines.append(
-            f"Steps below 5 ms ({_joined(short)}): there the host's own work often takes longer than the device. "
+            f"Steps below 5 ms{whose}: there the host's own work often takes longer than the device. "
             "Expect less of a difference between them, unless many steps run as one program."
         )
     if here["kept_from"]:
