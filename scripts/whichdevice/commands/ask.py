@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+LEAST_BATCHES = 10  # of an epoch that is shown
 SHORT_SECONDS = 5e-3  # a step below it is mostly launches and the host's work
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
@@ -223,7 +224,9 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
         row = rows[size] = measured_row(own)
         row["kept_from"] = None if missing else kept_from
         if row["mode"] == "train" and own[0].workload is not None and _has_epoch(workload_class(model)):
-            row["epoch_examples"] = own[0].workload.training_examples
+            examples = own[0].workload.training_examples
+            # A few batches are data to try a model with, and no epoch that anybody pays for.
+            row["epoch_examples"] = examples if examples >= LEAST_BATCHES * size else None
     return rows
 
 
