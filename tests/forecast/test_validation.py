@@ -107,6 +107,19 @@ def test_depthwise_networks_are_a_family_that_one_source_does_not_make_known():
     assert not found.case_family_known
 
 
+def test_grouped_convolutions_on_a_tpu_have_a_forecast_with_the_widest_interval():
+    """No published time of a TPU has them; MobileNets are full of them."""
+    row = next(row for row in GPU if "mobilenet" in row.model)
+    grouped = tuple(item for item in row.work.items if item.kind in ("grouped convolution", "memory"))
+    found = forecast_step(Work("tpu", grouped), SHEET["TPU v2"])
+    widths = read_constants()
+    assert math.log(found.high / found.seconds) == pytest.approx(
+        max(widths["gpu"]["widths"]["both"], widths["tpu"]["widths"]["both"])
+    )
+    assert found.note.startswith("no published times of grouped convolutions on a TPU")
+    assert not found.case_family_known
+
+
 def test_of_a_small_step_the_host_decides():
     small = Work("gpu", (Item("memory", "", 0.0, 1e5, 300), Item("product", "float32", 1e8, 1e6, 4)))
     found = forecast_step(small, SHEET["A100 SXM 80GB"])

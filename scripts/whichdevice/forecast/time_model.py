@@ -140,7 +140,9 @@ def forecast_step(
     """
     peaks = Peaks.of(device)
     fitted = constants or read_constants()
-    parts = seconds_by_class(work, peaks, fitted[peaks.platform]["factors"])
+    factors = fitted[peaks.platform]["factors"]
+    borrowed = {name: fitted["gpu"]["factors"][name] for name in BORROWED if name not in factors}
+    parts = seconds_by_class(work, peaks, {**borrowed, **factors})
     seconds = sum(parts.values())
     family = family_of(work, seconds, parts)
     groups = fitted[peaks.platform]
@@ -155,6 +157,11 @@ def forecast_step(
         others = seconds - parts.get("launches", 0.0)
         fastest, slowest = (others + work.kernels * each for each in LAUNCHES)
         low, high, note = min(fastest, seconds) / spread, max(slowest, seconds) * spread, SMALL_NOTE
+    elif borrowed.keys() & parts.keys():
+        # No TPU's published time has such work: the widest interval of both platforms.
+        spread = math.exp(max(fitted[each]["widths"]["both"] for each in ("gpu", peaks.platform)))
+        low, high = seconds / spread, seconds * spread
+        note = f"no published times of {family} on a {device.kind.upper()}: a GPU's factor, and a wider interval"
     elif not device_known or not family_known:
         unknown = _unknown(peaks.chip, family, device_known, family_known, devices, mode)
         note = f"no published times of {unknown}: wider interval"
@@ -162,6 +169,9 @@ def forecast_step(
         low, high = low / spread, high * spread
         note = "; ".join(filter(None, [note, f"{work.unknown_loops} loops of unknown length counted once"]))
     return Forecast(seconds, low, high, device_known, family_known, family, note, parts)
+
+
+BORROWED = ("grouped convolution",)  # classes whose factor comes from GPUs where a platform has none
 
 
 def case_of(device_known: bool, family_known: bool) -> Case:
