@@ -8,8 +8,8 @@ import numpy as np
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.schema import (
+    GENERATION,
     PREDICTION,
-    TOKEN,
     Breakdown,
     Energy,
     Epoch,
@@ -135,7 +135,7 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
         )
     if workload.mode == "generate":
         return WorkloadFacts(
-            unit=TOKEN,
+            unit=GENERATION,
             input_shape=[cell.batch_size, *example],
             parameters=weights,
             trainable_parameters=weights,
