@@ -8,7 +8,7 @@ import numpy as np
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Device, Study, Workload
 from whichdevice.records.schema import (
-    GENERATION,
+    GENERATED_UNIT,
     PREDICTION,
     Breakdown,
     Energy,
@@ -135,7 +135,7 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
         )
     if workload.mode == "generate":
         return WorkloadFacts(
-            unit=GENERATION,
+            unit=GENERATED_UNIT,
             input_shape=[cell.batch_size, *example],
             parameters=weights,
             trainable_parameters=weights,

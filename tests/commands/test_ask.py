@@ -100,6 +100,11 @@ def test_an_epoch_has_a_cost_where_the_size_of_the_data_is_known() -> None:
     ) in found["words"]
 
 
+def test_a_few_batches_are_no_epoch() -> None:
+    found = answer(here(epoch_examples=900), forecast("T4", 0.02, 0.01, 0.04))
+    assert found["rows"][0]["usd_per_epoch"] is None and not any("epoch" in line for line in found["words"])
+
+
 def test_without_a_size_of_the_data_the_unit_of_the_cost_is_named() -> None:
     assert "USD/million images" in table_head(answer(here(), forecast("T4", 0.02, 0.01, 0.04)))
 
@@ -325,6 +330,15 @@ def test_generation_is_a_table_for_one_sequence_and_one_for_the_batch(
     text = capsys.readouterr().out
     assert text.index("decoder: tokens at batch 1 after a prompt") < text.index("decoder: tokens at batch 4 after")
     assert "tokens/s" in text and "prefill" in text
+
+
+def test_of_long_processes_two_are_enough_for_each_batch(
+    played: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("whichdevice.commands.ask.LONG_SECONDS", -1.0)
+    assert main(["ask", "decoder", "--mode", "generate", "--batch", "4", "--devices", "T4", "--json"]) == 0
+    assert [each["batch"] for each in json.loads(capsys.readouterr().out)] == [1, 4]
+    assert len(played) == 4
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from whichdevice.__main__ import main
+from whichdevice.commands.forecast import forecast_lines
 from whichdevice.forecast import compile as compiling
+from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 
@@ -124,3 +126,15 @@ def test_by_default_ten_devices_are_forecast(asked):
     assert main(["forecast", MODEL]) == 0
     assert len(asked) == 10
     assert {find_target(each.device).kind for each in asked} == {"gpu", "tpu"}
+
+
+@pytest.mark.parametrize(
+    ("largest", "end"), [(None, "does not fit: try --largest"), (32, "does not fit  largest batch 32")]
+)
+def test_a_program_that_does_not_fit_has_no_time_and_says_so(largest, end):
+    asked = ProgramRequest(device="T4", workload="m", module="mnist_cnn", precision="float32", batch_size=64)
+    needs = {"memory_needed": 20e9, "memory_missing": 5e9, "largest_batch": largest}
+    facts = CompileFacts(memory=16e9, memory_available=15e9, unit="image", units_per_step=64, **needs)
+    record = CompiledRecord(asked=asked, status="does_not_fit", code_hash="0", facts=facts, work=WORK)
+    [line] = [line for line in forecast_lines("m", [answer(record)]) if line.startswith("T4 ")]
+    assert line.endswith(end) and " ms" not in line and "image/s" not in line

@@ -172,11 +172,10 @@ def _targets(names: str | None) -> "list[Target]":
 
 
 def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
-    """The row of this machine for each batch size, from records of three processes.
+    """The row of this machine for each batch size, from records of three processes; of long ones, two.
 
-    Those that exist are read, unless `again` is set.
-
-    Raises StudyError where the model fails; one that does not fit is a row without a time.
+    Those that exist are read, unless `again` is set. Raises StudyError where the model fails; one that does not fit is
+    a row without a time.
     """
     from whichdevice.cells import Run
     from whichdevice.config.load import write_study
@@ -198,6 +197,13 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
             return WAITING
         return f"measuring {model} here: process {count.done + 1} of {count.pieces} · about {duration(count.left)} left"
 
+    def enough(number: int) -> bool:
+        """Whether the records of that run's cell say all: it does not run here, or takes so long that two will do."""
+        cell = runs[number].cell
+        own = [record for record, run in zip(records, runs, strict=True) if record is not None and run.cell == cell]
+        long = any((record.ended - record.started).total_seconds() > LONG_SECONDS for record in own)
+        return any(record.status != "ok" for record in own) or (long and len(own) > 1)
+
     if missing:
         with LiveLine(text) as line, tempfile.TemporaryDirectory() as folder:
             if not line.live:
@@ -208,11 +214,12 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
             config = Path(folder) / "config.yaml"
             write_study(study, config)
             for number in missing:
+                if enough(number):
+                    continue
                 record = measure(config, paths[number], Path(folder) / "run.log", phase)
                 records[number] = record
                 count.finish()
-                long = (record.ended - record.started).total_seconds() > LONG_SECONDS
-                if record.status != "ok" or (long and sum(each is not None for each in records) > 1):
+                if record.status == "failed":
                     break
     found = [record for record in records if record is not None]
     if failed := [record for record in found if record.status == "failed"]:
@@ -224,9 +231,7 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
         row = rows[size] = measured_row(own)
         row["kept_from"] = None if missing else kept_from
         if row["mode"] == "train" and own[0].workload is not None and _has_epoch(workload_class(model)):
-            examples = own[0].workload.training_examples
-            # A few batches are data to try a model with, and no epoch that anybody pays for.
-            row["epoch_examples"] = examples if examples >= LEAST_BATCHES * size else None
+            row["epoch_examples"] = own[0].workload.training_examples
     return rows
 
 
@@ -275,11 +280,7 @@ def measured_row(records: Sequence[Any]) -> Row:
         "usd_per_hour": None,
         "epoch_examples": None,
         "kept_from": None,
-        "unit": "token"
-        if asked.mode == "generate"
-        else first.workload.unit
-        if first.workload is not None
-        else "example",
+        "unit": "example" if first.workload is None else first.workload.unit,
     }
     times = [record.steady.step_time for record in records if record.status == "ok" and record.steady.step_time]
     if not times:
@@ -299,15 +300,13 @@ def measured_row(records: Sequence[Any]) -> Row:
 
 def _mean(times: Sequence[float]) -> tuple[float, float | None, float | None]:
     """Geometric mean and the ends of its 95 % interval, which one number alone does not have."""
-    logs = [math.log(time) for time in times]
-    middle = sum(logs) / len(logs)
-    if len(logs) < 2:
-        return math.exp(middle), None, None
-    from whichdevice.tables.statistics import t_quantile
+    import pandas as pd
 
-    spread = math.sqrt(sum((each - middle) ** 2 for each in logs) / (len(logs) - 1))
-    half = t_quantile(len(logs)) * spread / math.sqrt(len(logs))
-    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+    from whichdevice.tables.statistics import geometric
+
+    found = geometric(pd.Series(times), pd.Series(0, range(len(times)))).iloc[0]
+    low, high = (None if pd.isna(found[end]) else float(found[end]) for end in ("low", "high"))
+    return float(found["mean"]), low, high
 
 
 def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -> dict[int, list[Row]]:
@@ -398,6 +397,8 @@ def make_answer(study: Study, here: Row, rows: list[Row], by: str, measure_there
     Raises StudyError where no row has a time, or the batch fits nowhere.
     """
     name, workload = next(iter(study.workloads.items()))
+    if (here["epoch_examples"] or 0) < LEAST_BATCHES * here["batch"]:
+        here = here | {"epoch_examples": None}  # data to try a model with are no epoch that anybody pays for
     rows = [_completed(row, here) for row in (here, *rows)]
     timed = [row for row in rows if row["step_seconds"] is not None and row["fits"] is not False]
     if not timed:

@@ -163,7 +163,9 @@ def _line(row: dict[str, Any]) -> str:
         interval = rate = ""
     least = "> " if row["memory_is_lower_bound"] else ""
     memory = f"{least}{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g}"
-    fits = "  does not fit: try --largest" if row["fits"] is False and not row["largest_batch"] else ""
+    fits = "  does not fit" if row["fits"] is False else ""
+    if fits and not row["largest_batch"]:
+        fits += ": try --largest"
     if row["largest_batch"]:
         fits += f"  largest batch {row['largest_batch']:,}"
     step = "" if row["fits"] is False else _seconds(row["step_seconds"])

@@ -29,7 +29,7 @@ from whichdevice.forecast.targets import CompilerMissingError, Target, find_targ
 from whichdevice.measuring.events import Emitter
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
-from whichdevice.records.schema import GENERATION
+from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
@@ -106,7 +106,7 @@ class _Compiling:
         try:
             program = compile_step(step, target, request.precision, request.batch_size, request.mode)
             work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
-            units = {} if step.tokens is None else {"unit": GENERATION, "units_per_step": float(step.tokens)}
+            units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             facts = facts.model_copy(update={**_facts(program, work), **units, "note": step.note})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:

@@ -18,7 +18,7 @@ from whichdevice.measuring.inference_run import inference_facts, input_batches
 from whichdevice.measuring.memory_need import SLACK, weight_bytes
 from whichdevice.measuring.timing import Budget, find_steady_state, planted, steady_of, time_steps, timed
 from whichdevice.measuring.training_run import load_and_build, timed_call
-from whichdevice.records.schema import GENERATION, Generated, Request, WorkloadFacts
+from whichdevice.records.schema import GENERATED_UNIT, Generated, Request, WorkloadFacts
 from whichdevice.workloads.base import TrainingWorkload, prompt_length, tokens_of
 
 
@@ -55,7 +55,7 @@ def generation_facts(forward: WorkloadFacts, generator: Generator, request: Requ
     on_host = generator.cache_bytes if request.kind == "cpu" else 0
     return forward.model_copy(
         update={
-            "unit": GENERATION,
+            "unit": GENERATED_UNIT,
             "flops_per_step": None if flops is None else flops / length,
             "bytes_per_step": float(
                 forward.parameters * weight_bytes(request.precision) * request.replicas + generator.cache_bytes

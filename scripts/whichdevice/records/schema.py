@@ -13,7 +13,7 @@ Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "forecast", "compiled", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
-GENERATION = "token"  # unit of mode generate
+GENERATED_UNIT = "token"  # unit of mode generate
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
 WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
 SCHEMA_VERSION = 1

@@ -57,6 +57,12 @@ TYPE_COLUMNS: dict[str, Column] = {
 }
 
 
+def with_intervals(meanings: Mapping[str, str]) -> dict[str, Column]:
+    """For each name its column and, as name_low and name_high, the ends of its 95 % interval."""
+    ends = {"": "", "_low": ": lower end of its 95 % interval", "_high": ": upper end of its 95 % interval"}
+    return {name + end: Column("float", text + words) for name, text in meanings.items() for end, words in ends.items()}
+
+
 def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Rows as a frame with exactly these columns, in this order and of these types; what a row lacks is missing."""
     if isinstance(rows, pd.DataFrame):

@@ -5,7 +5,7 @@ A decoding step makes one token of each sequence in the batch; the prompt is the
 
 import pandas as pd
 
-from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table, with_intervals
 
 BOUNDED = {
     "prefill_time": "s, the prompts of a batch, geometric mean over processes",
@@ -22,15 +22,7 @@ COLUMNS: dict[str, Column] = {
     "module": Column("text", "workload file"),
     "prompt": Column("int", "tokens of each prompt"),
     "n_timed": Column("int", "processes"),
-    **{
-        name + end: Column("float", text + words)
-        for name, text in BOUNDED.items()
-        for end, words in (
-            ("", ""),
-            ("_low", ": lower end of its 95 % interval"),
-            ("_high", ": upper end of its 95 % interval"),
-        )
-    },
+    **with_intervals(BOUNDED),
     "cache_bytes": Column("float", "bytes of the batch's keys and values at their full length"),
     "peak_host": Column("float", "bytes, largest peak memory of the process, cache included"),
     "peak_device": Column("float", "bytes, largest peak memory on the device, cache included"),

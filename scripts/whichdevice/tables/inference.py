@@ -6,7 +6,7 @@ throughput is batch size over mean latency, without batches on their way at the 
 
 import pandas as pd
 
-from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, table, with_intervals
 
 BOUNDED = {
     "latency_p50": "ms, median time of a call, geometric mean over processes",
@@ -22,15 +22,7 @@ COLUMNS: dict[str, Column] = {
     "device_name": Column("text", "name of the device"),
     "module": Column("text", "workload file"),
     "n_timed": Column("int", "processes"),
-    **{
-        name + end: Column("float", text + words)
-        for name, text in BOUNDED.items()
-        for end, words in (
-            ("", ""),
-            ("_low", ": lower end of its 95 % interval"),
-            ("_high", ": upper end of its 95 % interval"),
-        )
-    },
+    **with_intervals(BOUNDED),
     "flops_per_step": Column("float", "analytic floating-point operations of a call, forward pass alone"),
     "n_disturbed": Column("int", "processes disturbed by the machine; they count"),
     "source": Column("text", "where the data came from"),
