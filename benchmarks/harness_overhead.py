@@ -143,7 +143,7 @@ def supervised(name: str) -> list[float]:
 
 def by_t(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Geometric mean and its 95 % t-interval, as the tables have them."""
-    from whichdevice.tables.statistics import geometric
+    from whichdevice.tables.decision_rule import geometric
 
     values = pd.Series(ratios)
     found = geometric(values, pd.Series(0, values.index)).iloc[0]

@@ -26,7 +26,7 @@ def main() -> None:
     import jax
     from backends.scenario import arrays_for
 
-    from whichdevice.backends.jax_training import JaxTraining
+    from whichdevice.backends.keras_on_jax import JaxTraining
     from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 

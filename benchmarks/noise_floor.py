@@ -45,7 +45,7 @@ from whichdevice.measuring.request import (  # noqa: E402
 from whichdevice.records.schema import Record  # noqa: E402
 from whichdevice.records.store import read_record  # noqa: E402
 from whichdevice.study_cells import study_runs  # noqa: E402
-from whichdevice.tables.statistics import SLOWER  # noqa: E402
+from whichdevice.tables.decision_rule import SLOWER  # noqa: E402
 
 LOADED = "beside_load"
 FAMILIES, PLANTINGS = 2000, 20

@@ -19,7 +19,7 @@ from html import escape
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
-WIDTH, HEIGHT = 118, 40  # characters of the terminal
+WIDTH, HEIGHT = 100, 40  # characters of the terminal
 SIZE, LINE, MARGIN = 13, 18, 14  # of the picture, in its units
 CHARACTER = 7.83  # width of one in the fonts below at this size
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -85,8 +85,10 @@ def shortened(screen: Screen, answer_seconds: float = 2.0) -> list[str]:
 
 
 def drawn(title: str, lines: list[str]) -> str:
-    """The lines as SVG."""
-    rows = [f"$ {title}", *lines]
+    """The lines as SVG, broken where the terminal breaks them."""
+    rows = [
+        part for row in [f"$ {title}", *lines] for part in [row[i : i + WIDTH] for i in range(0, len(row) or 1, WIDTH)]
+    ]
     width = MARGIN * 2 + CHARACTER * max(map(len, rows))
     height = MARGIN * 2 + LINE * len(rows)
     text = "".join(

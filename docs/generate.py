@@ -35,7 +35,7 @@ from whichdevice.datasets.base import get_dataset
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.records.schema import Part, Record
 from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
-from whichdevice.tables import table_about, table_names
+from whichdevice.tables import get_table, table_about, table_names
 from whichdevice.workloads import workload_class, workload_names
 from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
@@ -136,8 +136,14 @@ def clone_commands() -> str:
     words = (
         "" if ADDRESS else "The project has no public address yet. Unpack its archive, or copy its folder, then:\n\n"
     )
-    install = "$ cd whichdevice\n$ python3 -m venv .venv\n$ source .venv/bin/activate\n$ pip install .\n"
-    return f"{words}```console\n{first}{install}```"
+    install = (
+        "cd whichdevice",
+        "python3 -m venv .venv",
+        "source .venv/bin/activate",
+        "pip install uv",
+        "uv pip install .",
+    )
+    return f"{words}```console\n{first}" + "".join(f"$ {command}\n" for command in install) + "```"
 
 
 def ask_output() -> str:
@@ -371,7 +377,7 @@ def tables() -> str:
     )
     text += grid(["table", "holds"], [[f"[{name}](#{name})", table_about(name)] for name in table_names()])
     for name in table_names():
-        columns = importlib.import_module(f"whichdevice.tables.{name}").COLUMNS
+        columns = get_table(name).columns
         rows = [[f"`{column}`", each.kind, _zeros(each.text)] for column, each in columns.items()]
         about = table_about(name)
         text += f"\n## {name}\n\n{about[0].upper()}{about[1:]}.\n\n{grid(['column', 'type', 'meaning'], rows)}"

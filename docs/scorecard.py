@@ -12,6 +12,12 @@ from statistics import median
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"
+REPRODUCED = {
+    "step_time": "step",
+    "epoch_time": "epoch",
+    "validation_accuracy": "validation accuracy",
+    "misclassified": "misclassified",
+}
 SHOWN = ("T4", "A100 SXM 40GB", "H100 SXM", "TPU v2 (v2-2x2)")  # forecasts on the page; the tables have all
 Row = dict[str, str]
 
@@ -22,7 +28,6 @@ def results_parts() -> dict[str, str]:
     machines = [
         [row["name"], row["processor"], row["cores"], row["memory"], row["software"]] for row in _rows("machines")
     ]
-    reproduced = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
     return {
         "trust": _trust(sessions),
         "board": _board(),
@@ -39,7 +44,7 @@ def results_parts() -> dict[str, str]:
             ],
             [list(row.values()) for row in _rows("simulation")],
         ),
-        "reproduced": _table(["workload", "quantity", "published", "on", "here", "machine", "note"], reproduced),
+        "reproduced": _table(["workload", "quantity", "published", "on", "here", "note"], reproduced()),
         "scorecard": _table(
             ["claim", "aim", "latest", "all sessions", "within aim", "latest met"],
             [_score(claim, sessions) for claim in _rows("claims")],
@@ -71,21 +76,49 @@ def _spread(sessions: list[Row], claim: str) -> str:
 
 
 def _board() -> str:
-    """Measured and forecast steps of each study whose records are kept, from docs/results/tables/<study>/board.csv."""
-    parts = []
-    for file in sorted(FOLDER.glob("tables/*/board.csv")):
-        cells: dict[tuple[str, str], dict[str, str]] = {}
-        measured: list[str] = []
+    """Measured and forecast steps of the default study, from docs/results/tables/quick/board.csv."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    measured: list[str] = []
+    for row in _read(FOLDER / "tables" / "quick" / "board.csv"):
+        if row["evidence"] == "measured":
+            measured.append(row["device"])
+        if row["step_ms"] and (row["evidence"] == "measured" or row["device"] in SHOWN):
+            interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
+            cells.setdefault((row["workload"], row["batch"]), {})[row["device"]] = interval
+    devices = [*dict.fromkeys(measured), *SHOWN]
+    rows = [[f"`{name}`", batch, *(own.get(each, "") for each in devices)] for (name, batch), own in cells.items()]
+    return _table(["ms a step", "batch", *devices], rows)
+
+
+def reproduced() -> list[list[str]]:
+    """Published times and accuracies of models with what the kept records have, then those of earlier code alone."""
+    rows = []
+    for file in sorted(FOLDER.glob("tables/*/published.csv")):
         for row in _read(file):
-            if row["evidence"] == "measured":
-                measured.append(row["device"])
-            if row["step_ms"] and (row["evidence"] == "measured" or row["device"] in SHOWN):
-                interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
-                cells.setdefault((row["workload"], row["batch"]), {})[row["device"]] = interval
-        devices = [*dict.fromkeys(measured), *SHOWN]
-        rows = [[f"`{name}`", batch, *(own.get(each, "") for each in devices)] for (name, batch), own in cells.items()]
-        parts.append(_table(["ms a step", "batch", *devices], rows))
-    return "\n".join(parts) or "No records of a study are kept yet."
+            learned = row["metric"] in ("validation_accuracy", "misclassified")
+            counts = row["standing"] == "as published" and row["metric"] in REPRODUCED and row["measured"]
+            if not counts or row["unit"] == "us/sample" or (learned and row["data"] == "standin"):
+                continue  # a time per example is that of the epoch again
+            interval = (
+                f" [{_digits(row['measured_low'])}, {_digits(row['measured_high'])}]" if row["measured_low"] else ""
+            )
+            number = f"{float(row['measured']):.4g}" if learned else _digits(row["measured"])
+            notes = ["stand-in data" if row["data"] == "standin" else "real data"]
+            notes += [part for part in row["note"].split("; ") if learned and part.startswith("learned for")]
+            rows.append(
+                [
+                    f"`{row['workload']}`",
+                    REPRODUCED[row["metric"]],
+                    f"{float(row['value']):.4g} {row['unit']}".removesuffix(" fraction"),
+                    f"{row['published_device']}, {row['date'][:4]}",
+                    number + interval,
+                    ", ".join(notes),
+                ]
+            )
+    covered = {(row[0], row[1]) for row in rows}
+    earlier = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
+    rows += [[*row[:-1], f"earlier code; {row[-1]}"] for row in earlier if (row[0], row[1]) not in covered]
+    return sorted(rows, key=lambda row: row[0])
 
 
 def _digits(text: str) -> str:

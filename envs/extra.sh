@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 name=${1:-} apart=${2:-}
 lock=envs/$name.lock
 fail() { echo "$*" >&2; exit 1; }
+. envs/packages.sh
 
 case $name in
 cloud | kubernetes | sky | slurm) ;;
@@ -23,7 +24,7 @@ set --
 if [ "$name" = sky ]; then
     rm -rf .venv-sky
     .venv/bin/python -m venv .venv-sky
-    .venv-sky/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" -c "$lock" ||
+    lock_into .venv-sky/bin/python "$lock" ||
         fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
     printf '%s\n' "$identity" >"$stamp"
     exit 0
@@ -32,7 +33,7 @@ if [ -n "$apart" ]; then
     rm -rf ".venv/apart/$name"
     set -- --target ".venv/apart/$name"
 fi
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$lock" "$@" ||
+lock_into .venv/bin/python "$lock" --no-deps "$@" ||
     fail "installing $lock failed, see above; pip needs a package index or wheels in reach"
 if [ "$name" = kubernetes ]; then # and what this project adds to its executor
     folder=.venv/apart/$name

@@ -8,6 +8,7 @@ lock=envs/$name.lock
 venv=.venv
 stamp=$venv/.installed-$name
 fail() { echo "$*" >&2; exit 1; }
+. envs/packages.sh
 fits() { # runs, and is 3.11 to 3.13; a shim of a Python manager may stand on PATH and not run
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1
 }
@@ -15,35 +16,13 @@ version() { "$1" -c 'import sys; print(*sys.version_info[:2])'; }
 
 size() { # of a whole environment on Linux (x86-64); what pip has in its cache is not downloaded again
     case $name in
-    cpu) echo "downloads about 1.3 GB, takes 4.5 GB of disk and some minutes" ;;
-    test) echo "downloads about 1.5 GB, takes 5 GB of disk and some minutes" ;;
-    gpu) echo "downloads about 4 GB, takes 10 GB of disk" ;;
-    torch) echo "downloads about 3 GB, takes 7 GB of disk" ;;
-    *) echo "downloads about 1 GB, takes 4 GB of disk" ;;
+    cpu) echo "downloads 1.3 GB, takes 4.6 GB of disk and a few minutes" ;;
+    test) echo "downloads 1.6 GB, takes 6 GB of disk and a few minutes" ;;
+    gpu) echo "downloads 4.4 GB, takes about 10 GB of disk" ;;
+    torch) echo "downloads 3 GB, takes about 7 GB of disk" ;;
+    *) echo "downloads 0.8 GB, takes about 3 GB of disk" ;;
     esac
 }
-pip_install() { # pip's own progress on a terminal, elsewhere a line a minute
-    # The lock is its own constraint: pip before 23.3 looks for the newest release of a package asked for with an extra.
-    set -- "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes -r "$lock" -c "$lock"
-    if [ -t 1 ]; then "$@" && return 0 || return 1; fi
-    "$@" --quiet &
-    pip=$!
-    (
-        minutes=0
-        while sleep 60 >/dev/null 2>&1; do
-            minutes=$((minutes + 1))
-            echo "installing for $minutes min; $venv has $(du -sm "$venv" | cut -f 1) MB"
-        done
-    ) &
-    ticker=$!
-    trap 'kill "$pip" "$ticker" 2>/dev/null; exit 130' INT TERM HUP
-    status=0
-    wait "$pip" || status=$?
-    kill "$ticker" 2>/dev/null || true
-    trap - INT TERM HUP
-    return "$status"
-}
-
 [ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu, torch or tpu"
 if [ -n "$wanted" ]; then
     fits "$wanted" || fail "PYTHON=$wanted does not run as Python 3.11, 3.12 or 3.13; name one that does"
@@ -81,7 +60,7 @@ else
     echo "Bringing $venv up to $lock"
     touch "$venv/.installing"
 fi
-pip_install ||
+lock_into "$venv/bin/python" "$lock" ||
     fail "installing $lock failed, see above; without a network pip needs a package index or wheels in reach"
 # The package is used from scripts/ as it stands; the path is relative to site-packages and so holds in any folder.
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -2,9 +2,12 @@
 # Resolve envs/*.in anew into envs/*.lock, pins with hashes for every platform and Python 3.11 to 3.13, and the conda
 # environments from them. The resolver lives in a folder of its own. Usage: sh envs/lock.sh PYTHON
 set -eu
-cd "$(dirname "$0")"
-tool=../.venv-lock
-[ -x "$tool/bin/uv" ] || { "$1" -m venv "$tool" && "$tool/bin/python" -m pip install --quiet uv==0.13.8; }
+cd "$(dirname "$0")/.."
+. envs/packages.sh
+tool=$PWD/.venv-lock
+[ -x "$tool/bin/python" ] || "$1" -m venv "$tool"
+uv_into "$tool/bin/python"
+cd envs
 
 resolve() { # resolve <name> [option...]: existing pins stay unless UPGRADE=1
     name=$1
@@ -15,6 +18,7 @@ resolve() { # resolve <name> [option...]: existing pins stay unless UPGRADE=1
         --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate "$@"
 }
 
+resolve uv
 resolve cpu
 for name in gpu test torch; do resolve "$name" --constraints cpu.lock; done
 for name in tpu sky; do resolve "$name"; done

@@ -5,8 +5,8 @@ from pathlib import Path
 from whichdevice.config.load import load_study
 from whichdevice.datasets.prepare import STANDIN_SEED, dataset_code, prepare_dataset
 from whichdevice.processes import job
-from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import fetch_dataset
+from whichdevice.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from whichdevice.processes import job
-from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import publish, upload_dataset
+from whichdevice.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

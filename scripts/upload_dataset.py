@@ -4,8 +4,8 @@ from pathlib import Path
 
 from whichdevice.files import write_atomically
 from whichdevice.processes import job
-from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import upload_dataset
+from whichdevice.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -1,4 +1,4 @@
-"""What tests share: the project's folder, a place to work in, and real data where it is at hand."""
+"""What tests share: the project's folder, a place to work in, and real data where it is available."""
 
 import os
 import shutil
@@ -10,6 +10,9 @@ import pytest
 
 from whichdevice.locks import LOCK_FOLDER
 
+# Most of JAX's time in tests is XLA's compiler, for small models that run for milliseconds; what they compute stays the
+# same. Tests of forecasts, where the program itself counts, take it back (tests/forecast/conftest.py).
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Keras has one backend in a process. In that of the tests it is JAX, which a plan takes too and which starts fastest;
 # what needs another backend runs in a process of its own.
 if find_spec("jax"):
@@ -21,12 +24,19 @@ LONGEST = (
     "backends/test_same_learning.py",
     "workflow/test_bucket.py",
     "workloads/test_costs.py",
+    "forecast/test_programs.py",
     "figures/test_figures.py",
-    "backends/test_tensorflow.py",
-    "backends/test_torch.py",
-    "backends/test_jax.py",
     "report/test_report.py",
+    "backends/test_generation.py",
+    "backends/test_jax.py",
+    "backends/test_torch.py",
+    "backends/test_inference.py",
     "workflow/test_interrupts.py",
+    "backends/test_tensorflow.py",
+    "workloads/test_broken.py",
+    "models/test_models.py",
+    "backends/test_tensorflow_replicas.py",
+    "forecast/test_torch_programs.py",
 )
 
 

@@ -147,7 +147,7 @@ def test_where_all_are_damaged_the_figure_is_an_empty_one(name: str, study: Path
         for path in kept:
             path.write_bytes(b"")
         for figure in FIGURES[name]:
-            draw(figure, study / "tables", study / "config.yaml", tmp_path / "a.svg", tmp_path / "a.png")
+            draw(figure, StudyResults(study / "config.yaml", study / "tables"), tmp_path / "a.svg", tmp_path / "a.png")
     finally:
         for path, content in kept.items():
             path.write_bytes(content)

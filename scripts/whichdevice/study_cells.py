@@ -1,4 +1,4 @@
-"""The runs of a study, the Python files that they are made of, and the calls of Snakemake that make them.
+"""The runs of a study, the models of a user's own that they name, and the calls of Snakemake that make them.
 
 Cells are enumerated here and nowhere else.
 """
@@ -117,14 +117,6 @@ def own_modules(study: Study) -> dict[str, str]:
     """What a study's workloads name that is somebody's own code or model, each with one of these workloads."""
     named = {workload.module or name: name for name, workload in study.workloads.items()}
     return {module: name for module, name in named.items() if read_address(module).is_own}
-
-
-def workload_files(study: Study) -> list[str]:
-    """Every file that a study's own workloads consist of, relative to the working folder where it is below it."""
-    here = Path.cwd()
-    files = {path for module in own_modules(study) for path in read_address(module).files()}
-    absolute = sorted({path.absolute() for path in files})
-    return [str(path.relative_to(here)) if path.is_relative_to(here) else str(path) for path in absolute]
 
 
 def _recipe_batch_size(study: Study, name: str) -> int:

@@ -15,7 +15,7 @@ PLACES = 6  # tokens generated one by one beside the prompt's
 
 def generated(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
     """For each run the parts of its record, or why it is refused; all in one process."""
-    asked = {**REQUEST, "mode": "generate", "learn": False, "epochs": 0, "seconds": 0.1, **request}
+    asked = {**REQUEST, "mode": "generate", "learn": False, "epochs": 0, "seconds": 0.1, "min_steps": 20, **request}
     job, result = folder / "job.json", folder / "result.json"
     job.write_text(json.dumps({"request": asked, "runs": runs}))
     from whichdevice.backends import backend_class

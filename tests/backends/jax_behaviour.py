@@ -57,7 +57,7 @@ def main() -> None:
 
 def training(backend, dropout=False, loops=False, **changes):
     """Workload, model and loop; `loops`: as on an accelerator."""
-    from whichdevice.backends.jax_training import JaxTraining
+    from whichdevice.backends.keras_on_jax import JaxTraining
     from whichdevice.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
@@ -85,10 +85,10 @@ def many_steps(backend, compiled) -> dict:
     before = len(compiled)
     together += [looped.run(batches[1:3]), looped.run(batches[3:])]
     return {
-        "single": single,
-        "uneven": [first, *rest],
+        "single": [means[:2] for means in single],
+        "uneven": [means[:2] for means in (first, *rest)],
         "compiled_after_the_first_step": late,
-        "looped": together,
+        "looped": [means[:2] for means in together],
         "compiled_after_the_first_looped_step": len(compiled) - before,
         "reductions": uneven.programs.executed.count(" all-reduce("),
         "gathered": uneven.programs.executed.count(" all-gather("),
@@ -129,10 +129,10 @@ def evaluation(backend, compiled) -> dict:
     from whichdevice.workloads.base import Split
 
     workload, model, loop = training(backend)
-    whole = loop.evaluate()
+    whole = loop.evaluate()[:2]
     held = loop._validation
     loop._validation = Split(held.arrays, held.examples, batch_size=10)
-    parts = loop.evaluate()
+    parts = loop.evaluate()[:2]
     before = len(compiled)
     loop.evaluate()
     late = len(compiled) - before
@@ -202,10 +202,10 @@ def memory(backend, jax) -> dict:
 
 def crowded(backend) -> dict:
     """A step on a host that has next to no memory left."""
-    from whichdevice.backends import jax_training
+    from whichdevice.backends import keras_on_jax
 
     _, _, loop = training(backend)
-    jax_training.available_memory = lambda: 1000
+    keras_on_jax.available_memory = lambda: 1000
     try:
         loop.run(np.zeros((1, BATCH), np.int32))
     except Exception as error:

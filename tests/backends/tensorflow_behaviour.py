@@ -63,7 +63,7 @@ def evaluation() -> dict:
     chosen = plain[index, validation.arrays["labels"]]
     predicted = loop.predict(index)
     return {
-        "evaluated": list(loop.evaluate()),
+        "evaluated": list(loop.evaluate()[:2]),
         "expected": [float(-np.log(chosen).mean()), float((plain.argmax(1) == validation.arrays["labels"]).mean())],
         "shape": list(predicted.shape),
         "difference": float(np.abs(predicted - plain).max()),
@@ -166,7 +166,7 @@ def kernels() -> dict:
     """Operations of the step on several replicas that a GPU would leave to its host, text gathered as on GPUs."""
     from backends.tensorflow_kernels import without_gpu_kernel
 
-    from whichdevice.backends.tensorflow_training import TensorFlowTraining
+    from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining
 
     backend = started("shakespeare_lstm")
     workload, model, train, validation = built(backend, "shakespeare_lstm")

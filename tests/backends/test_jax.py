@@ -8,7 +8,7 @@ from backends.jax_behaviour import STEPS, behaviour, request
 from backends.scenario import model_file, play_each
 
 from whichdevice.backends.jax import MEETING, Jax, take_devices
-from whichdevice.backends.jax_training import factor_formats, types_of
+from whichdevice.backends.keras_on_jax import factor_formats, types_of
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu, tpu
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import keras
 from backends.scenario import REQUEST, arrays_for, without_dropout
 
-from whichdevice.backends.torch_training import build_loop
+from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options

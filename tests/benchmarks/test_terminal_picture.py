@@ -18,3 +18,8 @@ def test_lines_that_stay_are_apart_from_those_written_over() -> None:
 def test_the_picture_is_whole_xml_with_the_command_on_top() -> None:
     texts = [element.text for element in ET.fromstring(drawn("whichdevice ask a<b", ["x & y"])).iter() if element.text]
     assert "$ whichdevice ask a<b" in texts and "x & y" in texts
+
+
+def test_a_line_longer_than_the_terminal_is_broken() -> None:
+    texts = [element.text for element in ET.fromstring(drawn("ask", ["x" * 250])).iter() if element.text]
+    assert [len(text) for text in texts if "x" in text] == [100, 100, 50]

@@ -15,6 +15,7 @@ import synthetic
 
 from whichdevice.__main__ import main
 from whichdevice.commands.ask import (
+    _targets,
     add_arguments,
     answer_lines,
     candidates,
@@ -82,6 +83,22 @@ def test_ratios_and_costs_have_no_exponent() -> None:
     found = answer(here(), forecast("T4", 1e-5, 5e-6, 2e-5))
     assert not any("e+" in text or "e-" in text for row in table_cells(found) for text in row[5:])
     assert table_cells(found)[0][-1].startswith("× 10,000 [")
+
+
+def test_a_price_has_the_name_of_who_asks_it() -> None:
+    found = answer(here(), forecast("T4", 0.02, 0.01, 0.04, provider="Google Cloud"))
+    assert table_cells(found)[0][table_head(found).index("USD/h")] == "0.36 Google Cloud"
+
+
+def test_a_short_name_says_which_device_it_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [target.device for target in _targets("A100,T4")] == ["A100 SXM 80GB", "T4"]
+    assert capsys.readouterr().err == (
+        "A100: the A100 SXM 80GB is taken; also: A100 PCIe 40GB, A100 PCIe 80GB, A100 SXM 40GB\n"
+    )
+
+
+def test_one_process_is_no_plural() -> None:
+    assert "jax, 1 process, cold" in answer_lines(answer(here(processes=1), forecast("T4", 0.02, 0.01, 0.04)))[0]
 
 
 def test_cost_is_price_times_time() -> None:
@@ -190,7 +207,7 @@ def test_what_does_not_fit_is_last_and_no_candidate() -> None:
 def test_a_batch_that_fits_nowhere_is_one_line_with_the_memory_needed() -> None:
     own = here(None, None, None, fits=False, status="refused", reason="needs 90 GB")
     with pytest.raises(
-        StudyError, match=r"my_model at batch 100 fits on none of these 1 devices, nor here: it needs 2 GB"
+        StudyError, match=r"my_model at batch 100 fits neither here nor on 1 device asked for: it needs 2 GB"
     ):
         answer(own, forecast("T4", 0.001, 0.001, 0.001, fits=False))
 

@@ -101,6 +101,12 @@ def test_what_is_missing_is_a_line_and_the_other_rows_stay(asked, capsys):
     assert known["step_seconds"] > 0
 
 
+def test_an_unknown_device_is_complained_about_once(asked, capsys):
+    assert main(["forecast", MODEL, "--device", "GTX"]) == 1
+    text = capsys.readouterr()
+    assert (text.out + text.err).count("unknown device 'GTX'") == 1 and (text.out + text.err).count("GTX'") == 1
+
+
 def test_without_any_forecast_the_status_says_so(asked, capsys):
     assert main(["forecast", MODEL, "--device", "L4"]) == 1
     assert "L4: XLA for CUDA is not installed here" in capsys.readouterr().out

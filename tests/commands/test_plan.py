@@ -48,7 +48,7 @@ def test_runs_are_counted(plan):
         f"Study planned: {3 * RUNS} runs configured, {RUNS} on this host, 0 measured already, {RUNS} to measure" in out
     )
     assert re.search(r"^cpu +matmul +6 +\d+\.\d$", out, re.MULTILINE)
-    assert re.search(r"About \d+ minutes, [\d.]+ GB of disk, at most [\d.]+ GB of memory \(estimates\)", out)
+    assert re.search(r"About \d+ min, [\d.]+ GB of disk, at most [\d.]+ GB of memory \(estimates\)", out)
     assert "Data: none needed." in out
 
 
@@ -134,7 +134,7 @@ def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch
     assert minutes["other"] == "unknown"
     assert "Not in the minutes: matmul on other: how fast other is is not known: name its row of" in out
     known = float(minutes["gpu"]) + float(minutes["tpu"]) + estimate.REDRAW_SECONDS / 60
-    assert int(re.search(r"About (\d+) minutes", out)[1]) == pytest.approx(known, abs=0.6)
+    assert int(re.search(r"At least (\d+) min", out)[1]) == pytest.approx(known, abs=0.6)
 
 
 def test_nothing_is_written(plan):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichdevice.commands.config import check
-from whichdevice.config.load import load_study, read_study, resolved, write_study
+from whichdevice.config.load import check_yaml, load_study, read_study, resolved, write_study
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.planning.checks import check_axes
@@ -229,3 +229,9 @@ def test_values_in_values_in_values_are_told_in_a_few_words() -> None:
         nested = [nested] * 9  # as aliases make it: small in memory, endless when it is written out
     with pytest.raises(StudyError, match=r"^config: study is \[\[\[.*\.\.\.; it needs text$"):
         load_study({"study": nested})
+
+
+def test_a_missing_config_gets_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "full.yaml").write_text("study: full\n")
+    with pytest.raises(StudyError, match=r"ful\.yaml: cannot be read: No such file.*did you mean .*full\.yaml\?"):
+        check_yaml(tmp_path / "ful.yaml")

@@ -50,7 +50,7 @@ def test_checksums_are_those_of_tensorflow_datasets() -> None:
 def test_datasets_import_no_framework() -> None:
     code = (
         "import sys\n"
-        "from whichdevice.datasets import base, prepare, sources, store\n"
+        "from whichdevice.datasets import base, prepare, download, store\n"
         "base.dataset_names()\n"
         "bad = {'tensorflow', 'tensorflow_datasets', 'keras', 'jax', 'torch', 'snakemake'} & set(sys.modules)\n"
         "sys.exit(', '.join(bad) or 0)"

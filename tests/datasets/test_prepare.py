@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from whichdevice.config.model import Data
-from whichdevice.datasets import sources
+from whichdevice.datasets import download
 from whichdevice.datasets.base import dataset_names, get_dataset
 from whichdevice.datasets.prepare import (
     check_folder,
@@ -124,7 +124,7 @@ def test_tfds_without_a_network_fails_at_once(tmp_path: Path, monkeypatch: Any, 
 
 def test_a_full_disk_is_found_before_any_work(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 90, 10))
-    monkeypatch.setattr(sources, "reachable", lambda *_: pytest.fail("work was begun"))
+    monkeypatch.setattr(download, "reachable", lambda *_: pytest.fail("work was begun"))
     for source in ("standin", "tfds", "files"):
         with pytest.raises(StudyError, match=r"mnist: no room on disk: .* needs 55 MB"):
             prepare_dataset("mnist", source, str(tmp_path), 1, tmp_path / "mnist" / source)  # type: ignore[arg-type]

@@ -84,6 +84,13 @@ def test_whether_an_aim_is_met_follows_from_the_numbers(
     assert scorecard.verdict({"low": "0.99", "high": "1.01"}, session) == met
 
 
+def test_published_numbers_come_from_records_and_accuracies_from_real_data_alone(scorecard: ModuleType) -> None:
+    notes = {(row[0], row[1]): row[-1] for row in scorecard.reproduced()}
+    assert "earlier code" not in notes["`mnist_official`", "step"] + notes["`mnist_cnn`", "epoch"]
+    learned = [note for (_, what), note in notes.items() if what in ("validation accuracy", "misclassified")]
+    assert learned and not any("stand-in" in note for note in learned)
+
+
 def test_the_picture_shows_the_sessions_of_the_file(scorecard: ModuleType, project_root: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     assert image.open(scorecard.PICTURE).info["Description"] == scorecard.data_hash(), "run `make results`"

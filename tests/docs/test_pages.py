@@ -25,6 +25,7 @@ OTHERS = {
     "gcloud",
     "git",
     "pip",
+    "uv",
     "podman",
     "source",
     "sudo",

@@ -12,7 +12,7 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import accuracy_pareto, style
+from whichdevice.figures import costs, style
 from whichdevice.records.schema import Record
 from whichdevice.results import StudyResults
 
@@ -36,13 +36,11 @@ def drawn(
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
     with style.applied():
-        return accuracy_pareto.draw(synthetic.Results(config, paths))
+        return costs.draw_accuracy_pareto(synthetic.Results(config, paths))
 
 
 def test_only_what_has_data_has_a_panel(tmp_path: Path) -> None:
-    assert [axes.get_xlabel() for axes in drawn(tmp_path / "both", 2.0, True).axes] == list(
-        accuracy_pareto.SPENT.values()
-    )
+    assert [axes.get_xlabel() for axes in drawn(tmp_path / "both", 2.0, True).axes] == list(costs.SPENT.values())
     neither = drawn(tmp_path / "neither", None, False)
     assert [axes.get_xlabel() for axes in neither.axes] == ["seconds from process start"]
     assert "no device has a price; no device has a meter" in neither._footnote  # type: ignore[attr-defined]
@@ -74,8 +72,6 @@ def test_no_device_takes_the_places_of_another_and_the_front_is_of_all(tmp_path:
     assert [names.count(device) for device in ("cpu", "gpu")] == [5, 5]
     assert "14 more cells in the tables" in figure._footnote  # type: ignore[attr-defined]
     study = StudyResults(tmp_path / "config.yaml", tmp_path / "tables")
-    points = accuracy_pareto._points(
-        accuracy_pareto._runs(study).assign(quality=lambda runs: runs["validation_metric"])
-    )
+    points = costs._accuracy_pareto_points(costs._runs(study).assign(quality=lambda runs: runs["validation_metric"]))
     steps = next(line for line in axes.lines if line.get_drawstyle() == "steps-post")
     assert min(steps.get_xdata()) == pytest.approx(points["seconds"].min())  # type: ignore[type-var]

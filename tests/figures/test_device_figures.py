@@ -10,19 +10,15 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
-from whichdevice.figures.crossover import _lines, _shown
+from whichdevice.figures.speedups import _crossover_lines, _crossovers_shown
 from whichdevice.records.schema import Record
-from whichdevice.tables.crossover import device_pairs
-from whichdevice.tables.make import write_tables
-
-PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
+from whichdevice.tables.batch_sizes import device_pairs
 
 
 def text_of(figure: str, study: Study, folder: Path, **how: Any) -> str:
     """All text of a figure of a study whose every run is ok, or as `how` says."""
     config, paths = synthetic.write_study(study, folder, artefacts=False, **how)
-    write_tables(config, paths, PUBLISHED, folder / "tables")
-    draw(figure, folder / "tables", config, folder / "figure.svg", folder / "figure.png")
+    draw(figure, synthetic.Results(config, paths), folder / "figure.svg", folder / "figure.png")
     return " ".join(ElementTree.parse(folder / "figure.svg").getroot().itertext())
 
 
@@ -64,7 +60,7 @@ def test_lines_of_two_lengths_can_be_told_apart(tmp_path: Path) -> None:
     )
     config, paths = synthetic.write_study(study, tmp_path, artefacts=False)
     found = synthetic.Results(config, paths)
-    first, second = (line.look for line in _lines(_shown(device_pairs(found.runs, study)), found))
+    first, second = (line.look for line in _crossover_lines(_crossovers_shown(device_pairs(found.runs, study)), found))
     assert first["ls"] != second["ls"] and first["marker"] != second["marker"]
 
 

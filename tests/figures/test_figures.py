@@ -17,7 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
-from whichdevice.tables.make import write_tables
+from whichdevice.results import StudyResults
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ("empty", "one", "three", "failed", "tiny")
@@ -25,8 +25,8 @@ TAKE_MORE = ("cost_time", "crossover", "inference", "scaling", "speedup_over_cpu
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders with tables: none measured, one failed, one cell, one device with stand-ins, three with files."""
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyResults]:
+    """Studies: none measured, one failed, one cell, one device with stand-ins, three with files."""
     root = tmp_path_factory.mktemp("studies")
     one_cell = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024])},
@@ -36,6 +36,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     def failing(run: Run, record: Record) -> Record | None:
         return synthetic.failed_record(one_cell, run)
 
+    found: dict[str, StudyResults] = {}
     for name, study, how in [
         ("empty", synthetic.small_study(), {"change": lambda run, record: None}),
         ("failed", one_cell, {"change": failing}),
@@ -43,14 +44,13 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("one", synthetic.full_study(("cpu", "gpu")), {"devices": ["cpu"]}),
         ("three", synthetic.full_study(("cpu", "gpu", "tpu"), epochs=3, repeats=2), {"source": "files"}),
     ]:
-        config, paths = synthetic.write_study(study, root / name, **how)
-        write_tables(config, paths, ROOT / "config/published.csv", root / name / "tables")
-    return {path.name: path for path in root.iterdir()}
+        found[name] = synthetic.Results(*synthetic.write_study(study, root / name, **how))
+    return found
 
 
-def text_of(figure: str, folder: Path, out: Path) -> str:
+def text_of(figure: str, study: StudyResults, out: Path) -> str:
     """Draw a figure and return all text of its SVG."""
-    draw(figure, folder / "tables", folder / "config.yaml", out / f"{figure}.svg", out / f"{figure}.png")
+    draw(figure, study, out / f"{figure}.svg", out / f"{figure}.png")
     assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
     return " ".join(ElementTree.parse(out / f"{figure}.svg").getroot().itertext())
 
@@ -63,7 +63,9 @@ def drawn() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("figure", "study"), drawn())
-def test_every_figure_draws_from_every_study(figure: str, study: str, studies: dict[str, Path], tmp_path: Path) -> None:
+def test_every_figure_draws_from_every_study(
+    figure: str, study: str, studies: dict[str, StudyResults], tmp_path: Path
+) -> None:
     text = text_of(figure, studies[study], tmp_path)
     assert figure_facts(figure).title in text
     if study in ("empty", "failed") and figure != "published_against_measured":
@@ -111,13 +113,13 @@ SAYS = {
 
 
 @pytest.mark.parametrize("figure", ["confusion_matrix", "error_gallery"])
-def test_as_many_are_wrong_as_the_record_counted(figure: str, studies: dict[str, Path], tmp_path: Path) -> None:
-    record = next(studies["tiny"].glob("runs/cpu/mnist_cnn/*/r1/record.json"))
+def test_as_many_are_wrong_as_the_record_counted(figure: str, studies: dict[str, StudyResults], tmp_path: Path) -> None:
+    record = next(studies["tiny"].config_path.parent.glob("runs/cpu/mnist_cnn/*/r1/record.json"))
     counted = read_record(record).results["misclassified"]
     assert f"{counted:,} of 10,000 wrong" in text_of(figure, studies["tiny"], tmp_path)
 
 
-def test_the_same_numbers_give_the_same_bytes(studies: dict[str, Path], tmp_path: Path) -> None:
+def test_the_same_numbers_give_the_same_bytes(studies: dict[str, StudyResults], tmp_path: Path) -> None:
     for turn in "ab":
         text_of("speedups", studies["one"], tmp_path / turn)
     for name in ("speedups.svg", "speedups.png"):
@@ -131,10 +133,10 @@ def test_an_unknown_figure_is_named() -> None:
 
 def test_listing_figures_imports_no_matplotlib_and_drawing_no_framework() -> None:
     code = (
-        "import sys; from whichdevice.figures import figure_names, figure_facts;"
+        "import sys; from whichdevice.figures import figure_facts, figure_modules, figure_names;"
         "[figure_facts(name) for name in figure_names()]; assert 'matplotlib' not in sys.modules;"
         "import importlib, whichdevice.tables, whichdevice.report;"
-        "[importlib.import_module('whichdevice.figures.' + name) for name in figure_names()];"
+        "[importlib.import_module(name) for name in figure_modules(*figure_names())];"
         "print([name for name in ('tensorflow', 'keras', 'jax', 'torch', 'matplotlib.pyplot') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -6,7 +6,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.figures import scaling, style
+from whichdevice.figures import speedups, style
 from whichdevice.records.schema import Record
 from whichdevice.report.contents import scaling_rows
 from whichdevice.results import StudyResults
@@ -39,7 +39,7 @@ def results_of(study: Study, folder: Path, compiled: tuple[str, ...] = ()) -> St
 
 
 def test_shares_of_the_data_are_no_strokes_of_one_line(tmp_path: Path) -> None:
-    figure = scaling.draw(results_of(study_of(fraction=[0.1, 0.5]), tmp_path))
+    figure = speedups.draw_scaling(results_of(study_of(fraction=[0.1, 0.5]), tmp_path))
     lines = [container.lines[0].get_xdata() for container in figure.axes[0].containers]
     assert [len(line) for line in lines] == [2]
     assert figure.axes[0].get_legend().get_texts()[0].get_text() == "strong: b1024 in all, 50 % of data"
@@ -49,14 +49,14 @@ def test_each_length_of_sequence_is_a_line(tmp_path: Path) -> None:
     study = study_of()
     workloads = {"shakespeare_lstm": Workload(batch_size=[64], sequence_length=[50, 100])}
     found = results_of(study.model_copy(update={"workloads": workloads}), tmp_path)
-    texts = [text.get_text() for text in scaling.draw(found).axes[0].get_legend().get_texts()]
+    texts = [text.get_text() for text in speedups.draw_scaling(found).axes[0].get_legend().get_texts()]
     assert texts == ["strong: b64 in all, length 50", "strong: b64 in all, length 100"]
 
 
 def test_a_ratio_that_is_of_xla_too_is_hollow_and_keeps_its_efficiency(tmp_path: Path) -> None:
     found = results_of(study_of(), tmp_path, compiled=("gpu1",))
     with style.applied():
-        figure = scaling.draw(found)
+        figure = speedups.draw_scaling(found)
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == style.PAPER]
     assert [list(line.get_xdata()) for line in hollow] == [[4]]  # type: ignore[arg-type]
     assert "hollow: XLA on on the baseline, off here" in figure._footnote  # type: ignore[attr-defined]

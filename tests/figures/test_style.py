@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from whichdevice.figures import draw, style
 from whichdevice.figures.style import front
-from whichdevice.tables.make import write_tables
 
 
 @pytest.mark.parametrize("higher", [True, False])
@@ -153,8 +152,7 @@ def test_only_the_rule_for_dark_pages_is_added() -> None:
 def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
     study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
     config, paths = synthetic.write_study(study, tmp_path)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    draw(figure, tmp_path / "tables", config, tmp_path / "figure.svg", tmp_path / "figure.png")
+    draw(figure, synthetic.Results(config, paths), tmp_path / "figure.svg", tmp_path / "figure.png")
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}

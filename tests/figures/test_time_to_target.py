@@ -12,7 +12,7 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import style, time_to_target
+from whichdevice.figures import costs, style
 from whichdevice.records.schema import Record
 from whichdevice.results import StudyResults
 
@@ -40,7 +40,7 @@ def drawn(
 
     config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
     with style.applied():
-        return time_to_target.draw(synthetic.Results(config, paths))
+        return costs.draw_time_to_target(synthetic.Results(config, paths))
 
 
 def labels(figure: Figure) -> list[str]:
@@ -49,7 +49,7 @@ def labels(figure: Figure) -> list[str]:
 
 def test_only_quantities_with_data_have_a_panel(tmp_path: Path) -> None:
     both = drawn(tmp_path / "both", usd=2.0, meter=True)
-    assert labels(both) == list(time_to_target.PANELS.values())
+    assert labels(both) == list(costs.PANELS.values())
     neither = drawn(tmp_path / "neither", usd=None, meter=False)
     assert labels(neither) == ["seconds from process start"]
     assert "no device has a price; no device has a meter" in neither._footnote  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def test_nothing_beats_the_pareto_front_in_both_directions(higher: bool) -> None
     random = np.random.default_rng(0)
     points = random.uniform(size=(40, 2))
     axes = Figure().add_subplot()
-    time_to_target._front(axes, points, higher)
+    costs._front(axes, points, higher)
     front = np.column_stack(axes.lines[0].get_data())
     better = (lambda a, b: a >= b) if higher else (lambda a, b: a <= b)
     for x, y in front:

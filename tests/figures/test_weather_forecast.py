@@ -8,7 +8,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import style, weather_forecast
+from whichdevice.figures import learning, style
 from whichdevice.records.store import read_record, write_record
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
@@ -32,7 +32,7 @@ def test_a_forecast_of_other_data_is_not_drawn_over_this_truth(name: str, tmp_pa
 def labels(config: Path, paths: list[Path]) -> tuple[list[str], bool]:
     """What the legend names, and whether the forecast on the GPU is said to be left out."""
     with style.applied():
-        figure = weather_forecast.draw(synthetic.Results(config, paths))
+        figure = learning.draw_weather_forecast(synthetic.Results(config, paths))
     left_out = "of other data, not drawn: weather_gru on gpu" in figure._footnote  # type: ignore[attr-defined]
     return [str(text) for text in figure.axes[0].get_legend_handles_labels()[1]], left_out
 

@@ -21,8 +21,8 @@ from synthetic_artefacts import forecast, predictions
 
 from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
 from whichdevice.config.load import check_yaml, load_study, read_study
+from whichdevice.datasets.download import unpacked
 from whichdevice.datasets.images import read_idx
-from whichdevice.datasets.sources import unpacked
 from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
@@ -35,9 +35,9 @@ from whichdevice.report.contents import contents
 from whichdevice.results import StudyResults, read_artefact
 from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import read_table, table, write_table
-from whichdevice.tables.epochs import epoch_rows
 from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import published_table, read_published
+from whichdevice.tables.run_details import epoch_rows
 from whichdevice.tables.runs import run_row
 from whichdevice.tables.summary import summary_table
 

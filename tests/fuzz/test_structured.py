@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from synthetic_artefacts import forecast, predictions
 
 from whichdevice.errors import StudyError
-from whichdevice.figures import confusion_matrix, error_gallery, style, weather_forecast
+from whichdevice.figures import learning, style
 from whichdevice.results import FORMS, Shown
 
 EXAMPLES = max(20, int(os.environ.get("FUZZ_INPUTS", "500")) // 100)
@@ -80,7 +80,10 @@ def test_programs_of_a_tpu(content: bytes) -> None:
     read("program.hlo", content)
 
 
-DRAWN = {"predictions": [confusion_matrix, error_gallery], "forecast": [weather_forecast]}
+DRAWN = {
+    "predictions": [learning.draw_confusion_matrix, learning.draw_error_gallery],
+    "forecast": [learning.draw_weather_forecast],
+}
 RUN = {
     "device": "cpu",
     "fraction": 1.0,
@@ -111,7 +114,7 @@ def test_whatever_is_taken_of_an_artefact_can_be_drawn(name: str, data: st.DataO
         best_artefacts=lambda *_, **__: [Shown(run, content)], sources={}, study=synthetic.small_study(),
         devices=["cpu"], kind=lambda _: "cpu",
     )  # fmt: skip
-    for module in DRAWN[name]:
+    for draw in DRAWN[name]:
         with style.applied():
-            figure = module.draw(study)
+            figure = draw(study)
             figure.savefig(io.BytesIO(), format="svg")

@@ -115,6 +115,29 @@ def test_without_validation_no_callback_acts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+class Keeping(Scripted):
+    """Its evaluations keep a prediction of each of four examples: the steps so far."""
+
+    def evaluate(self) -> Means:
+        return Means(1.0, None, np.full((4, 1), self.steps, np.float32))
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        return np.full((len(index), 1), -1, np.float32)
+
+
+@pytest.mark.parametrize(("workload", "found"), [("mnist_cnn", [6, 6]), ("weather_gru", [-1, -1])])
+def test_predictions_of_the_last_evaluation_are_used_where_no_callback_can_have_changed_weights(
+    tmp_path: Path, workload: str, found: list[float]
+) -> None:
+    loop, chosen = Keeping([]), workload_class(workload)(Options(BATCH, sequence_length=LENGTH))
+    emit = Emitter(io.StringIO())
+    learner = Learner(
+        loop, chosen, loop.model, request_for(2), RandomDraws(100, BATCH, 1), 3, 1.0, tmp_path, emit
+    )  # fmt: skip
+    learner.learn()
+    assert learner.predict(np.array([0, 3], np.int32))[:, 0].tolist() == found
+
+
 def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):
     stream = io.StringIO()
     epochs = learned(Scripted([1.0, 0.5]), tmp_path, epochs=2, stream=stream)

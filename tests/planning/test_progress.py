@@ -156,7 +156,7 @@ def board_of(folder: Path) -> str:
 
 
 def test_the_answer_is_that_of_the_page_with_workloads_in_rows_and_devices_in_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr("whichdevice.report.verdict.compared_words", lambda study: [])
+    monkeypatch.setattr("whichdevice.report.best_devices.compared_words", lambda study: [])
     lines = answer_lines(board_of(tmp_path), width=120)
     assert lines[0] == "Measured: cpu trains mnist_cnn at 2,560 images/s [2,133 – 3,200]."
     assert lines[1].startswith("Forecast: T4 is fastest on mnist_cnn, 15 to 25 times as fast as cpu")
@@ -166,7 +166,7 @@ def test_the_answer_is_that_of_the_page_with_workloads_in_rows_and_devices_in_co
 
 
 def test_devices_that_a_narrow_terminal_has_no_room_for_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("whichdevice.report.verdict.compared_words", lambda study: [])
+    monkeypatch.setattr("whichdevice.report.best_devices.compared_words", lambda study: [])
     assert answer_lines(board_of(tmp_path), width=60)[-1] == "1 more device in the report."
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.remote.place import Place, open_place
+from whichdevice.remote.transfer import Place, open_place
 
 EMULATOR = "gcp_storage_emulator"
 

@@ -14,8 +14,8 @@ from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import merged_records, read_record, write_record
 from whichdevice.remote.merge import merge_folder
-from whichdevice.remote.place import Place, open_place
 from whichdevice.remote.publish import publish
+from whichdevice.remote.transfer import Place, open_place
 
 ROOT = Path("results/small")
 EVIL = """

@@ -26,8 +26,8 @@ from whichdevice.records.store import (
     write_record,
 )
 from whichdevice.remote.merge import drop, merge_folder
-from whichdevice.remote.place import Place
 from whichdevice.remote.publish import publish
+from whichdevice.remote.transfer import Place
 
 ROOT = Path("results/small")
 OTHER = Machine(cpu="Other CPU", memory=2**34, operating_system="Linux", identity="bbbb")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.remote.place import Place, download, open_place, upload
+from whichdevice.remote.transfer import Place, download, open_place, upload
 
 FileOf = Callable[..., Path]
 MOVE = """
 import sys
 from pathlib import Path
-from whichdevice.remote.place import open_place
-from whichdevice.remote.place import download, upload
+from whichdevice.remote.transfer import open_place
+from whichdevice.remote.transfer import download, upload
 way, address, path = sys.argv[1:]
 place = open_place(address)
 print("begins", flush=True)

@@ -11,8 +11,7 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
-from whichdevice.tables.crossover import crossover_table
-from whichdevice.tables.saturation import saturation_table
+from whichdevice.tables.batch_sizes import crossover_table, saturation_table
 from whichdevice.tables.summary import summary_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}

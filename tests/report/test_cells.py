@@ -12,8 +12,8 @@ from whichdevice.config.load import load_study
 from whichdevice.config.model import Device, Workload
 from whichdevice.records.schema import Record
 from whichdevice.report.advice import uncompared
+from whichdevice.report.best_devices import answer_sentences, board
 from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
-from whichdevice.report.verdict import answer_sentences, board
 from whichdevice.results import StudyResults
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}

@@ -60,7 +60,7 @@ def test_for_a_small_step_the_host_decides_and_no_device_is_the_fastest() -> Non
     small = {"host_decides": True, "wide": True}
     told = said(CPU, row("T4", 2.0, 3.0, **small, **cost(0.3)), row("H100", 0.5, 3.0, **small, **cost(2.5)))
     assert "on cnn any of the 2 forecast GPUs will do, 17 to 600 times as fast as cpu" in told
-    assert "decided by the host" in told and "Lowest rent: T4, USD 0.3 an hour" in told
+    assert "decided by the host" in told and "Lowest rent: T4, USD 0.30 an hour" in told
     assert "fastest" not in told and "Cheapest" not in told
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import synthetic
-from report_page import page_of
+from report_page import Page, page_of
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Workload
@@ -16,9 +16,17 @@ from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Artefact, Record
 from whichdevice.report.contents import write_report
 from whichdevice.report.statements import _answer
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import TABLES, write_tables
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
+    """A study of two devices whose runs are all well: its folder, and its page."""
+    folder = tmp_path_factory.mktemp("plain")
+    return folder, page_of(synthetic.small_study(), folder)
 
 
 def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path) -> None:
@@ -58,7 +66,7 @@ def test_refused_runs_are_told_apart_from_failed_ones(tmp_path: Path) -> None:
     assert alone.count("1 refused: did not fit this host.") == 2
 
 
-def test_a_damaged_file_beside_a_record_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_beside_a_record_is_reported(plain: tuple[Path, Page], tmp_path: Path) -> None:
     study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
 
     def change(run: Run, record: Record) -> Record:
@@ -73,7 +81,7 @@ def test_a_damaged_file_beside_a_record_is_told(tmp_path: Path) -> None:
     told = r"cpu/mnist_cnn/tensorflow-float32-b\d+/r1/predictions.npz: differs from its checksum in the record"
     assert len(re.findall(told, page.words)) == 2
     assert (tmp_path / "report.md").read_text("utf-8").count("- left out of these figures: ") == 2
-    assert "Left out" not in page_of(synthetic.small_study(), tmp_path / "sound").words
+    assert "Left out" not in plain[1].words
 
 
 def test_names_from_outside_stay_text(tmp_path: Path) -> None:
@@ -91,16 +99,15 @@ def test_names_from_outside_stay_text(tmp_path: Path) -> None:
     assert nasty not in (tmp_path / "report.md").read_text("utf-8")
 
 
-def test_the_page_fetches_nothing(tmp_path: Path) -> None:
-    page = page_of(synthetic.small_study(), tmp_path, devices=["cpu"])
+def test_the_page_fetches_nothing(plain: tuple[Path, Page]) -> None:
+    folder, page = plain
     assert page.addresses
     assert not [each for each in page.addresses if re.match(r"(?!data:)[a-z]+:|/", each)]  # data, or beside the page
-    assert "@import" not in (tmp_path / "report.html").read_text("utf-8")
+    assert "@import" not in (folder / "report.html").read_text("utf-8")
 
 
-def test_devices_are_compared_with_interval_and_n(tmp_path: Path) -> None:
-    text = re.sub(r"\s+", " ", page_of(synthetic.small_study(), tmp_path).text)
-    assert re.search(r"gpu / cpu = [\d.]+ \[[\d.]+ – [\d.]+\] at batch 1024, n = 2", text)
+def test_devices_are_compared_with_interval_and_n(plain: tuple[Path, Page]) -> None:
+    assert re.search(r"gpu / cpu = [\d.]+ \[[\d.]+ – [\d.]+\] at batch 1024, n = 2", plain[1].words)
 
 
 def test_a_precision_that_the_device_emulates_is_marked(tmp_path: Path) -> None:
@@ -114,11 +121,10 @@ def test_a_study_without_any_record_has_a_page(tmp_path: Path) -> None:
     assert "Nothing was measured yet." in text
 
 
-def test_a_missing_figure_is_named_with_its_command(tmp_path: Path) -> None:
-    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
+def test_a_missing_figure_is_named_with_its_command(plain: tuple[Path, Page], tmp_path: Path) -> None:
+    folder = plain[0]
     with pytest.raises(StudyError, match="snakemake --cores 1 figures"):
-        write_report(config, tmp_path / "tables", tmp_path / "figures", tmp_path / "report.html")
+        write_report(folder / "config.yaml", folder / "tables", tmp_path / "figures", tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
@@ -131,7 +137,7 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
     config, paths = synthetic.write_study(study, tmp_path)
     write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
     for name in figure_names():
-        draw(name, tmp_path / "tables", config, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
+        draw(name, StudyResults(config, tmp_path / "tables"), tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
     always = {"Speed", "Limits", "Learning", "Published", "Cost"}  # this study lacks the sections of others
     names = [name for name in figure_names() if figure_facts(name).category in always]

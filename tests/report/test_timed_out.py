@@ -7,10 +7,12 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import images_per_second, speedup_over_cpu, style
+from whichdevice.figures import style
+from whichdevice.figures.speed import draw_images_per_second
+from whichdevice.figures.speedups import draw_speedup_over_cpu
 from whichdevice.records.schema import Record
+from whichdevice.report.best_devices import board, verdict_section
 from whichdevice.report.cells import cell_table
-from whichdevice.report.verdict import board, verdict_section
 from whichdevice.results import StudyResults
 from whichdevice.tables.comparison import differences
 
@@ -40,8 +42,8 @@ def test_a_device_whose_only_run_ran_out_of_time_was_measured(tmp_path: Path) ->
     assert {name for row in found["rows"] for name in row.choices["fastest"].devices} <= set(found["kinds"])
     assert not any("not measured" in mark.title for mark in found["marks"])
     with style.applied():
-        for figure in (speedup_over_cpu, images_per_second):
-            figure.draw(study)
+        for draw in (draw_speedup_over_cpu, draw_images_per_second):
+            draw(study)
 
 
 def test_the_speed_beside_a_ratio_is_of_as_many_runs_as_the_ratio(tmp_path: Path) -> None:

@@ -13,15 +13,12 @@ from whichdevice.config.hardware import PRICES, hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.schema import Energy, Record, Steady
 from whichdevice.tables.base import table
-from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD, cost_choice_table
-from whichdevice.tables.costs import cost_table
-from whichdevice.tables.crossover import OWN_BEST, crossover_table
-from whichdevice.tables.fastest import fastest_table
+from whichdevice.tables.batch_sizes import OWN_BEST, crossover_table, saturation_table
+from whichdevice.tables.costs import JOULES, LESS, MORE, USD, cost_choice_table, cost_table, fastest_table
+from whichdevice.tables.decision_rule import SAME, UNDECIDED
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.saturation import saturation_table
 from whichdevice.tables.speedups import speedup_table
-from whichdevice.tables.statistics import SAME, UNDECIDED
 
 SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
 

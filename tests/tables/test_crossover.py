@@ -10,11 +10,12 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.tables import crossover
-from whichdevice.tables.crossover import COLUMNS, crossover_table, held_shares, held_sizes, ratios_between
-from whichdevice.tables.statistics import FASTER, SLOWER, decided, paired, t_quantile
+from whichdevice.tables import batch_sizes
+from whichdevice.tables.batch_sizes import crossover_table, held_shares, held_sizes, ratios_between
+from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, paired, t_quantile
 
 SIZES = [32, 64, 128, 256, 512]
+LONG = [(3, 0.03, 0.0), (8, 0.03, 0.7)]  # repeats, noise, the part of it that sizes share
 
 
 def logs_of(ratios: dict[int, list[float]]) -> pd.DataFrame:
@@ -22,11 +23,11 @@ def logs_of(ratios: dict[int, list[float]]) -> pd.DataFrame:
     return pd.DataFrame({size: np.log(values) for size, values in ratios.items()})
 
 
-def crossings(logs: pd.DataFrame) -> list[crossover.Crossing]:
+def crossings(logs: pd.DataFrame) -> list[batch_sizes.Crossing]:
     """The crossings between sizes that the decision rule decides, all sizes one family."""
     long = logs.melt(var_name="size", value_name="log")
     verdicts = decided(paired(long["log"], long["size"]))["verdict"]
-    return crossover.crossings(logs, [{FASTER: 1, SLOWER: -1}.get(verdicts[size], 0) for size in logs])
+    return batch_sizes.crossings(logs, [{FASTER: 1, SLOWER: -1}.get(verdicts[size], 0) for size in logs])
 
 
 def simulated(random: np.random.Generator, n: int, true: float, noise: float, shared: float) -> pd.DataFrame:
@@ -36,11 +37,14 @@ def simulated(random: np.random.Generator, n: int, true: float, noise: float, sh
     return pd.DataFrame(line + own + random.normal(0, noise * math.sqrt(shared), (n, 1)), columns=SIZES)
 
 
-@pytest.mark.parametrize(("n", "noise", "shared"), [(3, 0.03, 0.0), (3, 0.1, 0.7), (5, 0.1, 0.0), (8, 0.03, 0.7)])
+@pytest.mark.parametrize(
+    ("n", "noise", "shared"),
+    [(3, 0.1, 0.7), (5, 0.1, 0.0), *(pytest.param(*case, marks=pytest.mark.long) for case in LONG)],
+)
 def test_95_of_100_intervals_hold_the_true_crossing(n: int, noise: float, shared: float) -> None:
     random = np.random.default_rng(7)
     sure = [-1, 0, 0, 0, 1]  # which sizes are decided is not the interval's affair
-    found = [crossover.crossings(simulated(random, n, 180.0, noise, shared), sure) for _ in range(600)]
+    found = [batch_sizes.crossings(simulated(random, n, 180.0, noise, shared), sure) for _ in range(600)]
     assert all(len(one) == 1 for one in found)
     held = np.mean([one[0].low <= 180 <= one[0].high for one in found if one])
     assert 0.925 < held < 0.975  # 2.8 standard errors of 600 draws
@@ -273,4 +277,4 @@ def test_every_pair_of_three_devices_stands_cpu_first() -> None:
     devices = {"tpu": Device(kind="tpu", replicas=8), "gpu": Device(kind="gpu"), "cpu": Device(kind="cpu")}
     rows = found(study_of([64, 256], devices=devices), lambda run: 2.0)
     assert list(zip(rows["first"], rows["second"], strict=True)) == [("cpu", "tpu"), ("cpu", "gpu"), ("tpu", "gpu")]
-    assert list(rows.columns) == list(COLUMNS)
+    assert list(rows.columns) == list(batch_sizes.CROSSOVER_COLUMNS)

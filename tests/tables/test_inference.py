@@ -7,7 +7,8 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Workload
-from whichdevice.figures import inference, style
+from whichdevice.figures import style
+from whichdevice.figures.speed import draw_inference
 from whichdevice.records.store import read_record
 from whichdevice.report.contents import inference_rows
 from whichdevice.results import StudyResults
@@ -97,12 +98,12 @@ def test_too_few_calls_have_no_99th_percentile(tmp_path, project_root):
     assert study.inference["latency_p99"].isna().all() and study.inference["latency_p50"].notna().all()
     assert {row["p99"] for row in inference_rows(study)} == {"–"}
     with style.applied():
-        inference.draw(study)
+        draw_inference(study)
 
 
 def test_the_figure_has_latency_of_the_smallest_batch_and_throughput_of_all(study):
     with style.applied():
-        latency, throughput = inference.draw(study).axes
+        latency, throughput = draw_inference(study).axes
     assert [label.get_text() for label in latency.get_yticklabels()] == [
         "cpu tensorflow",
         "cpu jax",
@@ -115,5 +116,5 @@ def test_the_figure_has_latency_of_the_smallest_batch_and_throughput_of_all(stud
 
 def test_a_study_without_predictions_says_how_to_measure_some(tmp_path, project_root):
     with style.applied():
-        figure = inference.draw(studied(tmp_path, project_root))
+        figure = draw_inference(studied(tmp_path, project_root))
     assert "mode: predict" in " ".join(text.get_text() for text in figure.findobj() if hasattr(text, "get_text"))

@@ -12,12 +12,10 @@ from synthetic_parts import breakdown_of
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.figures.roofline import _one_each
+from whichdevice.figures.limits import _one_each
 from whichdevice.records.schema import Record, Steady
-from whichdevice.tables.breakdown import breakdown_table
-from whichdevice.tables.limits import limits_table
-from whichdevice.tables.roofline import roofline_table
-from whichdevice.tables.sheet import sheet_peak, sheet_row, wrong_row
+from whichdevice.tables.hardware import sheet_peak, sheet_row, wrong_row
+from whichdevice.tables.limits import breakdown_table, limits_table, roofline_table
 from whichdevice.tables.summary import summary_table
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"

@@ -362,15 +362,17 @@ def test_a_table_says_what_it_holds(name: str) -> None:
 def test_tables_are_found_and_other_modules_are_not() -> None:
     assert list(TABLES) == table_names()
     assert {"runs", "summary", "forecasts", "time_to_target"} <= set(TABLES)
-    assert not {"base", "comparison", "make", "measured", "sheet", "statistics"} & set(TABLES)
+    assert not {"base", "comparison", "make", "measured", "hardware", "statistics"} & set(TABLES)
 
 
-def test_a_new_file_is_a_new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "moods.py").write_text('"""Table `moods`: how each device feels."""\n', encoding="utf-8")
+def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hopes = 'def make_hopes(sources):\n    """Table `hopes`: what each hopes."""\n'
+    (tmp_path / "moods.py").write_text(f'"""Table `moods`: how each device feels."""\n\n{hopes}', encoding="utf-8")
     (tmp_path / "helpers.py").write_text('"""What tables share."""\n', encoding="utf-8")
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    assert table_names() == ["moods"]
+    assert table_names() == ["hopes", "moods"]
     assert table_about("moods") == "how each device feels"
+    assert table_about("hopes") == "what each hopes"
 
 
 def test_an_unknown_table_is_named() -> None:

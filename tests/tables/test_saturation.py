@@ -6,8 +6,8 @@ import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.report.advice import saturation_sentence
-from whichdevice.report.verdict import own_sizes
-from whichdevice.tables.saturation import saturation_table
+from whichdevice.report.best_devices import own_sizes
+from whichdevice.tables.batch_sizes import saturation_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
 

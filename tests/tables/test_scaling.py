@@ -7,7 +7,7 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
-from whichdevice.tables.scaling import REHEARSAL, scaling_table
+from whichdevice.tables.speedups import REHEARSAL, scaling_table
 
 COUNTS = {"gpu1": 1, "gpu2": 2, "gpu4": 4}
 

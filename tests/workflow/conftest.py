@@ -1,6 +1,7 @@
 """A copy of the project to run Snakemake in, so that no test touches the results of the checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -98,9 +99,9 @@ def copy_project(folder: Path, figures: Collection[str] = FIGURES) -> Project:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, folder / part)
-    for path in (folder / "scripts/whichdevice/figures").glob("*.py"):
-        if path.stem not in figures and "def draw(study" in path.read_text(encoding="utf-8"):
-            path.unlink()
+    others = re.compile(rf"^def draw_(?!(?:{'|'.join(figures)})\()", re.MULTILINE)
+    for path in (folder / "scripts/whichdevice/figures").glob("[!_]*.py"):
+        path.write_text(others.sub("def other_", path.read_text(encoding="utf-8")), encoding="utf-8")
     return Project(folder)
 
 

@@ -13,8 +13,8 @@ from workflow.conftest import Project
 from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told, whichdevice
 
 from whichdevice.records.store import read_record, write_record
-from whichdevice.remote.place import open_place
 from whichdevice.remote.publish import publish
+from whichdevice.remote.transfer import open_place
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")]
 

@@ -49,6 +49,15 @@ ACTS = {
     "fails": "if not Path('results/lucky').exists(): raise ValueError('no luck today')",
     "dies": "os.kill(os.getpid(), signal.SIGKILL)",
 }
+MINE = {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}}
+DECODER = {
+    "batch_size": 2,
+    "sequence_length": 16,
+    "steps_per_epoch": 2,
+    "backend": "jax",
+    "options": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 50},
+    "export": True,
+}
 STUDY = {
     "study": "tiny",
     "data": {"source": "standin"},
@@ -67,21 +76,14 @@ STUDY = {
     "workloads": {
         "matmul": {"batch_size": [64], "backend": "jax"},
         "huge": {"module": "matmul", "batch_size": [1_000_000], "backend": "jax"},  # needs more memory than there is
-        "predicted": {"module": "mnist_cnn", "mode": "predict", "batch_size": 2, "backend": "jax"},
+        "predicted": {**MINE, "mode": "predict", "batch_size": 2},
         "mnist_cnn": {"batch_size": [128], "fraction": [0.02], "backend": "jax"},
-        "decoder": {
-            "batch_size": 2,
-            "sequence_length": 16,
-            "steps_per_epoch": 2,
-            "backend": "jax",
-            "options": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 50},
-            "export": True,
-        },
-        "mine": {"module": "docs/examples/my_model.py", "backend": "jax", "options": {"width": 4}},
+        "mine": {**MINE, "export": True},
         **{name: {"module": f"{name}.py", "backend": "jax"} for name in ACTS},
     },
 }
 RUNS, MNIST = len(STUDY["workloads"]), "cpu/mnist_cnn/jax-float32-b128-fraction=0.02/r1"
+KEPT = ("PATH", "TMPDIR", "WHICHDEVICE_LOCK_FOLDER", "JAX_DISABLE_MOST_OPTIMIZATIONS")  # of the environment
 # The clone's parent and the old home are read-only, the new home is on another file system.
 SEALED = (
     'mount --bind "$1" "$1" && mount --bind "$2" "$2" && mount -o remount,ro,bind "$1" && cd "$2" && '
@@ -101,7 +103,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     prefix = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
     if can_seal():
         prefix += ["unshare", "-m", "sh", "-c", SEALED, "sh", str(parent), str(project.folder)]
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "WHICHDEVICE_LOCK_FOLDER") if name in os.environ}
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as home:
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"],
@@ -264,9 +266,15 @@ class TestFinished:
 class TestExported:
     """Models that JAX trained, as TensorFlow's SavedModel."""
 
+    def test_a_model_of_an_own_file_is_read_back_with_its_options(self, finished):
+        export = read_export(next(results(finished).glob("models/mine/*/export.json")))
+        assert (export.status, export.reason) == ("ok", None)
+        assert export.input.shape == [None, 32, 32, 3] and export.output.shape == [None, 10]
+        assert export.check.weights_equal and export.check.saved_model <= export.check.tolerance
+
     @pytest.mark.long
-    def test_an_image_model_predicts_the_same(self, study):
-        learned = {"mnist_cnn": {**STUDY["workloads"]["mnist_cnn"], "export": True}}
+    def test_an_image_model_and_one_with_layers_of_its_own_file_predict_the_same(self, study):
+        learned = {"mnist_cnn": {**STUDY["workloads"]["mnist_cnn"], "export": True}, "decoder": DECODER}
         study.write({**STUDY, "workloads": {**STUDY["workloads"], **learned}})
         done = study.snakemake("models")
         assert done.code == 0, done.out
@@ -279,8 +287,7 @@ class TestExported:
         for name, file in export.files.items():
             assert (folder / name).stat().st_size == file.size
 
-    def test_a_model_with_layers_of_its_own_file_is_read_back_with_its_options(self, finished):
-        export = read_export(next(results(finished).glob("models/decoder/*/export.json")))
+        export = read_export(next(results(study).glob("models/decoder/*/export.json")))
         assert (export.status, export.reason) == ("ok", None)
         assert export.input.shape == [None, 16] and export.output.shape == [None, 16, 50]
         assert export.check.weights_equal and export.check.saved_model <= export.check.tolerance
@@ -301,17 +308,17 @@ class TestNextCall:
         assert jobs["measure"] == jobs["dataset"] == jobs["export"] == 0
 
     def test_a_changed_figure_is_drawn_and_nothing_is_measured(self, study):
-        study.edit("scripts/whichdevice/figures/matmul_tflops.py", "\nTITLE = ", "\nSHADE = 1\nTITLE = ")
+        study.edit("scripts/whichdevice/figures/limits.py", "\n@draws(", "\nSHADE = 1\n@draws(")
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
 
     def test_what_changed_is_measured_alone_and_its_data_are_prepared(self, study):
-        """A new workload whose data were deleted, and an edited model file."""
+        """A new workload whose data were deleted, and an edited model file, of which two workloads are."""
         shutil.rmtree(study.folder / "results/datasets")
         study.edit("docs/examples/my_model.py", "Adam(1e-3)", "Adam(2e-3)")
         study.write({**STUDY, "workloads": {**STUDY["workloads"], "mnist_official": {"batch_size": [64]}}})
         jobs = planned(study, "all")
-        assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (2, 1, 1)
+        assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (3, 1, 1)
 
     def test_a_comparison_is_made_of_finished_tables_and_goes_into_the_page_of_a_call_that_asks_for_it(self, study):
         there = synthetic.small_study(
@@ -332,7 +339,7 @@ class TestNextCall:
     def test_failed_runs_are_measured_again_on_demand_and_only_they(self, study):
         before = {path: path.read_bytes() for path in results(study).glob("runs/**/record.json")}
         (study.folder / "results/lucky").touch()
-        chosen = ("retry=failed", "only={workload: [fails, matmul, mine]}")
+        chosen = ("retry=failed", "only={workload: [fails, mine]}")
         done = study.snakemake("runs", "--forcerun", "measure", "--config", *chosen)
         assert done.code == 0, done.out
         assert record(study, "fails").status == "ok"
@@ -352,7 +359,7 @@ class TestNextCall:
         assert "Nothing to be done" in study.snakemake("runs").out
 
     def test_code_edited_after_planning_is_refused_and_leaves_no_record(self, study):
-        (path,) = (results(study) / "runs/cpu/mine/").glob("*/r1/*/record.json")
+        (path,) = (results(study) / "runs/cpu/matmul/").glob("*/r1/*/record.json")
         before, other = path.read_bytes(), path.parents[1] / "0123456789ab" / "record.json"
         done = by_hand(study, other)
         assert done.returncode != 0 and not other.exists()

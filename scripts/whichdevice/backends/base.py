@@ -46,10 +46,14 @@ Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an
 
 
 class Means(NamedTuple):
-    """Means over examples; the metric is None where the workload has none."""
+    """Means over examples; the metric is None where the workload has none.
+
+    `predictions`, float32 [examples, ...]: of an evaluation, where the workload `keeps_predictions`.
+    """
 
     loss: float
     metric: float | None
+    predictions: np.ndarray | None = None
 
 
 class OperationLoop(Protocol):

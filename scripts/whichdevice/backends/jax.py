@@ -27,7 +27,7 @@ from whichdevice.backends.base import (
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_generation import JaxGenerator
-from whichdevice.backends.jax_training import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
+from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu, tpu
 from whichdevice.machine.gpu import cuda_variables

@@ -11,7 +11,7 @@ import numpy as np
 
 from whichdevice.backends.base import Forward, Means, TrainingLoop, storage_format
 from whichdevice.backends.jax import Jax
-from whichdevice.backends.jax_training import JaxTraining, State, types_of
+from whichdevice.backends.keras_on_jax import JaxTraining, State, types_of
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload

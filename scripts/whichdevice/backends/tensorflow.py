@@ -26,7 +26,7 @@ from whichdevice.backends.base import (
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.tensorflow_training import TensorFlowTraining, place, traced_forward
+from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu
 from whichdevice.machine.gpu import cuda_variables
@@ -65,7 +65,7 @@ class TensorFlow(Backend):
 
     def start(self) -> None:
         """Import TensorFlow and Keras, set precision and seed; threads come by environment."""
-        with quick_imports():
+        with quick_imports("jax", "scipy"):  # TensorFlow imports them for converters and checks of sparse input
             import keras
             import tensorflow
         self._tf = tensorflow

@@ -123,7 +123,7 @@ class Torch(Backend):
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: data on the device, gathered by each step; `fit`: gathered on the host and moved by Keras."""
-        from whichdevice.backends.torch_training import build_loop
+        from whichdevice.backends.keras_on_torch import build_loop
 
         build = partial(build_loop, self.request, workload, model, train, validation, self._report_steps)
         if self._team is None:
@@ -136,7 +136,7 @@ class Torch(Backend):
 
     def forward_pass(self, model: Any) -> Forward:
         """`epoch`: without gradients, compiled on a GPU as in training; `fit`: Keras' own."""
-        from whichdevice.backends.torch_training import torch_forward
+        from whichdevice.backends.keras_on_torch import torch_forward
 
         if self._team is not None:
             raise StudyError(f"{self.request.device}: mode predict of PyTorch runs on one replica, not on several")

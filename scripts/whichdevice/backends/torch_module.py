@@ -6,6 +6,7 @@ gradients; the optimiser runs as in `fit`. Mixed precision is `torch.autocast`, 
 """
 
 import copy
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -14,10 +15,9 @@ import numpy as np
 
 from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
-from whichdevice.backends.torch_generation import TorchGenerator
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Types
-from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.base import NO_GENERATION, Split, TrainingWorkload, prompt_length
 from whichdevice.workloads.shapes import mapped
 from whichdevice.workloads.torch_model import TorchFile, TorchModel, prediction_of
 
@@ -46,7 +46,7 @@ class TorchModule(Torch):
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: compiled, data on the device; `fit`: one operation after the other, fed from the host."""
         assert isinstance(workload, TorchFile)
-        place = Place(self.request.kind, self.request.precision)
+        place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         model.optimizer = workload.optimizer(model.module)
         return ModuleTraining(
@@ -55,14 +55,14 @@ class TorchModule(Torch):
 
     def forward_pass(self, model: Any) -> Forward:
         """`epoch`: compiled; `fit`: as the module runs without a compiler."""
-        place = Place(self.request.kind, self.request.precision)
+        place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         model.module.eval()
         return module_forward(model, place, self.request.loop == "epoch", self._report_steps)
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
         """Operation by operation, with the cache of Hugging Face."""
-        place = Place(self.request.kind, self.request.precision)
+        place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         self._report_steps("eager")
         return TorchGenerator(model, place, tokens)
@@ -79,7 +79,7 @@ class TorchModule(Torch):
         )
 
 
-class Place:
+class DeviceFormats:
     """The device of a run and the number formats on it."""
 
     def __init__(self, kind: str, precision: str) -> None:
@@ -118,7 +118,7 @@ class ModuleTraining(TrainingLoop):
         model: TorchModel,
         train: Split,
         validation: Split,
-        place: Place,
+        place: DeviceFormats,
         compiles: bool,
         report_steps: Callable[[str], None],
     ) -> None:
@@ -262,7 +262,9 @@ class ModuleTraining(TrainingLoop):
         """Steps change the module itself: nothing to do."""
 
 
-def module_forward(model: TorchModel, place: Place, compiles: bool, report_steps: Callable[[str], None]) -> Forward:
+def module_forward(
+    model: TorchModel, place: DeviceFormats, compiles: bool, report_steps: Callable[[str], None]
+) -> Forward:
     """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
     import torch
 
@@ -294,3 +296,59 @@ def module_forward(model: TorchModel, place: Place, compiles: bool, report_steps
         return program(placed).cpu().numpy()
 
     return forward
+
+
+class TorchGenerator(Generator):
+    """Generates on one CPU or GPU; `place` is the run's device with its number formats."""
+
+    def __init__(self, model: TorchModel, place: Any, tokens: np.ndarray) -> None:
+        import torch
+
+        module, label = model.module, model.workload.address.label
+        if not (hasattr(module, "can_generate") and module.can_generate()):
+            raise StudyError(f"{label}: {NO_GENERATION}")
+        config = module.config.get_text_config(decoder=True)
+        self._module, self._place = module.eval(), place
+        batch, self._length = tokens.shape
+        self._prompt = prompt_length(self._length)
+        self._tokens = torch.from_numpy(tokens[:, : self._prompt].copy()).long().to(place.device)
+        named = inspect.signature(module.forward).parameters
+        self._name = "cache" if "cache" in named else "past_key_values"  # of earlier versions
+        self._cache: Any = None
+        self._next: Any = None
+        self._filled = 0
+        heads = config.num_attention_heads
+        kept = getattr(config, "num_key_value_heads", None) or heads
+        width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        with place.precision():
+            number = torch.matmul(*(torch.ones((1, 1), dtype=place.whole, device=place.device),) * 2)
+        each = number.element_size()  # keys are products, in the format of autocast
+        self.cache_bytes = 2 * config.num_hidden_layers * batch * self._length * kept * width * each
+
+    def prefill(self) -> None:
+        """Fill a new cache."""
+        from transformers import StaticCache
+
+        self._cache = self._next = None  # the old one goes first
+        self._cache = StaticCache(config=self._module.config, max_cache_len=self._length)
+        self._next = self._continued(self._tokens)
+        self._filled = self._prompt
+        self._next.cpu()
+
+    def decode(self, steps: int) -> None:
+        """When all places are filled, those behind the prompt are used again: each token costs the same."""
+        for _ in range(steps):
+            if self._filled == self._length:
+                self._cache.crop(self._prompt - self._length)
+                self._filled = self._prompt
+            self._next = self._continued(self._next)
+            self._filled += 1
+        self._next.cpu()
+
+    def _continued(self, tokens: Any) -> Any:
+        """The token after these with the highest score, [batch, 1]."""
+        import torch
+
+        with torch.no_grad(), self._place.precision():
+            output = self._module(tokens, use_cache=True, logits_to_keep=1, **{self._name: self._cache})
+        return output.logits[:, -1:].argmax(dim=-1)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from whichdevice.backends.keras_on_torch import place
 from whichdevice.backends.torch_devices import is_out_of_memory
-from whichdevice.backends.torch_training import place
 from whichdevice.workloads.base import OperationWorkload
 
 STEPS_A_GRAPH = 20

@@ -15,9 +15,9 @@ import torch
 from torch import distributed, multiprocessing
 
 from whichdevice.backends.base import Means, TrainingLoop
+from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_operation import TorchOperation
-from whichdevice.backends.torch_training import build_loop
 from whichdevice.machine.cpu import peak_memory
 from whichdevice.records.schema import Request
 from whichdevice.workloads import workload_class

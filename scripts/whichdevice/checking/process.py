@@ -19,8 +19,8 @@ from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
+from whichdevice.measuring.estimated_memory import estimated_memory
 from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit, run_to_end
-from whichdevice.measuring.memory_need import estimated_memory
 from whichdevice.measuring.training_run import own_formats, with_finite_loss, workload_facts
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -25,7 +26,7 @@ from whichdevice.commands.check import config_name
 from whichdevice.commands.forecast import MODE_HELP, MODES, PROGRAMS, check_mode, given_options
 from whichdevice.config.model import FORECAST_DEVICES, Study
 from whichdevice.errors import StudyError
-from whichdevice.terminal import Countdown, LiveLine, duration
+from whichdevice.terminal import Countdown, LiveLine, counted, duration
 
 if TYPE_CHECKING:
     from whichdevice.forecast.targets import Target
@@ -36,7 +37,7 @@ LEAST_BATCHES = 10  # of an epoch that is shown
 SHORT_SECONDS = 5e-3  # a step below it is mostly launches and the host's work
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
-LONG_SECONDS = 120.0  # of one process, after which two are enough
+LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
 MILLION = 1e6
 BY = {"time": "step_seconds", "cost": "usd_per_million"}
 THIS = "this machine"
@@ -161,13 +162,16 @@ def question(args: argparse.Namespace) -> Study:
 
 
 def _targets(names: str | None) -> "list[Target]":
-    from whichdevice.forecast.targets import all_targets, find_target
+    from whichdevice.forecast.targets import all_targets, find_target, other_targets
 
     asked = list(FORECAST_DEVICES) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
     if [name.casefold() for name in asked] == ["all"]:
         return all_targets()
+    for name in asked:
+        if others := other_targets(name):
+            print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
     return list({target.label: target for target in map(find_target, asked)}.values())
 
 
@@ -207,7 +211,7 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     if missing:
         with LiveLine(text) as line, tempfile.TemporaryDirectory() as folder:
             if not line.live:
-                line.line(f"measuring {model} here, in {len(missing)} processes")
+                line.line(f"measuring {model} here, in {counted(len(missing), 'process')}")
             dataset = dataset_of(study, runs[0].cell.workload)
             if dataset is not None and not (data := dataset_folder(study, dataset)).joinpath("dataset.json").is_file():
                 prepare_dataset(dataset, "standin", None, STANDIN_SEED, data)
@@ -302,7 +306,7 @@ def _mean(times: Sequence[float]) -> tuple[float, float | None, float | None]:
     """Geometric mean and the ends of its 95 % interval, which one number alone does not have."""
     import pandas as pd
 
-    from whichdevice.tables.statistics import geometric
+    from whichdevice.tables.decision_rule import geometric
 
     found = geometric(pd.Series(times), pd.Series(0, range(len(times)))).iloc[0]
     low, high = (None if pd.isna(found[end]) else float(found[end]) for end in ("low", "high"))
@@ -336,11 +340,12 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
     count = Countdown(len(requests), PROGRAM_SECONDS)
 
     def text() -> str:
-        return f"forecasting: {count.done} of {count.pieces} devices · about {duration(count.left)} left"
+        devices = counted(count.pieces, "device")
+        return f"forecasting: {count.done} of {devices} · about {duration(count.left)} left"
 
     with LiveLine(text) as line:
         if not line.live:
-            line.line(f"forecasting for {len(requests)} devices")
+            line.line(f"forecasting for {counted(len(targets), 'device')}")
         with redirect_stderr(io.StringIO()):  # phases of each compile: the line says enough
             records = compile_programs(requests, on_record=lambda *_: count.finish())
     found: dict[int, list[Row]] = {size: [] for size in workload.batch_size}
@@ -377,6 +382,7 @@ def _priced(row: Row, target: "Target") -> Row:
         "accelerator": accelerator,
         "usd_per_hour": usd,
         "price": None if offer is None else offer.words,
+        "provider": None if offer is None else offer.provider,
         "name": None,
         "disturbed": False,
     }
@@ -442,8 +448,9 @@ def _refuse(name: str, rows: list[Row]) -> None:
     needs = [row["memory_bytes"] for row in rows[1:] if row["fits"] is False and row["memory_bytes"]]
     if needs:
         largest = max(row["memory_available_bytes"] or 0 for row in rows[1:])
+        devices = counted(len(rows) - 1, "device")
         raise StudyError(
-            f"{name} at batch {batch:,} fits on none of these {len(rows) - 1} devices, nor here: it needs "
+            f"{name} at batch {batch:,} fits neither here nor on {devices} asked for: it needs "
             f"{min(needs) / 1e9:.3g} GB, and the largest has {largest / 1e9:.3g} GB; try a smaller --batch"
         )
     reasons = [row["reason"] for row in reversed(rows) if row["reason"]]
@@ -597,7 +604,7 @@ def _cells(row: Row, answer: Row, largest: bool) -> list[str]:
         ratio = f"× {number(row['ratio'])}"
         if row["ratio_low"] is not None:
             ratio += f" [{number(row['ratio_low'])}, {number(row['ratio_high'])}]"
-    price = "" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:.2f}"
+    price = "" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:.2f} {row.get('provider') or ''}".rstrip()
     batch = [f"{row['largest_batch']:,}" if row.get("largest_batch") else ""] if largest else []
     evidence = f"{row['evidence']}, {row['precision']}"
     cost = "" if usd is None else number(usd)
@@ -609,7 +616,7 @@ def answer_lines(answer: Row) -> list[str]:
     here = next(row for row in answer["rows"] if row["evidence"] == "measured")
     title = f"{answer['model']}: {step_words(answer)}"
     if here["step_seconds"] is not None:
-        title += f"; here: {here['name']}, {here['backend']}, {here['processes']} processes"
+        title += f"; here: {here['name']}, {here['backend']}, {counted(here['processes'], 'process')}"
         title += f", cold start {here['cold_seconds']:.0f} s"
     cells = [table_head(answer), *table_cells(answer)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]

@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--full", action="store_true", help="the full study instead of the quick one")
     parser.add_argument("--published", action="store_true", help="the published recipes instead of the quick study")
+    parser.add_argument("--schema", action="store_true", help="the JSON schema by which editors complete and check one")
     parser.add_argument("--check", type=Path, metavar="FILE", help="check a config file instead, and print nothing")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write all studies and the schema to a folder")
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         write(args.write)
     else:
         name = "published" if args.published else "full" if args.full else "config"
-        sys.stdout.write(generated_files()[f"{name}.yaml"])
+        sys.stdout.write(generated_files()["study.schema.json" if args.schema else f"{name}.yaml"])
     return 0
 
 

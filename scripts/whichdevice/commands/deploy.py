@@ -17,7 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
-from whichdevice.remote.place import open_place
+from whichdevice.remote.transfer import open_place
 from whichdevice.terminal import agree
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving

@@ -35,7 +35,7 @@ def fetch(address: str, allow: list[str]) -> list[str]:
     from whichdevice.config.load import resolved, write_study
     from whichdevice.records.store import CONFIG, MERGED, OWN, RECORD, merged_sources
     from whichdevice.remote.merge import merge_folder, source_id
-    from whichdevice.remote.place import download, open_place
+    from whichdevice.remote.transfer import download, open_place
 
     place = open_place(address)
     listing = place.listing()

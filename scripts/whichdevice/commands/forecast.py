@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Print a row for each device; 1 where not one has a forecast."""
     from whichdevice.forecast.answer import answer
     from whichdevice.forecast.compile import compile_programs
-    from whichdevice.forecast.targets import all_targets, find_target
+    from whichdevice.forecast.targets import all_targets, find_target, other_targets
     from whichdevice.records.products import ProgramRequest
     from whichdevice.workloads import read_address, workload_class
 
@@ -78,9 +78,10 @@ def run(args: argparse.Namespace) -> int:
         try:
             target = find_target(name, args.gpus)
         except StudyError as error:
-            print(error, file=sys.stderr)
             rows.append({"device": name, "status": "unknown_device", "reason": str(error), "step_seconds": None})
             continue
+        if others := other_targets(name):
+            print(f"{name}: the {target.device} is taken; also: {', '.join(others)}", file=sys.stderr)
         requests += [
             ProgramRequest(
                 device=target.device,
@@ -146,7 +147,12 @@ def forecast_lines(workload: str, rows: list[dict[str, Any]]) -> list[str]:
             f"{'device':26} {'precision':15} {'step':>10} {'80 % interval':>20} {'throughput':>18} {'memory, GB':>18}",
             *map(_line, own),
         ]
-    lines += dict.fromkeys(f"{row['device']}: {row['reason']}" for row in rows if row["reason"])
+    reasons = (
+        row["reason"] if row["status"] == "unknown_device" else f"{row['device']}: {row['reason']}"
+        for row in rows
+        if row["reason"]
+    )
+    lines += dict.fromkeys(reasons)
     notes: dict[str, list[str]] = {}
     for row in known:
         if row["case"]["note"]:

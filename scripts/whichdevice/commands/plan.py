@@ -54,6 +54,8 @@ def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
+            if Path(override).suffix in (".yaml", ".yml", ".json"):
+                raise StudyError(f"--config {override}: takes KEY=VALUE; a file goes after --configfile")
             raise StudyError(f"--config {override}: needs KEY=VALUE, e.g. study=try or 'data={{source: standin}}'")
         values = _nested(values, {key: parse_yaml(text, f"--config {override}")})
     return values
@@ -79,12 +81,14 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     refused = [run for run, need in needs.items() if need.memory > available]
     going = {run: need for run, need in needs.items() if run not in refused}
     minutes = (sum(need.seconds for need in going.values() if need.unknown is None) + REDRAW_SECONDS) / 60
+    unknown = any(need.unknown is not None for need in going.values())
     disk = sum(need.disk for need in going.values()) + datasets_bytes(plan.datasets())
     peak = max((need.memory for need in going.values()), default=0.0)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
         f"{len(wanted) - len(needs)} measured already, {len(going)} to measure.",
-        f"About {minutes:.0f} minutes, {disk / 1e9:.1f} GB of disk, at most {peak / 1e9:.1f} GB of memory (estimates).",
+        f"{'At least' if unknown else 'About'} {minutes:.0f} min, {disk / 1e9:.1f} GB of disk, "
+        f"at most {peak / 1e9:.1f} GB of memory (estimates).",
         "Data: "
         + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
         + ".",

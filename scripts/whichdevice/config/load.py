@@ -101,11 +101,19 @@ def check_yaml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise StudyError(f"{path}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror or error}") from error
+        near = _nearest(path) if isinstance(error, FileNotFoundError) else ""
+        raise StudyError(f"{path}: cannot be read: {error.strerror or error}{near}") from error
     values = _parse(text, path)
     if not isinstance(values, dict):
         raise StudyError(f"{path}: holds no keys; it needs lines such as `study: quick`")
     return values
+
+
+def _nearest(missing: Path) -> str:
+    """The configs with a similar name, in the same folder or in `config`; of none, nothing."""
+    folders = dict.fromkeys([missing.parent, Path("config")])
+    beside = [path.as_posix() for folder in folders for path in sorted(folder.glob("*.yaml"))]
+    return did_you_mean(missing.as_posix(), beside, kind="there are") if beside else ""
 
 
 def _parse(text: str, path: Path) -> Any:

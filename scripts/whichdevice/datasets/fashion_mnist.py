@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Arrays, Recipe
+from whichdevice.datasets.download import read_images
 from whichdevice.datasets.images import (
     ARRAYS,
     COUNTED,
@@ -23,7 +24,6 @@ from whichdevice.datasets.images import (
     sample_index,
     signed_distance,
 )
-from whichdevice.datasets.sources import read_images
 
 Points = list[tuple[float, float]]
 VARIANTS = {"train": 40, "test": 20}

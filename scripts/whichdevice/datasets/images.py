@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Array, Arrays
-from whichdevice.datasets.sources import require, unpacked
+from whichdevice.datasets.download import require, unpacked
 from whichdevice.errors import StudyError
 
 UINT8 = b"\x00\x00\x08"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Arrays, Recipe
+from whichdevice.datasets.download import read_images
 from whichdevice.datasets.images import (
     ARRAYS,
     COUNTED,
@@ -22,7 +23,6 @@ from whichdevice.datasets.images import (
     sample_index,
     smooth,
 )
-from whichdevice.datasets.sources import read_images
 
 HANDS = {"train": 40, "test": 20}
 COUNTS = {"train": 60000, "test": 10000}

@@ -12,7 +12,14 @@ from pathlib import Path
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Data, Source
 from whichdevice.datasets.base import ArchiveInfo, Arrays, DatasetFacts, DatasetInfo, Recipe, dataset_names, get_dataset
-from whichdevice.datasets.sources import all_present, examine, first_missing, require, require_network, tfds_is_prepared
+from whichdevice.datasets.download import (
+    all_present,
+    examine,
+    first_missing,
+    require,
+    require_network,
+    tfds_is_prepared,
+)
 from whichdevice.datasets.store import check_room, load_dataset, read_info, write_dataset
 from whichdevice.errors import StudyError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Array, Arrays, Recipe
-from whichdevice.datasets.sources import open_builder, require, unpacked
+from whichdevice.datasets.download import open_builder, require, unpacked
 from whichdevice.errors import StudyError
 
 WORDS = {

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from whichdevice.datasets.base import Archive, Array, Arrays, Recipe
-from whichdevice.datasets.sources import DAMAGE, LIMIT, prepare_tfds, require, unpacked
+from whichdevice.datasets.download import DAMAGE, LIMIT, prepare_tfds, require, unpacked
 from whichdevice.errors import StudyError
 
 HOUR = 3600

@@ -1,23 +1,32 @@
-"""Figures, each one file of this folder with TITLE, CAPTION, CATEGORY and `draw(study) -> Figure`, found by its name.
+"""Figures of a study, each found by its name: a new one needs no edit elsewhere.
 
-Listing figures and reading their captions imports no Matplotlib, so that the Snakefile can do it while it is read.
+A figure is a function `draw_<name>(study) -> Figure` under `@draws(title, category=..., caption=...)`. A file may hold
+several figures of one subject. Listing figures and reading their captions imports no Matplotlib, so that the Snakefile
+can do it while it is read.
 """
 
 import ast
 import importlib
-from collections.abc import Iterable
-from functools import cache
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.machine.cpu import usable_cores
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from whichdevice.results import StudyResults
 
+    Draw = Callable[[StudyResults], Figure]
 
-SHARED = {"__init__", "style"}
+FOLDER = Path(__file__).parent
+MOST_PROCESSES = 4  # that draw at once; each takes half a second to start and 150 MB
 ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
@@ -29,58 +38,88 @@ class Facts(NamedTuple):
     category: str
 
 
+def draws(title: str, *, category: str, caption: str) -> "Callable[[Draw], Draw]":
+    """Declare a function `draw_<name>` as figure `<name>`. All three are literals: they are read from the source."""
+    return lambda draw: draw
+
+
 def figure_names() -> list[str]:
     """The names of the figures of every study, sorted."""
-    return [name for name in _names() if figure_facts(name).category != ON_REQUEST]
+    return sorted(name for name, (_, facts) in _found().items() if facts.category != ON_REQUEST)
 
 
-def _names() -> list[str]:
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in SHARED)
+def figure_facts(name: str) -> Facts:
+    """Title, caption and category of a figure. Raises StudyError when there is no such figure."""
+    return _where(name)[1]
+
+
+def figure_modules(*names: str) -> list[str]:
+    """The dotted names of the modules that hold these figures."""
+    return sorted({f"{__package__}.{_where(name)[0]}" for name in names})
+
+
+def _where(name: str) -> tuple[str, Facts]:
+    if name not in _found():
+        raise StudyError(f"no figure {name!r}; there are {', '.join(sorted(_found()))}")
+    return _found()[name]
 
 
 @cache
-def figure_facts(name: str) -> Facts:
-    """Title, caption and category of a figure, read from its source. Raises StudyError when there is no such figure."""
-    if name not in _names():
-        raise StudyError(f"no figure {name!r}; there are {', '.join(_names())}")
-    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
-    constants = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in parsed(source).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
-        if node.targets[0].id in ("TITLE", "CAPTION", "CATEGORY")
+def _found() -> dict[str, tuple[str, Facts]]:
+    """For each figure the file that holds it, and its facts."""
+    return {
+        node.name.removeprefix("draw_"): (path.stem, _facts(node.decorator_list[0]))
+        for path in FOLDER.glob("*.py")
+        if path.name != "__init__.py"
+        for node in parsed(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("draw_") and node.decorator_list
     }
-    return Facts(constants["TITLE"], constants["CAPTION"], constants["CATEGORY"])
+
+
+def _facts(decorator: ast.expr) -> Facts:
+    """The facts in a call of `draws`."""
+    assert isinstance(decorator, ast.Call)
+    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+    return Facts(ast.literal_eval(decorator.args[0]), named["caption"], named["category"])
 
 
 def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> list[str]:
-    """Draw these figures from a study's tables, read once, into <folder>/<name>.svg and .png.
+    """Draw these figures from a study's tables into <folder>/<name>.svg and .png, on all cores.
 
     Returns a line for each run whose damaged files they pass over.
     """
+    draw_one = partial(_draw_into, config_path, tables_folder, folder)
+    # An interrupt ends the processes without a word each: this one reports it.
+    ended_by_interrupt = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(min(usable_cores(), MOST_PROCESSES), initializer=ended_by_interrupt) as processes:
+        drawn = [processes.submit(draw_one, name) for name in names]
+        reasons = dict.fromkeys(why for each in drawn for why in each.result())
+    return [f"left out of the figures: {why}" for why in reasons]
+
+
+def _draw_into(config_path: Path, tables_folder: Path, folder: Path, name: str) -> list[str]:
+    """Draw one figure of a study; why runs are left out of it."""
+    study = _results(config_path, tables_folder)
+    draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
+    return list(study.left_out.values())
+
+
+@cache  # of a process that draws several
+def _results(config_path: Path, tables_folder: Path) -> "StudyResults":
     from whichdevice.results import StudyResults
 
-    study = StudyResults(config_path, tables_folder)
-    for name in names:
-        _draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
-    return [f"left out of the figures: {why}" for why in study.left_out.values()]
+    return StudyResults(config_path, tables_folder)
 
 
-def draw(name: str, tables_folder: Path, config_path: Path, out_svg: Path, out_png: Path) -> None:
+def draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None:
     """Draw a figure from a study's tables into an SVG and a PNG file."""
-    from whichdevice.results import StudyResults
-
-    _draw(name, StudyResults(config_path, tables_folder), out_svg, out_png)
-
-
-def _draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None:
-    facts = figure_facts(name)
+    module, facts = _where(name)
 
     from whichdevice.figures import style
 
-    module = importlib.import_module(f"{__package__}.{name}")
+    draw_figure: Draw = getattr(importlib.import_module(f"{__package__}.{module}"), f"draw_{name}")
     with style.applied():
-        figure = module.draw(study)
-        style.name_few_points(figure)
-        style.finish(figure, facts.title, study)
-        style.save(figure, out_svg, out_png)
+        drawn = draw_figure(study)
+        style.name_few_points(drawn)
+        style.finish(drawn, facts.title, study)
+        style.save(drawn, out_svg, out_png)

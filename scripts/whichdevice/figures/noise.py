@@ -9,20 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from whichdevice.figures import style
+from whichdevice.figures import draws, style
 from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
-from whichdevice.tables.windows import MOST_PROCESSES
+from whichdevice.tables.run_details import MOST_PROCESSES
 
-TITLE = "Noise: every timed window"
-CAPTION = (
-    "Of each workload and device the cell with most processes, then most data, then the largest batch: step time of "
-    "each timed window against the cell's mean, one strip for each process, windows from left to right as they were "
-    "timed. Hollow: warm-up, discarded. Filled: steady state. Bar: the one number with which the process counts, its "
-    "total time over its steps. Triangles lie beyond the panel. d: the machine disturbed the process, also when "
-    "repeated. ↗, ↘: its step times still rose or fell when time was up. Both count."
-)
-CATEGORY = "Speed"
 MOST_PANELS = 12
 COLUMNS = 3
 MANY_WINDOWS = 40
@@ -30,7 +21,18 @@ WIDTH = 0.76  # of a strip; 1 is the distance between two
 LEAST_SPREAD = 0.03  # half the height of a panel, at least
 
 
-def draw(study: StudyResults) -> Figure:
+@draws(
+    "Noise: every timed window",
+    category="Speed",
+    caption=(
+        "Of each workload and device the cell with most processes, then most data, then the largest batch: step time "
+        "of each timed window against the cell's mean, one strip for each process, windows from left to right as they "
+        "were timed. Hollow: warm-up, discarded. Filled: steady state. Bar: the one number with which the process "
+        "counts, its total time over its steps. Triangles lie beyond the panel. d: the machine disturbed the process, "
+        "also when repeated. ↗, ↘: its step times still rose or fell when time was up. Both count."
+    ),
+)
+def draw_noise(study: StudyResults) -> Figure:
     """A panel for each workload and device: of its cells the one with most processes, most data, the largest batch."""
     runs = study.runs.set_index("run").loc[study.windows["run"].drop_duplicates()]
     panels = [own for _, own in runs.groupby(["workload", "device"], sort=False)]

@@ -438,7 +438,10 @@ def front(cost: np.ndarray, quality: np.ndarray, higher: bool) -> np.ndarray:
 
 
 def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
-    """Write both files; no date goes into them."""
+    """Write both files; no date goes into them. The layout is worked out once, for the two have the same size."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
     for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
         with replacing(path) as aside:
             figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.hlo_operations import Work, read_work
-from whichdevice.forecast.memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.programs import (
     CompiledProgram,
     Step,
@@ -25,6 +25,7 @@ from whichdevice.forecast.programs import (
     make_step,
     start,
 )
+from whichdevice.forecast.schedule import Portable, schedule_step
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
 from whichdevice.measuring.events import Emitter
 from whichdevice.processes import end_with_supervisor
@@ -66,6 +67,7 @@ class _Compiling:
         self._emit = emit
         self._key: str | None = None
         self._step: Step | StudyError | None = None
+        self._portable: tuple[Step, Portable | None] | None = None
         self._available: dict[Target, float] = {}
 
     def one(self, number: str, request: ProgramRequest) -> None:
@@ -104,7 +106,7 @@ class _Compiling:
         facts = self._known(request, target)
         status, reason = "ok", None
         try:
-            program = compile_step(step, target, request.precision, request.batch_size, request.mode)
+            program = self._program(step, target, request, request.batch_size)
             work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             facts = facts.model_copy(update={**_facts(program, work), **units, "note": step.note})
@@ -136,6 +138,19 @@ class _Compiling:
         assert self._step is not None
         return self._step
 
+    def _program(self, step: Step, target: Target, request: ProgramRequest, batch_size: int) -> CompiledProgram:
+        """A GPU's program as it is scheduled, a TPU's as it is compiled; also a GPU's that JAX cannot export."""
+        if target.kind == "gpu" and (self._portable is None or self._portable[0] is not step):
+            try:
+                self._portable = step, Portable.of(step, target)
+            except Exception:
+                traceback.print_exc()
+                self._portable = step, None
+        portable = self._portable[1] if target.kind == "gpu" and self._portable is not None else None
+        if portable is None:
+            return compile_step(step, target, request.precision, batch_size, request.mode)
+        return schedule_step(portable, target, request.precision, batch_size, request.mode)
+
     def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
         """What holds before the program is compiled."""
         if target not in self._available:
@@ -159,7 +174,7 @@ class _Compiling:
         def need(batch_size: int) -> float:
             self._emit.progress(f"{target.label}: largest batch: {batch_size}")
             step = _step(request, target.kind, batch_size)
-            total = compile_step(step, target, request.precision, batch_size, request.mode).memory.total
+            total = self._program(step, target, request, batch_size).memory.total
             if total > available:
                 raise OutOfDeviceMemoryError(total, available)
             return total

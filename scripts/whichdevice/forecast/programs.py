@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.jax_function import function_step, gathered, prediction
-from whichdevice.backends.jax_training import State, build_traced, training_step
+from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.forecast.memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.forecast.device_memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
@@ -35,9 +35,9 @@ from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 from whichdevice.workloads.jax_model import JaxFile
 from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.native import NativeFile
 from whichdevice.workloads.shapes import in_mode
 from whichdevice.workloads.torch_model import TorchFile
+from whichdevice.workloads.without_keras import NativeFile
 
 CUDNN_LAYERS = "jax.experimental.rnn"
 LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
@@ -312,23 +312,28 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
     """Compile a step for a target; the batch is divided over its devices."""
     import jax
 
-    if (refusal := target.refusal(precision)) is not None:
-        raise StudyError(refusal)
-    if step.batch and batch % target.devices:
-        raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
+    require_fit(target, precision, batch if step.batch else None)
     description = describe(target)
-    whole, divided = _shardings(description)
-    placed = [
-        jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: _placed(leaf, where), argument)
+    whole, divided = shardings(description)
+    arguments = [
+        jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: placed(leaf, where), argument)
         for number, argument in enumerate(step.arguments)
     ]
     with seen_as(description, target.kind):
-        lowered = _with_outputs(step, whole, divided).lower(*placed)
+        lowered = _with_outputs(step, whole, divided).lower(*arguments)
     started = time.monotonic()
     compiled = _compile(lowered, target)
     seconds = time.monotonic() - started
     memory = memory_need(compiled.memory_analysis())
     return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds)
+
+
+def require_fit(target: Target, precision: str, batch: int | None) -> None:
+    """Raise StudyError where the target has no such number format, or a batch does not divide over its devices."""
+    if (refusal := target.refusal(precision)) is not None:
+        raise StudyError(refusal)
+    if batch is not None and batch % target.devices:
+        raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
 
 
 def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:
@@ -360,7 +365,7 @@ def describe(target: Target) -> Any:
     return found
 
 
-def _shardings(description: Any) -> tuple[Any, Any]:
+def shardings(description: Any) -> tuple[Any, Any]:
     """Copied to every device, and divided along the first axis."""
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -368,7 +373,8 @@ def _shardings(description: Any) -> tuple[Any, Any]:
     return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
 
 
-def _placed(leaf: Any, sharding: Any) -> Any:
+def placed(leaf: Any, sharding: Any) -> Any:
+    """A description of an array with its place."""
     import jax
 
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
@@ -411,8 +417,8 @@ def available_on_tpu(target: Target) -> float:
     """Bytes of HBM that libtpu leaves to a program on each device: what it says to one that is far too large."""
     import jax
 
-    _, divided = _shardings(describe(target))
-    array = _placed(jax.ShapeDtypeStruct((target.devices * FAR_TOO_LARGE,), "int8"), divided)
+    _, divided = shardings(describe(target))
+    array = placed(jax.ShapeDtypeStruct((target.devices * FAR_TOO_LARGE,), "int8"), divided)
     try:
         _compile(jax.jit(lambda x: x + 1).lower(array), target)
     except OutOfDeviceMemoryError as error:

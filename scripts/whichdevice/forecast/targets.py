@@ -197,6 +197,18 @@ def find_target(name: str, devices: int | None = None) -> Target:
     return found
 
 
+def other_targets(name: str) -> list[str]:
+    """Other rows that a short name fits: `A100` means the one of 80 GB, and three more are A100s."""
+    try:
+        chosen = find_target(name).device
+    except StudyError:
+        return []
+    words = _words(name)
+    if not words or _plain(name) == _plain(chosen):
+        return []
+    return [row for row in target_rows() if row != chosen and words <= _words(row)]
+
+
 def _target(row: str, devices: int) -> Target | None:
     """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
     sheet = target_rows()[row]

@@ -6,32 +6,25 @@ half of each sequence is the prompt. Weights are the initial ones: how long a to
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Generator
+from whichdevice.backends.base import Generator
 from whichdevice.errors import StudyError
-from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit
+from whichdevice.measuring.estimated_memory import SLACK, weight_bytes
+from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.inference_run import inference_facts, input_batches
-from whichdevice.measuring.memory_need import SLACK, weight_bytes
+from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import Budget, find_steady_state, planted, steady_of, time_steps, timed
-from whichdevice.measuring.training_run import load_and_build, timed_call
 from whichdevice.records.schema import GENERATED_UNIT, Generated, Request, WorkloadFacts
-from whichdevice.workloads.base import TrainingWorkload, prompt_length, tokens_of
+from whichdevice.workloads.base import prompt_length, tokens_of
 
 
-def run_generation(
-    backend: Backend,
-    workload: TrainingWorkload,
-    request: Request,
-    dataset: Path | None,
-    memory_limit: float,
-    emit: Emitter,
-) -> None:
+def run_generation(job: Job) -> None:
     """Measure and send everything but the end."""
-    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
+    backend, workload, request, emit = job.backend, job.workload, job.request, job.emit
+    train, validation, model, load, build = job.load_and_build()
     tokens, made = timed_call(lambda: np.asarray(tokens_of(input_batches(workload, train, request)[0]), np.int32))
     prompt = prompt_length(tokens.shape[1])
     if prompt < 1:
@@ -39,9 +32,9 @@ def run_generation(
     workload.check_options()
     with backend.scope():
         generator, place = timed_call(lambda: backend.generator(workload, model, tokens))
-    facts = generation_facts(inference_facts(workload, request, model, train, validation), generator, request)
-    emit.part("workload", facts)
-    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    forward = inference_facts(workload, request, model, train, validation, job.counts)
+    facts = generation_facts(forward, generator, request)
+    job.announce(facts)
     emit.part("cold", {"load": load + made, "build": build + place})
     emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
     time_steps(

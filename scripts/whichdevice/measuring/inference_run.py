@@ -13,38 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Forward
+from whichdevice.backends.base import Forward
 from whichdevice.errors import StudyError
-from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit
-from whichdevice.measuring.memory_need import activation_bytes, inference_memory, weight_bytes
+from whichdevice.measuring.estimated_memory import activation_bytes, inference_memory, weight_bytes
+from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.training_run import load_and_build, own_formats, timed_call
+from whichdevice.measuring.training_run import own_formats
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import COUNTS, model_costs, output_shape
-from whichdevice.workloads.native import NativeFile
+from whichdevice.workloads.costs import model_costs, output_shape
 from whichdevice.workloads.shapes import Tree, leaves, mapped
+from whichdevice.workloads.without_keras import NativeFile
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than a second time budget
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it
 MOST_BATCHES, MOST_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and used in turn
 
 
-def run_inference(
-    backend: Backend,
-    workload: TrainingWorkload,
-    request: Request,
-    dataset: Path | None,
-    memory_limit: float,
-    emit: Emitter,
-) -> None:
+def run_inference(job: Job) -> None:
     """Measure and send everything but the end."""
+    backend, workload, request, emit = job.backend, job.workload, job.request, job.emit
     if request.loop == "fit" and request.replicas > 1:
         raise StudyError(f"{request.device}: mode predict with loop fit runs on one replica, not on {request.replicas}")
-    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
-    facts = inference_facts(workload, request, model, train, validation)
-    emit.part("workload", facts)
-    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    train, validation, model, load, build = job.load_and_build()
+    facts = inference_facts(workload, request, model, train, validation, job.counts)
+    job.announce(facts)
     batches, made = timed_call(lambda: input_batches(workload, train, request))
     workload.check_options()
     with backend.scope():
@@ -57,11 +50,16 @@ def run_inference(
 
 
 def inference_facts(
-    workload: TrainingWorkload, request: Request, model: Any, train: Split, validation: Split
+    workload: TrainingWorkload,
+    request: Request,
+    model: Any,
+    train: Split,
+    validation: Split,
+    counts: Path | None = None,
 ) -> WorkloadFacts:
     """For the record, at the request's batch size: operations of the forward pass alone."""
     example = workload.example(model)
-    costs = model_costs(model, example=example, workload=workload, kept=COUNTS)
+    costs = model_costs(model, example=example, workload=workload, kept=counts)
     data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
     width = activation_bytes(request.precision)
     return WorkloadFacts(

@@ -33,6 +33,7 @@ from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, 
 from whichdevice.records.schema import Artefact, DataFacts, Record, Request
 from whichdevice.records.store import write_record
 from whichdevice.study_cells import study_runs
+from whichdevice.workloads.costs import counts_folder
 
 
 class RecordDraft:
@@ -110,6 +111,8 @@ def _supervised(
     software = describe_software(request.backend).model_dump(mode="json")
     draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
+    if request.mode is not None:
+        job["counts"] = str(counts_folder(request.module))
     if request.dataset is not None:
         data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]
         progress.phase("reading its data through")

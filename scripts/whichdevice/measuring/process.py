@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Backend
+from whichdevice.measuring.estimated_memory import operation_memory
 from whichdevice.measuring.events import Emitter, refuse_what_cannot_fit, run_to_end
 from whichdevice.measuring.generation_run import run_generation
 from whichdevice.measuring.inference_run import run_inference
-from whichdevice.measuring.memory_need import operation_memory
+from whichdevice.measuring.job import Job
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import run_training
 from whichdevice.processes import end_with_supervisor
@@ -67,7 +69,16 @@ def main() -> int:
         run_request(backend, request, job, emit)
 
     run_to_end(work, backend, request.module, emit)
+    if request.replicas == 1:  # several may have processes of their own, which they end themselves
+        leave()
     return 0
+
+
+def leave() -> NoReturn:
+    """End this process without taking the framework apart, which takes TensorFlow a second or two; all is written."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
@@ -84,17 +95,18 @@ def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) ->
             request.options,
         )
     )
-    folder = Path(job["folder"])
-    dataset = Path(job["dataset"]) if "dataset" in job else None
     explain: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
-    elif isinstance(workload, TrainingWorkload) and request.mode == "generate":
-        run_generation(backend, workload, request, dataset, job["memory_limit"], emit)
-    elif isinstance(workload, TrainingWorkload) and request.mode == "predict":
-        run_inference(backend, workload, request, dataset, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
-        explain = run_training(backend, workload, request, dataset, folder, job["memory_limit"], emit)
+        paths = {name: Path(job[name]) for name in ("folder", "dataset", "counts") if name in job}
+        asked = Job(backend, workload, request, emit, job["memory_limit"], **paths)
+        if request.mode == "generate":
+            run_generation(asked)
+        elif request.mode == "predict":
+            run_inference(asked)
+        else:
+            explain = run_training(asked)
     _emit_settings(backend, emit)  # now of the programs that really ran
     emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
     if explain is not None:

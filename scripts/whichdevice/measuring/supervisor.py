@@ -23,7 +23,7 @@ from whichdevice.cells import Run
 from whichdevice.files import package_first
 from whichdevice.machine.cpu import MAXRSS_UNIT, available_memory, is_full, memory_kills
 from whichdevice.records.schema import Record
-from whichdevice.terminal import rounded
+from whichdevice.terminal import LiveLine, rounded
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
@@ -242,38 +242,29 @@ QUIET_SECONDS = 10.0  # between two lines of the same phase where the output is 
 
 
 class Progress:
-    """Lines for one run; on a terminal they overwrite each other, elsewhere few are written."""
+    """Show one run: where it is on a live line, on a few plain lines without a terminal; then how it ended."""
 
     def __init__(self, run: Run, number: int, of: int, stream: IO[str] | None = None) -> None:
         cell = run.cell
         self._title = f"[{number}/{of}] {cell.device} {cell.workload} {cell.name} r{run.repeat}"
-        self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
+        self._line, self._now = LiveLine(lambda: self._now, stream), self._title
         self._said = ("", 0.0)
 
     def phase(self, phase: str, values: Mapping[str, Any] | None = None) -> None:
         """Say where the run is."""
         values = values or {}
+        self._now = " · ".join([f"{self._title}: {phase}", *_details(values)])
         key = f"{phase} {values.get('epoch', '')}"
-        if not self._live and key == self._said[0] and time.monotonic() - self._said[1] < QUIET_SECONDS:
-            return
-        self._said = (key, time.monotonic())
-        self._write(" · ".join([f"{self._title}: {phase}", *_details(values)]), last=False)
+        if self._line.live:
+            self._line.start()
+        elif key != self._said[0] or time.monotonic() - self._said[1] >= QUIET_SECONDS:
+            self._said = (key, time.monotonic())
+            self._line.line(self._now)
 
     def done(self, record: Record) -> None:
         """Print how the run ended."""
-        self._write(run_line(self._title, record), last=True)
-
-    def _write(self, line: str, last: bool) -> None:
-        with contextlib.suppress(OSError, ValueError):  # no reader is left: no reason to lose the run
-            self._show(line, last)
-
-    def _show(self, line: str, last: bool) -> None:
-        if self._live:
-            self._stream.write(f"\r\033[2K{line}" + ("\n" if last else ""))
-        else:
-            self._stream.write(line + "\n")
-        self._stream.flush()
+        self._line.stop()
+        self._line.line(run_line(self._title, record))
 
 
 def run_line(title: str, record: Record) -> str:

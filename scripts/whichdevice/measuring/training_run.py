@@ -4,7 +4,6 @@ Learning runs epochs from the initial weights, with validation and the recipe's 
 model are kept with its record, so that an export can be compared with it.
 """
 
-import hashlib
 import io
 import json
 import time
@@ -13,22 +12,22 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from whichdevice.backends.base import Backend, Means, TrainingLoop, product_format
-from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import explain_step
-from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit
-from whichdevice.measuring.memory_need import activation_bytes, estimated_memory, weight_bytes
+from whichdevice.measuring.estimated_memory import activation_bytes, estimated_memory, weight_bytes
+from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
-from whichdevice.records.schema import DataFacts, Epoch, Learning, Request, WorkloadFacts
+from whichdevice.records.schema import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
-from whichdevice.workloads.costs import COUNTS, Costs, model_costs, output_shape
-from whichdevice.workloads.native import NativeModel
+from whichdevice.workloads.costs import Costs, model_costs, output_shape
 from whichdevice.workloads.shapes import leaves
+from whichdevice.workloads.without_keras import NativeModel
 
 
 class FirstStepWatched:
@@ -179,15 +178,6 @@ class RecordedPredictions:
         return FILE
 
 
-def made_data(workload: TrainingWorkload, name: str, *splits: Split) -> DataFacts:
-    """Named after the workload, with a checksum over all arrays."""
-    digest = hashlib.sha256()
-    for split in splits:
-        for array in split.arrays.values():
-            digest.update(np.ascontiguousarray(array).data)
-    return DataFacts(dataset=name, source=workload.data_source, checksum=digest.hexdigest())
-
-
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
 
@@ -204,13 +194,15 @@ class Learner:
     step_time: float
     folder: Path
     emit: Emitter
+    predictions: np.ndarray | None = None  # of all validation examples, by the weights after the last epoch
 
     def learn(self) -> list[Epoch]:
         """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
         loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
         loop.reset()
         loop.publish()
-        callbacks = _callbacks(workload.callbacks(self.folder) if self.request.validation else [], model)
+        chosen = workload.callbacks(self.folder) if self.request.validation else []
+        callbacks = _callbacks(chosen, model)
         model.stop_training = False
         callbacks.on_train_begin()
         epochs: list[Epoch] = []
@@ -236,10 +228,16 @@ class Learner:
                 break
         emit.part("learning", Learning(ended_by=ended))
         callbacks.on_train_end()
+        if chosen:  # they may have changed the weights since
+            self.predictions = None
         if (best := workload.best_weights()) is not None:
             model.load_weights(best)
             loop.adopt()
         return epochs
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Float32 predictions for the validation examples `index`, int32 [n]; the last evaluation's if it kept them."""
+        return self.loop.predict(index) if self.predictions is None else self.predictions[index]
 
     @property
     def _seconds_left(self) -> float:
@@ -266,7 +264,10 @@ class Learner:
         epoch.steps = done if done < self.steps_per_epoch else None
         epoch.metric = None if means.metric is None else float(sums[1] / done)
         if self.request.validation:
-            epoch.validation_loss, epoch.validation_metric, epoch.validation_seconds = _timed(self.loop.evaluate)
+            means, seconds = timed_call(self.loop.evaluate)
+            if means is not None:
+                epoch.validation_loss, epoch.validation_metric, self.predictions = means
+                epoch.validation_seconds = seconds
         return epoch
 
     def _fitting(self, steps: int) -> int:
@@ -302,14 +303,6 @@ def _rate(model: Any) -> float | None:
     return float(keras.ops.convert_to_numpy(model.optimizer.learning_rate))
 
 
-def _timed(evaluate: Callable[[], Means | None]) -> tuple[float | None, float | None, float | None]:
-    began = time.perf_counter()
-    means = evaluate()
-    if means is None:
-        return None, None, None
-    return means.loss, means.metric, time.perf_counter() - began
-
-
 def _logs(epoch: Epoch) -> dict[str, float]:
     named = {
         "loss": epoch.loss,
@@ -323,23 +316,15 @@ def _logs(epoch: Epoch) -> dict[str, float]:
 PROFILED_STEPS = 5
 
 
-def run_training(
-    backend: Backend,
-    workload: TrainingWorkload,
-    request: Request,
-    dataset: Path | None,
-    folder: Path,
-    memory_limit: float,
-    emit: Emitter,
-) -> Callable[[], None] | None:
-    """Measure and send everything but the end; artefacts go to `folder`. Without a dataset the workload has its own.
+def run_training(job: Job) -> Callable[[], None] | None:
+    """Measure and send everything but the end; artefacts go to the job's folder.
 
     Returns what sends the breakdown, if any is asked for: it builds its own programs, with their own settings.
     """
-    train, validation, model, load, build = load_and_build(backend, workload, request, dataset, memory_limit, emit)
-    facts, costs = workload_facts(backend, workload, request, model, train, validation, COUNTS)
-    emit.part("workload", facts)
-    refuse_what_cannot_fit(facts.estimated_memory, memory_limit)
+    backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
+    train, validation, model, load, build = job.load_and_build()
+    facts, costs = workload_facts(backend, workload, request, model, train, validation, job.counts)
+    job.announce(facts)
     loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
     workload.check_options()
     emit.part("cold", {"load": load + place, "build": build})
@@ -370,47 +355,10 @@ def run_training(
         learner = Learner(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
         epochs = learner.learn()
         results = _final_results(epochs, workload, request)
-        _keep_artefacts(loop, workload, model, validation, folder, results, emit)
+        _keep_artefacts(learner, validation, results)
     if not request.breakdown:
         return None
     return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
-
-
-class Built(NamedTuple):
-    """Data and model of a run, and the seconds that each took."""
-
-    train: Split
-    validation: Split
-    model: Any
-    load: float
-    build: float
-
-
-def load_and_build(
-    backend: Backend,
-    workload: TrainingWorkload,
-    request: Request,
-    dataset: Path | None,
-    memory_limit: float,
-    emit: Emitter,
-) -> Built:
-    """Data and model; sends what the data are where they come with the workload."""
-    emit.progress("loading data")
-    splits, load = timed_call(lambda: workload.splits(load_dataset(dataset).arrays if dataset is not None else {}))
-    if dataset is None:
-        emit.part("data", made_data(workload, request.workload, *splits))
-    emit.progress("building the model")
-    limit = memory_limit if request.kind == "cpu" else None
-    with backend.scope():
-        model, build = timed_call(lambda: built_within(limit, workload.model))
-    return Built(splits[0], splits[1], model, load, build)
-
-
-def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What the call returns, and its seconds."""
-    began = time.perf_counter()
-    value = call()
-    return value, time.perf_counter() - began
 
 
 def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
@@ -425,21 +373,14 @@ def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Req
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _keep_artefacts(
-    loop: TrainingLoop,
-    workload: TrainingWorkload,
-    model: Any,
-    validation: Split,
-    folder: Path,
-    results: dict[str, Any],
-    emit: Emitter,
-) -> None:
+def _keep_artefacts(learner: Learner, validation: Split, results: dict[str, Any]) -> None:
+    workload, folder, emit = learner.workload, learner.folder, learner.emit
     emit.progress("predicting")
-    recorded = RecordedPredictions(loop.predict)
+    recorded = RecordedPredictions(learner.predict)
     outcome = workload.outcome(recorded, validation)
     emit.part("results", {**results, **outcome.results})
     files = {"weights": workload.weights_file, "examples": recorded.write(folder, validation.examples)}
-    model.save_weights(folder / files["weights"])
+    learner.model.save_weights(folder / files["weights"])
     if (best := workload.best_weights()) is not None:
         best.unlink()  # the same weights, loaded after learning
     for name, arrays in outcome.arrays.items():

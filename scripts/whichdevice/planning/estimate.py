@@ -27,13 +27,13 @@ from whichdevice.errors import StudyError
 from whichdevice.machine import devices
 from whichdevice.machine.calibration import host_flops
 from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
-from whichdevice.measuring.memory_need import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
+from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import MIN_WARM_UP_STEPS, WARM_UP_SHARE
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
-from whichdevice.tables.sheet import sheet_peak, sheet_row
+from whichdevice.tables.hardware import sheet_peak, sheet_row
 from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 from whichdevice.workloads.costs import model_costs

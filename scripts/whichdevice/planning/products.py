@@ -9,13 +9,13 @@ from whichdevice.config.hardware import price_sheet
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path, learning_runs
-from whichdevice.figures import figure_names
+from whichdevice.figures import figure_modules, figure_names
 from whichdevice.files import CONFIG, HERE
 from whichdevice.forecast.compile import KEPT
 from whichdevice.forecast.study import compiled_path, program_requests
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.products import ProgramRequest, read_compiled
-from whichdevice.tables import table_names
+from whichdevice.tables import table_modules
 
 if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
@@ -92,12 +92,12 @@ def drawing_code(study: Study) -> dict[str, str]:
 
     Sheets count by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
     """
-    tables = ["whichdevice.tables.make", *(f"whichdevice.tables.{name}" for name in table_names())]
-    figures = ["whichdevice.figures", *(f"whichdevice.figures.{name}" for name in figure_names())]
+    tables = ["whichdevice.tables.make", *table_modules()]
+    figures = ["whichdevice.figures", *figure_modules(*figure_names())]
     sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", price_sheet(study.prices)]
     page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
     page += [CONFIG / f"forecast_{name}" for name in ("results.csv", "published.csv", "constants.json")]
-    compared = ["whichdevice.report.compare", "whichdevice.figures.comparison"]
+    compared = ["whichdevice.report.compare", *figure_modules("comparison")]
     return {
         "tables": code_hash(*tables, files=sheets),
         "figures": code_hash(*figures, *tables),

@@ -171,8 +171,8 @@ def _job_text(job: dict[str, Any]) -> str:
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
     """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
+    from whichdevice.report.best_devices import compared_words
     from whichdevice.report.headline import grid, headline
-    from whichdevice.report.verdict import compared_words
     from whichdevice.results import StudyResults
 
     folder = Path(root)

@@ -14,8 +14,8 @@ from whichdevice.cells import Run
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Call, Device, Source, Study
 from whichdevice.datasets.base import get_dataset
+from whichdevice.datasets.download import first_missing
 from whichdevice.datasets.prepare import check_folder, decide_sources, has_archives
-from whichdevice.datasets.sources import first_missing
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import package_first
 from whichdevice.records.store import MergedDevice, MergedSource, merged_records, merged_sources, record_paths

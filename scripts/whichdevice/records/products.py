@@ -65,7 +65,7 @@ class CompileFacts(Part):
     """What the compiler states, and what the program consists of."""
 
     evidence: Evidence = "compiled"
-    compile_seconds: float | None = None
+    compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels
     memory: float  # of one device, by the sheet
     memory_available: float  # that is left to a program
     memory_needed: float | None = None

@@ -45,7 +45,7 @@ from whichdevice.records.store import (
     record_path,
     write_record,
 )
-from whichdevice.remote.place import Listing, Place, download, explained, open_place, side_by_side
+from whichdevice.remote.transfer import Listing, Place, download, explained, open_place, side_by_side
 
 MADE_OF = ("size", "crc32c", "md5Hash", "CRC", "generation", "mtime")  # of an object: what changes with it
 

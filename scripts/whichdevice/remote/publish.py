@@ -27,7 +27,7 @@ from whichdevice.records.store import (
     refusal,
     same_machine,
 )
-from whichdevice.remote.place import Listing, Moved, Place, download, explained, is_same, upload
+from whichdevice.remote.transfer import Listing, Moved, Place, download, explained, is_same, upload
 
 DATASETS = "datasets"  # as below results/
 

@@ -8,9 +8,9 @@ import pandas as pd
 from whichdevice.report.numbers import interval, number, undecided_words
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
-from whichdevice.tables.crossover import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
+from whichdevice.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
+from whichdevice.tables.decision_rule import SAME, UNDECIDED
 from whichdevice.tables.measured import UNTRAINED, enough_repeats, without_rehearsals
-from whichdevice.tables.statistics import SAME, UNDECIDED
 
 MOST_SENTENCES = 8
 GUIDE = "Google Cloud, Introduction to Cloud TPU, “When to use TPUs”"

@@ -24,7 +24,7 @@ from whichdevice.tables.comparison import (
     read_runs,
     without_copies,
 )
-from whichdevice.tables.statistics import FASTER, SAME, SLOWER, UNDECIDED
+from whichdevice.tables.decision_rule import FASTER, SAME, SLOWER, UNDECIDED
 
 VERDICTS = [FASTER, SLOWER, SAME, UNDECIDED]
 ALONE = [HERE, THERE]
@@ -148,7 +148,7 @@ def compare(
     compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
     shared = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")
-    draw("comparison", tables_folder, config_path, out_figure, out_figure.with_suffix(".png"))
+    draw("comparison", study, out_figure, out_figure.with_suffix(".png"))
     write_comparison(study.study.study, against, compared, shared, differing, faults, out_figure, out_html)
     more = len(differing) - MOST_DIFFERENCES
     return [

@@ -21,6 +21,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.files import CONFIG
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
+from whichdevice.report.best_devices import compared_words, verdict_section
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with
 from whichdevice.report.headline import grid, headline
@@ -38,15 +39,14 @@ from whichdevice.report.numbers import (
 )
 from whichdevice.report.page import render, render_markdown, table_library
 from whichdevice.report.statements import BROKEN, answers, statements
-from whichdevice.report.verdict import compared_words, verdict_section
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
-from whichdevice.tables.base import device_name, length_words, read_rows, share_words
-from whichdevice.tables.cost_choices import JOULES, LESS, MORE, USD
+from whichdevice.tables.base import device_name, hourly_price, length_words, read_rows, share_words
+from whichdevice.tables.costs import JOULES, LESS, MORE, USD
+from whichdevice.tables.decision_rule import UNDECIDED
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import OPERATIONS, WORK, is_rehearsal
-from whichdevice.tables.statistics import UNDECIDED
 
 COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
 MUCH_BLUR = 0.02
@@ -143,7 +143,7 @@ def _cost_row(row: pd.Series) -> dict[str, Any]:
 def _prices(study: StudyResults) -> Iterator[str]:
     told_once = study.costs.drop_duplicates(["device", "price"])  # several where cards of several names ran
     for device, hour, texts in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
-        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {number(hour)} USD an hour ({texts})"
+        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {hourly_price(hour)} USD an hour ({texts})"
 
 
 def _meters(study: StudyResults) -> Iterator[str]:

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.report.advice import about
+from whichdevice.report.best_devices import Phrase
 from whichdevice.report.numbers import Number, cell_number, number, seconds
-from whichdevice.report.verdict import Phrase
+from whichdevice.tables.base import hourly_price
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
 from whichdevice.tables.measured import OPERATIONS
 
@@ -109,7 +110,7 @@ def _small(expected: pd.DataFrame, workload: str) -> Phrase:
                     f"Forecast: {expected['device'].iloc[0]} will do for {workload}"]  # fmt: skip
     words += [*_times(expected), "; a step this small is decided by the host, not by the device."]
     hourly = expected[expected["usd_per_hour"].notna()].sort_values("usd_per_hour", kind="stable")
-    price = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour")
+    price = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour", hourly_price)
     return words if price is None else [*words, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
 
 
@@ -210,7 +211,7 @@ def _column(rows: pd.DataFrame) -> dict[str, Any]:
         "device": first["device"],
         "kind": first["kind"],
         "evidence": MEASURED if measured else FORECAST,
-        "hour": None if priced.empty else cell_number(priced.iloc[0], "usd_per_hour"),
+        "hour": None if priced.empty else cell_number(priced.iloc[0], "usd_per_hour", hourly_price),
     }
 
 

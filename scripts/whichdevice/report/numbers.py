@@ -1,6 +1,6 @@
 """Write numbers, times and verdicts for people, and find the rows of one table that belong to a row of another.
 
-The exact value stays in the table; verdicts follow the decision rule (`whichdevice.tables.statistics`).
+The exact value stays in the table; verdicts follow the decision rule (`whichdevice.tables.decision_rule`).
 """
 
 from typing import Any, NamedTuple
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.tables.base import CELL, number
+from whichdevice.tables.decision_rule import MOST, UNDECIDED
 from whichdevice.tables.measured import ONE
-from whichdevice.tables.statistics import MOST, UNDECIDED
 
 Key = tuple[Any, ...]
 RULE = (

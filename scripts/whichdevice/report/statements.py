@@ -9,9 +9,9 @@ from whichdevice.report.numbers import alike, interval, number, seconds, share, 
 from whichdevice.results import StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
+from whichdevice.tables.decision_rule import SLOWER
 from whichdevice.tables.measured import enough_repeats, timed, without_rehearsals, without_self_checks
 from whichdevice.tables.noise_floor import SAME_TWICE
-from whichdevice.tables.statistics import SLOWER
 
 UNTOLD = "; too wide to show that there is no false alarm"
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]

@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, number, table
+from whichdevice.tables.hardware import Sheet
 from whichdevice.tables.published import COLUMNS as PUBLISHED
 from whichdevice.tables.published import (
     LOOP,
@@ -28,7 +30,6 @@ from whichdevice.tables.published import (
     tflops,
     their_precision,
 )
-from whichdevice.tables.sheet import Sheet
 
 IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED = "impossible", "possible", "unknown", "no speed"
 WAIT = "tpu_init_time"
@@ -57,7 +58,8 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_audit(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return audit_table(
         sources.claimed, sources.table("published"), sources.table("summary"), sources.table("forecasts"), sources.sheet

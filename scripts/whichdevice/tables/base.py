@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +13,8 @@ from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.study_cells import make_tables
-from whichdevice.tables.sheet import Sheet, sheet_row
+from whichdevice.tables import get_table
+from whichdevice.tables.hardware import Sheet, sheet_row
 
 Kind = Literal["text", "int", "float", "flag"]
 DTYPES: dict[Kind, Any] = {
@@ -179,8 +179,13 @@ def number(value: float) -> str:
     return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
+def hourly_price(value: float) -> str:
+    """Write a price an hour: two decimals, as clouds list them; below ten cents as a number."""
+    return f"{value:,.2f}" if value >= 0.1 else number(value)
+
+
 class Sources:
-    """A study's tables by name, each made by `make(sources)` of its file when it is first asked for.
+    """A study's tables by name, each made when it is first asked for.
 
     `run_rows`, `epoch_rows` and `artefact_rows` are the records' rows, `claimed` the published figures,
     `compiled_paths` the records of compiled programs, `sheet` the hardware and its prices.
@@ -204,7 +209,7 @@ class Sources:
     def table(self, name: str) -> pd.DataFrame:
         """The table of this name."""
         if name not in self._made:
-            self._made[name] = import_module(f"{__package__}.{name}").make(self)
+            self._made[name] = get_table(name).make(self)
         return self._made[name]
 
     @cached_property

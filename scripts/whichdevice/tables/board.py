@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, Column, Sources, device_name, table
 from whichdevice.tables.limits import WIDE
 from whichdevice.tables.measured import enough_repeats, without_rehearsals
@@ -57,7 +58,8 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_board(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
     return board_table(summary, costs, forecasts, sources.hardware)

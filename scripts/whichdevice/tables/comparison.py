@@ -15,10 +15,10 @@ from whichdevice.config.model import FIRST
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
+from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, welch
 from whichdevice.tables.measured import SETTING, measured_values, settings, timed
 from whichdevice.tables.runs import COLUMNS as RUN_COLUMNS
 from whichdevice.tables.runs import run_row
-from whichdevice.tables.statistics import DECISION_COLUMNS, decided, welch
 
 CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
 SINGLE = {

@@ -1,24 +1,32 @@
-"""Table `costs`: money and energy of a million examples in steady state, one row per measured cell.
+"""Tables of what work costs: money, energy and time, and which device is cheapest or fastest."""
 
-Money is the time at the price of the whole device; energy is all that the device's own meter counted from the first
-timed window to the end of the last, the moments between them included: an upper bound. Start, compilation and warm-up
-are in neither.
-"""
-
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
-from whichdevice.tables.measured import joined_sources, measured_values
-from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
-from whichdevice.tables.statistics import geometric
+from whichdevice.tables.decision_rule import DECISION_COLUMNS, FASTER, SLOWER, decided, geometric, paired
+from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
+from whichdevice.tables.measured import (
+    OPERATIONS,
+    SETTING,
+    WORK,
+    at_common_share,
+    enough_repeats,
+    joined_sources,
+    measured_values,
+    setting_text,
+    without_rehearsals,
+)
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
 
-COLUMNS: dict[str, Column] = {
+COSTS_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
     "replicas": Column("int", "chips or cores that share a batch"),
@@ -51,8 +59,14 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
-    """Return the table of a study."""
+@makes(COSTS_COLUMNS)
+def make_costs(sources: Sources) -> pd.DataFrame:
+    """Table `costs`: money and energy of a million examples in steady state, one row per measured cell.
+
+    Money is the time at the price of the whole device; energy is all that the device's own meter counted from the first
+    timed window to the end of the last, the moments between them included: an upper bound. Start, compilation and
+    warm-up are in neither.
+    """
     return cost_table(sources.studied, sources.study, sources.sheet)
 
 
@@ -83,7 +97,7 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     read = good["meter"].where(good["joules_per_unit"].notna())  # a meter may have failed in one repeat alone
     frame["meter"] = read.groupby(cell).first().where(frame["n_metered"] > 0, _why(good, cell))
     frame["source"] = [joined_sources(rows) for _, rows in good["source"].groupby(cell)]
-    return table(frame.assign(evidence="measured").reset_index(drop=True), COLUMNS)
+    return table(frame.assign(evidence="measured").reset_index(drop=True), COSTS_COLUMNS)
 
 
 def with_energy(good: pd.DataFrame) -> pd.DataFrame:
@@ -104,3 +118,136 @@ def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
     """Why a cell has no energy: the first reason, or that the meter ran but was not read apart."""
     found = good["meter"].groupby(cell).first()
     return found.where(found.str.startswith("no meter").fillna(False), NO_READING)
+
+
+USD, JOULES = "usd_per_million", "joules_per_million"
+MORE, LESS = "more", "less"
+
+COST_CHOICES_COLUMNS: dict[str, Column] = {
+    "quantity": Column("text", f"{USD} or {JOULES}; all rows of one are one family"),
+    **CELL_COLUMNS,
+    "unit": Column("text", "what a million is of"),
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
+    "value": Column("float", "US dollars or joules per million units, geometric mean over processes"),
+    "value_low": Column("float", "lower end of the 95 % interval"),
+    "value_high": Column("float", "upper end of the 95 % interval"),
+    "n_value": Column("int", "runs behind it"),
+    "lowest": Column("text", "the device with the lowest geometric mean for this work"),
+    "ratio": Column("float", "this device / the lowest, above 1 takes more; geometric mean of paired repeats"),
+    "ratio_low": Column("float", "lower end of the 95 % interval"),
+    "ratio_high": Column("float", "upper end of the 95 % interval"),
+    **DECISION_COLUMNS,
+    "verdict": Column("text", f"{MORE} or {LESS} than the lowest, same within 5 % or undecided, by the rule of speeds"),
+    "n": Column("int", "pairs"),
+    "setting": SETTING,
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters this table"),
+}
+
+
+@makes(COST_CHOICES_COLUMNS)
+def make_cost_choices(sources: Sources) -> pd.DataFrame:
+    """Table `cost_choices`: for each piece of work the cheapest and the lowest-energy settings of every device.
+
+    A piece of work is one workload in one number format at the largest share of its data that most devices measured,
+    for single operations of one size too. Backend, loop and batch size are free: of each device's settings with enough
+    good repeats those with the lowest geometric mean stand here. They are chosen from the very repeats that are then
+    compared, so that a device with many nearly equal settings is slightly favoured.
+    """
+    return cost_choice_table(sources.studied, sources.study, sources.sheet)
+
+
+def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """A row for every quantity, piece of work and device with a number; with one device there is no ratio."""
+    good = with_energy(at_common_share(without_rehearsals(measured_values(runs))))
+    hourly = prices_of(good, study, sheet)["usd_per_hour"]
+    values = {
+        USD: MILLION / SECONDS / good["throughput"] * hourly,
+        JOULES: good["joules_per_unit"] * MILLION,
+    }
+    parts = [part for name, value in values.items() for part in choices(good.assign(value=value), name)]
+    return table(pd.concat(parts, ignore_index=True) if parts else [], COST_CHOICES_COLUMNS)
+
+
+def choices(good: pd.DataFrame, quantity: str) -> Iterator[pd.DataFrame]:
+    """The rows of one quantity, a family, of runs with column `value`; nothing where no run has a number."""
+    good = good[good["value"] > 0]
+    if good.empty:
+        return
+    size = good["batch_size"].where(good["unit"].isin(OPERATIONS), 0)
+    work = good.groupby([*(good[name] for name in [*WORK, "model"]), size], dropna=False, sort=False).ngroup()
+    choice = pd.Series(list(zip(work, good["device"], strict=True)), good.index)
+    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
+    logs = pd.Series(np.log(good["value"].astype("float64")), good.index)
+    means = logs.groupby(cell).transform("mean")
+    complete = means.where(enough_repeats(cell.groupby(cell).transform("size"), choice))
+    chosen = good[cell == cell.loc[complete.groupby(choice).transform("idxmin")].to_numpy()]
+    cell, work, means = cell.loc[chosen.index], work.loc[chosen.index], means.loc[chosen.index]
+    lowest = chosen["device"].loc[means.groupby(work).transform("idxmin")].set_axis(chosen.index)
+    first = chosen[~cell.duplicated()].set_index(cell[~cell.duplicated()])
+    bounds = geometric(chosen["value"], cell)
+    yield (
+        first[[*CELL, "unit", "model"]]
+        .assign(
+            quantity=quantity,
+            value=bounds["mean"],
+            value_low=bounds["low"],
+            value_high=bounds["high"],
+            n_value=bounds["n"],
+            lowest=lowest.groupby(cell).first(),
+            source=pd.Series({key: joined_sources(rows) for key, rows in chosen["source"].groupby(cell)}),
+            evidence="measured",
+        )
+        .join(_judged(chosen.assign(cell=cell, work=work, lowest=lowest)))
+    )
+
+
+def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Each device's choice against the lowest, repeat by repeat."""
+    kept = ["work", "repeat", "value", "machine", "session"]
+    base = chosen.loc[chosen["device"] == chosen["lowest"], kept]
+    pairs = chosen[chosen["device"] != chosen["lowest"]].merge(base, on=["work", "repeat"], suffixes=("", "_base"))
+    if pairs.empty:
+        return pd.DataFrame(index=pd.Index([], name="cell"))
+    logs = pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index)
+    judged = decided(paired(logs, pairs["cell"]))
+    judged["verdict"] = judged["verdict"].replace({FASTER: MORE, SLOWER: LESS})
+    both = pd.concat(
+        [
+            pairs[["cell", "machine", "session"]],
+            pairs[["cell", "machine_base", "session_base"]].set_axis(["cell", "machine", "session"], axis="columns"),
+        ]
+    )
+    counts = both.groupby("cell")[["machine", "session"]].nunique()
+    judged["setting"] = pd.Series(
+        {key: setting_text(*row) for key, row in zip(counts.index, counts.to_numpy(), strict=True)}
+    )
+    return judged
+
+
+PER_MILLION = "seconds_per_million"
+
+FASTEST_COLUMNS: dict[str, Column] = COST_CHOICES_COLUMNS | {
+    "quantity": Column("text", f"{PER_MILLION}; all rows are one family"),
+    "value": Column("float", "s of steady state per million units, geometric mean over processes"),
+    "ratio": Column("float", "time of this device / the lowest, above 1 is slower; geometric mean of paired repeats"),
+    "verdict": Column("text", f"{MORE} or {LESS} time than the lowest, same within 5 % or undecided, by the one rule"),
+}
+
+
+@makes(FASTEST_COLUMNS)
+def make_fastest(sources: Sources) -> pd.DataFrame:
+    """Table `fastest`: for each piece of work the fastest settings of every device, compared.
+
+    Table `cost_choices` defines a piece of work, and how settings are chosen and judged; here time is the cost.
+    """
+    return fastest_table(sources.studied)
+
+
+def fastest_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for every piece of work and device that measured it, at the largest share of the data most of them did."""
+    good = at_common_share(without_rehearsals(measured_values(runs)))
+    parts = list(choices(good.assign(value=MILLION / good["throughput"]), PER_MILLION))
+    return table(pd.concat(parts, ignore_index=True) if parts else [], FASTEST_COLUMNS)

@@ -11,8 +11,9 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
 from whichdevice.records.products import CompiledRecord, read_compiled
+from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.sheet import SECONDS, Sheet, cores_of
+from whichdevice.tables.hardware import SECONDS, Sheet, cores_of
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -72,7 +73,8 @@ COLUMNS: dict[str, Column] = {
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return forecast_table(sources.compiled_paths, sources.table("summary"), sources.hardware, sources.sheet)
 

@@ -1,24 +1,24 @@
-"""Table `limits`: what each device can do, measured: the best matrix product and the best memory stream.
-
-A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit. Best is of
-the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there are any.
-"""
+"""Tables of limits: what a device can do, how near each cell comes, and where its time goes."""
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.measured import enough_repeats, without_rehearsals
-from whichdevice.tables.sheet import Sheet, sheet_peak, sheet_row, wrong_row
+from whichdevice.records.schema import Record
+from whichdevice.tables import makes
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.decision_rule import geometric
+from whichdevice.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
+from whichdevice.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
 ENDS = ("", "_low", "_high")
 
-COLUMNS: dict[str, Column] = {
+LIMITS_COLUMNS: dict[str, Column] = {
     "device": Column("text", "device, as the config names it"),
     "kind": Column("text", "cpu, gpu or tpu"),
     "device_name": Column("text", "name of the device"),
@@ -49,8 +49,14 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
-    """Return the table of a study."""
+@makes(LIMITS_COLUMNS)
+def make_limits(sources: Sources) -> pd.DataFrame:
+    """Table `limits`: what each device can do, measured: the best matrix product and the best memory stream.
+
+    A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit. Best is
+    of the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there
+    are any.
+    """
     return limits_table(sources.cells, sources.studied, sources.study, sources.sheet)
 
 
@@ -63,7 +69,7 @@ def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet:
     cached = _in_cache(streams, host["last_level_cache"])
     streams = streams.assign(product=_stored_format(streams), cached=cached)
     rows = [*_rows(products, streams, host)]
-    return table([row | _by_sheet(row, host, study, sheet) for row in rows], COLUMNS)
+    return table([row | _by_sheet(row, host, study, sheet) for row in rows], LIMITS_COLUMNS)
 
 
 def product_format(cells: pd.DataFrame) -> pd.Series:
@@ -154,3 +160,158 @@ def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Shee
         "bandwidth_of_sheet": row["device_bandwidth_gbs"] / peak.gigabytes if peak.gigabytes else None,
         "sheet_source": peak.source or wrong_row(str(row["device"]), name, study, sheet),
     }
+
+
+UTILISATION: dict[str, Column] = {
+    "mfu": Column(
+        "float", "model FLOP utilisation: analytic operations / the best product of any backend in that format"
+    ),
+    "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
+}
+ROOFLINE_COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "unit": Column("text", "what throughput counts"),
+    "product": Column("text", "number format of the factors of products, as really used"),
+    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
+    "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
+    "intensity": Column("float", "FLOP/byte: the ratio of those two, an estimate"),
+    "tflops": Column("float", "TFLOP/s in steady state, geometric mean over processes"),
+    "tflops_low": Column("float", "lower end of its 95 % interval"),
+    "tflops_high": Column("float", "upper end of its 95 % interval"),
+    **UTILISATION,
+    "mfu_low": Column("float", "lower end of mfu's interval; the peak's own is in table limits"),
+    "mfu_high": Column("float", "upper end"),
+    "bandwidth_share": Column("float", "analytic bytes / s over the device's measured bandwidth: an estimate"),
+    "roof_tflops": Column("float", "TFLOP/s that the measured roofs allow at this intensity"),
+    "of_roof": Column("float", "tflops / roof_tflops"),
+    "bound": Column("text", "which roof is lower at this intensity: compute or memory"),
+    "note": Column("text", "what to keep in mind of the roofs"),
+    "n": Column("int", "processes"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; operations and bytes are analytic"),
+}
+
+
+@makes(ROOFLINE_COLUMNS)
+def make_roofline(sources: Sources) -> pd.DataFrame:
+    """Table `roofline`: each cell against its device's limits, and its columns in `summary`.
+
+    Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step that
+    keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
+    """
+    return roofline_table(sources.cells, sources.table("limits"))
+
+
+def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
+    """A row for each measured cell whose operations are known, virtual replicas on one CPU left out."""
+    cells = without_rehearsals(summary[(summary["n_timed"].fillna(0) > 0) & summary["tflops"].notna()])
+    roofs = limits.drop_duplicates(["device", "product"])[
+        ["device", "product", "device_peak_tflops", "device_bandwidth_gbs", "sheet_tflops"]
+    ]
+    cells = cells.assign(product=product_format(cells)).merge(roofs, on=["device", "product"], how="left")
+    bandwidths = limits.groupby("device")["device_bandwidth_gbs"].max()  # whatever the format
+    bandwidth = cells["device"].map(bandwidths).astype(float)
+    noted = limits["note"].notna().groupby(limits["device"]).transform("all")  # not of one backend's stream alone
+    notes = limits[noted].drop_duplicates("device").set_index("device")["note"]
+    peak, scale = cells["device_peak_tflops"], cells["tflops"] / cells["throughput"]
+    intensity = cells["flops_per_step"] / cells["bytes_per_step"].where(cells["bytes_per_step"] > 0)
+    by_memory = intensity * bandwidth / 1e3
+    roof = pd.concat([peak, by_memory], axis=1).min(axis=1, skipna=False)
+    ends = {f"tflops_{end}": cells[f"throughput_{end}"] * scale for end in ("low", "high")}
+    return table(
+        cells.assign(
+            intensity=intensity,
+            **ends,
+            mfu=cells["tflops"] / peak,
+            **{f"mfu_{end}": ends[f"tflops_{end}"] / peak for end in ("low", "high")},
+            mfu_sheet=cells["tflops"] / cells["sheet_tflops"],
+            bandwidth_share=bytes_per_second(cells) / 1e9 / bandwidth,
+            roof_tflops=roof,
+            of_roof=cells["tflops"] / roof,
+            bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
+            note=cells["device"].map(notes).where(bandwidth.notna()),
+            n=cells["n_timed"],
+        ),
+        ROOFLINE_COLUMNS,
+    )
+
+
+def with_utilisation(summary: pd.DataFrame, roofline: pd.DataFrame) -> pd.DataFrame:
+    """`summary` with the utilisation of each cell."""
+    kept = roofline[[*CELL, *UTILISATION]]
+    return summary.drop(columns=[name for name in UTILISATION if name in summary]).merge(kept, on=CELL, how="left")
+
+
+PARTS = ("input", "host", "compute", "other")
+MEANINGS = {
+    "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
+    "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
+    "compute": "the step itself, with the framework's own scheduling of its operations",
+    "other": "starting a call of the loop, waiting for it and reading its result",
+}
+BREAKDOWN_RUN_COLUMNS: dict[str, Column] = {
+    "broken_down": Column("float", "s, step time beside the variants that its parts were found with; the parts' sum"),
+    **{f"{name}_time": Column("float", f"s of a step: {text}") for name, text in MEANINGS.items()},
+    "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
+    "breakdown_method": Column("text", "how the parts were found"),
+}
+BREAKDOWN_COLUMNS: dict[str, Column] = {
+    **CELL_COLUMNS,
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "step_time": Column("float", "s, the cell's step time, to which the parts are scaled; their sum"),
+    **{f"{name}_time": Column("float", f"s of a step, mean: {text}") for name, text in MEANINGS.items()},
+    **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in PARTS},
+    "n": Column("int", "processes broken down"),
+    "note": Column("text", "what noise made of it"),
+    "method": Column("text", "how the parts were found"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured, as differences between variants of the loop"),
+}
+
+
+def breakdown_row(record: Record) -> dict[str, Any]:
+    """`BREAKDOWN_RUN_COLUMNS` of one record."""
+    found = record.breakdown
+    if found is None:
+        return {}
+    parts = {f"{name}_time": getattr(found, name) for name in PARTS}
+    note = found.reason or "; ".join(found.notes) or None
+    return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+
+
+def _cells(runs: pd.DataFrame) -> pd.Series:
+    return runs.groupby(CELL, dropna=False, sort=False).ngroup()
+
+
+@makes(BREAKDOWN_COLUMNS)
+def make_breakdown(sources: Sources) -> pd.DataFrame:
+    """Table `breakdown`: where a step's time goes, from the runs that were broken down."""
+    return breakdown_table(sources.studied)
+
+
+def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each cell with an undisturbed run that was broken down; its parts add up to the cell's step time."""
+    step_time = geometric(timed(runs)["step_time"], _cells(runs))["mean"]
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
+    good = good[~disturbed(good)]
+    whole = _cells(runs).loc[good.index].map(step_time).astype(float)
+    scale = (whole / good["broken_down"]).fillna(1.0)
+    parts = ["broken_down", *(f"{name}_time" for name in PARTS)]
+    good = good.assign(**{name: good[name] * scale for name in parts})
+    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
+    seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
+    first = good[~cell.duplicated()].set_axis(seconds.index)
+    notes = good["breakdown_note"].dropna()
+    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
+    found = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
+    return table(
+        found.assign(
+            **shares,
+            n=cell.value_counts(),
+            note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),
+            method=first["breakdown_method"],
+            evidence="measured",
+        ),
+        BREAKDOWN_COLUMNS,
+    )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,9 +20,10 @@ from whichdevice.files import replacing
 from whichdevice.machine.cpu import usable_cores
 from whichdevice.records.store import measured_elsewhere, read_record
 from whichdevice.study_cells import make_tables
-from whichdevice.tables import artefacts, comparison, epochs, runs, table_names
+from whichdevice.tables import comparison, get_table, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published
+from whichdevice.tables.run_details import artefact_rows, epoch_rows
 from whichdevice.tables.runs import run_row
 
 Rows = list[dict[str, Any]]
@@ -31,7 +31,7 @@ Parts = tuple[dict[str, Any], Rows, Rows]  # the row of one record, the rows of 
 MOST = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
-TABLES: dict[str, Columns] = {name: import_module(f"{__package__}.{name}").COLUMNS for name in table_names()}
+TABLES: dict[str, Columns] = {name: get_table(name).columns for name in table_names()}
 
 
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows, Rows]:
@@ -88,7 +88,7 @@ def _read(path: Path) -> Parts | str:
         record = read_record(path)
     except StudyError as error:
         return str(error)
-    return run_row(record, path.as_posix()), list(epochs.epoch_rows(record)), list(artefacts.artefact_rows(record))
+    return run_row(record, path.as_posix()), list(epoch_rows(record)), list(artefact_rows(record))
 
 
 def _run_of(path: Path) -> Run | None:

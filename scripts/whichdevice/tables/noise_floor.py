@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import FIRST, SECOND, SLOWED
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, Column, Sources, table
-from whichdevice.tables.statistics import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
+from whichdevice.tables.decision_rule import DECISION_COLUMNS, FASTER, SLOWER, decided, paired
 
 SAME_TWICE, PLANTED = "the same cell twice", "planted slowdown"
 CHECKED = {SECOND: SAME_TWICE, SLOWED: PLANTED}
@@ -39,7 +40,8 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_noise_floor(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return noise_floor_table(sources.table("runs"), sources.table("summary"))
 

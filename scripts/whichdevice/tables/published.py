@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.errors import StudyError
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, epochs_words, read_rows, table
+from whichdevice.tables.hardware import Sheet
 from whichdevice.tables.measured import OPERATIONS, enough_repeats
-from whichdevice.tables.sheet import Sheet
 
 Claim = Mapping[str, str]
 TIMES = {"s": 1.0, "ms": 1e-3, "us/sample": 1e-6}
@@ -264,7 +265,8 @@ def _is_number(text: str | None) -> bool:
         return False
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_published(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return published_table(sources.claimed, sources.table("summary"))
 

@@ -13,11 +13,10 @@ from whichdevice.errors import StudyError
 from whichdevice.records.schema import Energy, Record
 from whichdevice.records.store import measured_elsewhere
 from whichdevice.study_cells import study_runs, workflow_command
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
-from whichdevice.tables.breakdown import RUN_COLUMNS as BREAKDOWN_COLUMNS
-from whichdevice.tables.breakdown import breakdown_row
-from whichdevice.tables.statistics import NOISE_RUN_COLUMNS as NOISE_COLUMNS
-from whichdevice.tables.statistics import within_process
+from whichdevice.tables.decision_rule import NOISE_RUN_COLUMNS, within_process
+from whichdevice.tables.limits import BREAKDOWN_RUN_COLUMNS, breakdown_row
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
@@ -56,7 +55,7 @@ COLUMNS: dict[str, Column] = {
     "steps": Column("int", "steps timed in steady state"),
     "seconds": Column("float", "s, time of those steps"),
     "step_time": Column("float", "s, seconds / steps"),
-    **NOISE_COLUMNS,
+    **NOISE_RUN_COLUMNS,
     "throughput": Column("float", "units per second in steady state"),
     "calls": Column("int", "mode predict: calls timed one by one"),
     "latency_p50": Column("float", "ms, mode predict: median time of a call"),
@@ -68,7 +67,7 @@ COLUMNS: dict[str, Column] = {
     "tflops": Column("float", "TFLOP/s in steady state"),
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
-    **BREAKDOWN_COLUMNS,
+    **BREAKDOWN_RUN_COLUMNS,
     "learned_epochs": Column("float", "epochs learned; no whole number where train.seconds ended the last one early"),
     "cut": Column("flag", "whether train.seconds ended learning before its epochs were over"),
     "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
@@ -327,7 +326,8 @@ def _listed(values: dict[str, str], between: str) -> str | None:
     return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_runs(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return table(sources.run_rows, COLUMNS)
 

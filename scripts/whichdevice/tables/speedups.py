@@ -1,4 +1,4 @@
-"""Table `speedups`: how much faster one choice is than another, all else equal, from paired repeats."""
+"""Tables of ratios at equal work: one choice against another, and more replicas against fewer."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,15 +7,27 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
-from whichdevice.tables.measured import SETTING, measured_values, settings, without_rehearsals
-from whichdevice.tables.statistics import DECISION_COLUMNS, decided, paired
+from whichdevice.tables.batch_sizes import in_order
+from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, geometric, paired
+from whichdevice.tables.measured import (
+    OPERATIONS,
+    SETTING,
+    is_rehearsal,
+    joined_sources,
+    measured_values,
+    quantity,
+    setting_text,
+    settings,
+    without_rehearsals,
+)
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
 WORK = [*CELL, "model"]  # two models of one name are two works
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
-COLUMNS: dict[str, Column] = {
+SPEEDUPS_COLUMNS: dict[str, Column] = {
     "comparison": Column("text", "the axis along which two cells differ; its rows are one family"),
     "baseline": Column("text", "its value in the cell divided by"),
     "compared": Column("text", "its value in the other cell"),
@@ -35,8 +47,9 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
-    """Return the table of a study."""
+@makes(SPEEDUPS_COLUMNS)
+def make_speedups(sources: Sources) -> pd.DataFrame:
+    """Table `speedups`: how much faster one choice is than another, all else equal, from paired repeats."""
     return speedup_table(sources.studied, sources.study)
 
 
@@ -44,11 +57,11 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return every comparison along one axis; the other columns describe the compared cell."""
     good = measured_values(runs)
     used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
-    found = [part for axis, runs_of in used.items() for part in _compared(runs_of, axis, study)]
-    return table(pd.concat(found, ignore_index=True) if found else [], COLUMNS)
+    found = [part for axis, runs_of in used.items() for part in _speedups_compared(runs_of, axis, study)]
+    return table(pd.concat(found, ignore_index=True) if found else [], SPEEDUPS_COLUMNS)
 
 
-def _compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
+def _speedups_compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
     """The rows of one axis, a family; nothing where no two cells differ along it."""
     baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
     same = [name for name in WORK if name != axis]
@@ -90,3 +103,102 @@ def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:
         return next((name for name in [*cpus, *study.devices] if name in values), None)
     preferred = PREFERRED.get(axis)
     return preferred if preferred in values else next(iter(values), None)
+
+
+STRONG, WEAK = "strong", "weak"
+REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
+
+SCALING_COLUMNS: dict[str, Column] = {
+    "scaling": Column("text", "strong: the same batch in all; weak: the same batch on each replica"),
+    "kind": Column("text", "cpu, gpu or tpu"),
+    "device_name": Column("text", "name of the device; only devices of one name are compared"),
+    "baseline": Column("text", "device with the fewest replicas"),
+    "baseline_replicas": Column("int", "its replicas"),
+    "baseline_batch_size": Column("int", "its batch size over all replicas"),
+    **CELL_COLUMNS,
+    "replicas": Column("int", "replicas of `device`"),
+    "replica_batch_size": Column("float", "examples per step on each replica of `device`; for matmul, N"),
+    "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
+    **{
+        f"{name}{bound}": Column("float", text + more)
+        for name, text in [
+            ("ratio", "device / baseline, geometric mean of paired repeats"),
+            ("efficiency", "ratio / (replicas / baseline_replicas); 1 is perfect"),
+        ]
+        for bound, more in [("", ""), ("_low", ": lower end of the 95 % interval"), ("_high", ": upper end")]
+    },
+    "n": Column("int", "pairs"),
+    "setting": SETTING,
+    "note": Column("text", "why the row shows no scaling"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters a ratio"),
+}
+
+
+@makes(SCALING_COLUMNS)
+def make_scaling(sources: Sources) -> pd.DataFrame:
+    """Table `scaling`: what more replicas of the same device bring, as efficiency with its interval.
+
+    Strong scaling: the same batch, shared by more replicas. Weak scaling: the same batch on each replica, so a larger
+    one altogether. Each is compared with the fewest replicas that ran it: efficiency = throughput ratio / replica
+    ratio, so 1 is perfect. An operation such as a matrix product runs on every replica: it scales weakly and never
+    strongly.
+    """
+    return scaling_table(sources.studied, sources.study)
+
+
+def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Every device against the one of the same kind and name with the fewest replicas."""
+    good = measured_values(runs)
+    order = {name: place for place, name in enumerate(in_order(good, study))}
+    good = good.sort_values("device", key=lambda names: names.map(order), kind="stable")
+    product = good["unit"].isin(OPERATIONS)  # every replica runs it
+    share = good["batch_size"].astype(float) / good["replicas"].astype(float).where(~product, 1.0)
+    jit = good["flags"].str.extract(r"jit_compile=(\w+)")[0]
+    good = good.assign(replica_batch_size=share, place=good["device"].map(order), jit=jit)
+    strong = _scaling_compared(good[~product], STRONG, "batch_size")
+    return table([*strong, *_scaling_compared(good, WEAK, "replica_batch_size")], SCALING_COLUMNS)
+
+
+def _scaling_compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[dict[str, Any]]:
+    """Compare within groups that differ in device and replicas only; the first device with the fewest is the base."""
+    alike = ["kind", "device_name", "model", *(name for name in CELL if name not in ("device", "batch_size")), size]
+    fewest = good.groupby(alike, dropna=False, sort=False)["replicas"].transform("min")
+    base = good[good["replicas"] == fewest]
+    base = base[base["place"] == base.groupby(alike, dropna=False, sort=False)["place"].transform("min")]
+    kept = [*alike, "repeat", "device", "replicas", "value", "source", "jit", "machine", "session"]
+    kept += ["batch_size"] if size != "batch_size" else []
+    pairs = good.merge(base[kept], on=[*alike, "repeat"], suffixes=("", "_base"))
+    pairs = pairs[pairs["replicas"] > pairs["replicas_base"]]
+    for _, rows in pairs.groupby([*alike, "device"], dropna=False, sort=False):
+        yield _row(rows, scaling)
+
+
+def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
+    first = rows.iloc[0]
+    found = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
+    places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "session")]
+    more = float(first["replicas"]) / float(first["replicas_base"])
+    bounds = {"": found["mean"], "_low": found["low"], "_high": found["high"]}
+    return {
+        "scaling": scaling,
+        "baseline": first["device_base"],
+        "baseline_replicas": first["replicas_base"],
+        "baseline_batch_size": first.get("batch_size_base", first["batch_size"]),
+        **{name: first[name] for name in [*CELL, "kind", "device_name", "replicas", "replica_batch_size"]},
+        "quantity": quantity(str(first["unit"])),
+        **{f"ratio{bound}": value for bound, value in bounds.items()},
+        **{f"efficiency{bound}": value / more for bound, value in bounds.items()},
+        "n": int(found["n"]),
+        "setting": setting_text(*places),
+        "note": REHEARSAL if is_rehearsal(rows).iloc[0] else _unlike(first),
+        "source": joined_sources(rows["source_base"], rows["source"]),
+        "evidence": "measured",
+    }
+
+
+def _unlike(pair: pd.Series) -> str | None:
+    """TensorFlow compiles `fit` with XLA on one device and never under a strategy: then the ratio is of both."""
+    if pd.isna(pair["jit"]) or pd.isna(pair["jit_base"]) or pair["jit"] == pair["jit_base"]:
+        return None
+    return f"XLA {pair['jit_base']} on the baseline, {pair['jit']} here: the ratio is of that too"

@@ -5,12 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
+from whichdevice.tables.decision_rule import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
+from whichdevice.tables.decision_rule import arithmetic, geometric, noise_split
+from whichdevice.tables.limits import UTILISATION, with_utilisation
 from whichdevice.tables.measured import disturbed, timed
-from whichdevice.tables.roofline import UTILISATION, with_utilisation
 from whichdevice.tables.runs import NOT_MEASURED
-from whichdevice.tables.statistics import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
-from whichdevice.tables.statistics import arithmetic, geometric, noise_split
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 TIMES = {
@@ -127,7 +128,8 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_summary(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return table(with_utilisation(sources.cells, sources.table("roofline")), COLUMNS)
 

@@ -16,10 +16,11 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.decision_rule import geometric
+from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
 from whichdevice.tables.measured import disturbed
-from whichdevice.tables.sheet import SECONDS, Sheet, prices_of
-from whichdevice.tables.statistics import geometric
 from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Target
 
@@ -108,7 +109,8 @@ def recipe_target(study: Study, workload: str) -> Target | None:
         return None
 
 
-def make(sources: Sources) -> pd.DataFrame:
+@makes(COLUMNS)
+def make_time_to_target(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return time_to_target_table(sources.studied, sources.table("epochs"), sources.study, sources.sheet)
 

@@ -230,6 +230,7 @@ class TrainingWorkload(Workload):
     generates: ClassVar[bool] = False  # whether it may have a `generation`; a model shows it when it is made
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
     more_examples: ClassVar[str] = ""  # in words, how to have more data where a batch is larger
+    keeps_predictions: ClassVar[bool] = False  # whether `outcome` wants them of all validation examples
     weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
 
     @abstractmethod

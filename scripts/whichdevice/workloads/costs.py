@@ -8,7 +8,7 @@ Where JAX is installed its trace (a jaxpr) is read, which runs nothing: in this 
 child process that builds the workload's model anew on JAX. Elsewhere PyTorch's FlopCounterMode counts one example.
 
 A measured process always has a child count, so that its own trace never makes its first step quicker, and keeps the
-count in a file, so that a study counts each model once.
+count in a file of the folder that its supervisor names, so that a study counts each model once.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ from whichdevice.processes import quick_imports
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.native import NativeModel
 from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
+from whichdevice.workloads.without_keras import NativeModel
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.
 HIDING = ("TorchModuleWrapper", "JaxLayer", "FlaxLayer", "TFSMLayer")
-COUNTS = Path("results/costs")  # where measured processes keep their counts, relative to the working directory
+COUNTS = Path("results/costs")
 KEY_LENGTH = 16
 CHILD_SECONDS = 300.0
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}  # of the child process
@@ -62,6 +62,13 @@ class Costs:
     def call_flops(self, batch_size: int) -> float | None:
         """Operations of one forward pass of a batch; None is unknown."""
         return None if self.forward_flops is None else self.forward_flops * batch_size
+
+
+def counts_folder(module: str) -> Path:
+    """Where the counts of a workload's model are kept, relative to the working directory; other code is another."""
+    from whichdevice.workloads import workload_hash
+
+    return COUNTS / workload_hash(module, "whichdevice.workloads.costs")
 
 
 def model_costs(
@@ -325,14 +332,12 @@ def _counted_elsewhere(workload: TrainingWorkload, example: Tree, parameters: in
 
 
 def _key(module: str, options: str, example: str, parameters: int) -> str:
-    """Hash of all that a count depends on."""
-    from whichdevice.workloads import workload_hash
-
+    """Hash of what a count depends on beside the code, which names the folder."""
     is_built_in = read_address(module).kind == "built-in"
     asked = json.loads(options)
     if is_built_in:  # an example of a built-in model costs the same in every batch and fraction
         asked = {name: value for name, value in asked.items() if name not in ("batch_size", "fraction")}
-    parts = workload_hash(module, "whichdevice.workloads.costs"), asked, example, parameters
+    parts = asked, example, parameters
     versions = version("keras"), version("jax")
     return hashlib.sha256(json.dumps([*parts, *versions], sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 

@@ -18,6 +18,7 @@ class ImageClassifier(TrainingWorkload):
     """Images uint8 [n, 28, 28] and labels uint8 [n] in, ten probabilities out."""
 
     unit = "image"
+    keeps_predictions = True
     scale: ClassVar[float] = 1 / 255  # what pixels are multiplied with
 
     @property

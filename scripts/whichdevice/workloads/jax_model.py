@@ -17,8 +17,8 @@ from whichdevice.errors import StudyError
 from whichdevice.workloads.base import Arrays
 from whichdevice.workloads.costs import Costs, jaxpr_costs
 from whichdevice.workloads.framework import JAX
-from whichdevice.workloads.native import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.shapes import mapped
+from whichdevice.workloads.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 
 RATE = 1e-3  # of an optimiser that is given by its name
 

@@ -50,7 +50,7 @@ def model(options: Options) -> Any:
 
 
 def optimizer() -> Any:
-    """SGD with momentum .9 at a rate for a batch of 256."""
+    """SGD with momentum 0.9 at a rate for a batch of 256."""
     import keras
 
     return keras.optimizers.SGD(0.1, momentum=0.9)

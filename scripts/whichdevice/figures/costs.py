@@ -1,0 +1,401 @@
+"""What work costs: time, money and energy, per example and until a quality is reached."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from whichdevice.figures import draws, style
+from whichdevice.figures.style import front, grid_of
+from whichdevice.results import StudyResults
+from whichdevice.tables.base import CELL, epochs_text
+from whichdevice.tables.board import FORECAST, MEASURED, WORK
+from whichdevice.tables.decision_rule import geometric
+from whichdevice.tables.hardware import SECONDS
+from whichdevice.tables.time_to_target import LEARNED, START
+
+ACROSS = 2
+MILLION = 1e6
+SIZE = 7.5  # points of a label
+# Where a label may go beside its point, best first: points to the right and up, and what of it is there.
+PLACES = [(6, -3, "left"), (-6, -3, "right"), (0, 7, "center"), (0, -13, "center"), (7, 8, "left"), (-7, 8, "right")]
+NEAR = len(PLACES)  # from which on a line leads to the point
+PLACES += [(7, -14, "left"), (-7, -14, "right"), (14, 18, "left"), (-14, 18, "right"), (14, -24, "left")]
+Box = tuple[float, float, float, float]
+
+
+@draws(
+    "Cost against time",
+    category="Cost",
+    caption=(
+        "US dollars and seconds for a million examples; left and low is better. Filled: measured; open: forecast. "
+        "Along a bar, an interval, time and cost move together. No other device beats those on the Pareto front in "
+        "both."
+    ),
+)
+def draw_cost_time(study: StudyResults) -> Figure:
+    """One panel per workload with two priced devices or more, both axes logarithmic."""
+    known = study.board[study.board["usd_per_million_examples"].notna() & study.board["throughput"].notna()]
+    works = [rows for _, rows in known.groupby(WORK, dropna=False, sort=False) if len(rows) > 1]
+    if not works:
+        return style.empty(study, "Fewer than two devices have a price and a time for the same work.")
+    across = min(ACROSS, len(works))
+    down = -(-len(works) // across)
+    figure = style.new_figure(9.5, 3.1 * down + 0.8)
+    colours = style.device_colours(study)
+    panels = list(zip(grid_of(figure, len(works), across), works, strict=True))
+    for axes, rows in panels:
+        _cost_time_panel(axes, rows, colours)
+    handles = [
+        Line2D([], [], ls="", marker="o", color=style.GREY, label="measured"),
+        Line2D([], [], ls="", marker="o", color=style.GREY, mfc=style.PAPER, label="forecast"),
+        Line2D([], [], color=style.FAINT, lw=4, label="Pareto front"),
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=3)
+    style.footnote(figure, "prices on demand, cheapest offer of the price sheet with its date in tables/board.csv")
+    style.without_data(figure)
+    figure.draw_without_rendering()  # places the panels, so that labels know their room
+    for axes, rows in panels:
+        _label(axes, rows)
+    return figure
+
+
+def _seconds(rows: pd.DataFrame, end: str = "") -> np.ndarray:
+    return np.asarray(MILLION / rows[f"throughput{end}"].to_numpy(float))
+
+
+def _cost_time_panel(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    times, costs = _seconds(rows), rows["usd_per_million_examples"].to_numpy(float)
+    best = front(times, costs, higher=False)
+    axes.plot(times[best], costs[best], color=style.FAINT, lw=4, drawstyle="steps-post", zorder=1)
+    prices = [rows[end].to_numpy(float) for end in ("usd_low", "usd_high")]
+    ends = [_seconds(rows, "_high"), _seconds(rows, "_low")], prices
+    for place, (_, row) in enumerate(rows.iterrows()):
+        colour = colours.get(row["device"], style.KIND_COLOURS[row["kind"]])
+        face = colour if row["evidence"] == MEASURED else style.PAPER
+        across, along = ([end[place] for end in each] for each in ends)
+        axes.plot(across, along, color=colour, lw=1.2, alpha=0.45, zorder=2)
+        axes.plot(times[place], costs[place], "o", color=colour, mfc=face, ms=6, zorder=3)
+    style.log_axis(axes, "x", np.concatenate([*ends[0], times]))
+    style.log_axis(axes, "y", np.concatenate([*ends[1], costs]))
+    axes.margins(0.12)
+    first = rows.iloc[0]
+    letter = "N" if first["unit"] == "product" else "batch"
+    small = ", the host decides" if rows.loc[rows["evidence"] == FORECAST, "host_decides"].fillna(False).any() else ""
+    axes.set_title(f"{first['workload']}, {letter} {first['batch']}{small}", parse_math=False)
+    axes.set_xlabel(f"s for a million {first['unit']}s", fontsize=8)
+    axes.set_ylabel(f"USD for a million {first['unit']}s", fontsize=8)
+
+
+def _label(axes: Axes, rows: pd.DataFrame) -> None:
+    """Write each device beside its point, where no other point and no other label is."""
+    scale = 72 / axes.figure.dpi
+    points = axes.transData.transform(np.column_stack([_seconds(rows), rows["usd_per_million_examples"]])) * scale
+    room = np.asarray(axes.bbox.extents) * scale
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    places = zip(points, rows["device"], _seconds(rows), rows["usd_per_million_examples"], strict=True)
+    for (x, y), name, seconds, usd in places:
+        boxes = [_box(x, y, place, str(name)) for place in PLACES]
+        hits = [sum(_overlap(box, other) for other in taken) + 3 * _outside(box, room) for box in boxes]
+        chosen = hits.index(min(hits))
+        taken.append(boxes[chosen])
+        right, up, side = PLACES[chosen]
+        axes.annotate(
+            str(name), (seconds, usd), (right, up), xycoords="data", textcoords="offset points",
+            ha=side, fontsize=SIZE, parse_math=False,
+            arrowprops=None if chosen < NEAR else {"arrowstyle": "-", "color": style.FAINT, "lw": 0.7},
+        )  # fmt: skip
+
+
+def _box(x: float, y: float, place: tuple[int, int, str], text: str) -> Box:
+    right, up, side = place
+    wide = 0.6 * SIZE * len(text)
+    left = x + right - {"left": 0.0, "center": wide / 2, "right": wide}[side]
+    return left, y + up - 2, left + wide, y + up + SIZE
+
+
+def _overlap(one: Box, other: Box) -> float:
+    """Area that two boxes share."""
+    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+    return max(wide, 0.0) * max(high, 0.0)
+
+
+def _outside(box: Box, room: np.ndarray) -> float:
+    return max(room[0] - box[0], 0) + max(box[2] - room[2], 0) + max(room[1] - box[1], 0) + max(box[3] - room[3], 0)
+
+
+MOST_LINES = 6
+PANELS = {
+    "seconds": "seconds from process start",
+    "usd": "US dollars from process start",
+    "joules": "joules of the epochs",
+}
+MISSING = {"usd": "; no device has a price", "joules": "; no device has a meter"}
+LINE = [*CELL, "source"]  # one line each: stand-in and real data are never averaged
+ROW = ["workload", "quantity", "target"]  # stand-in and real data may have targets of their own
+NAMES = {
+    "validation_metric": "validation {}",
+    "metric": "training {}",
+    "validation_loss": "validation loss",
+    "loss": "training loss",
+}
+
+
+@draws(
+    "What a quality takes",
+    category="Cost",
+    caption=(
+        "Quality at the end of each learned epoch against the time since process start (start, data, model and "
+        "compilation included), its price, and the energy of the epochs by the device's own meter, each with "
+        "validation; logarithmic axes. A line is one cell, its seeds averaged as far as all of them learned, also "
+        "those that ran out of time. The large marker is the epoch by which half the seeds reached the target "
+        "(dotted); where they never did, or after the line ends, there is none. Grey: the Pareto front, which nothing "
+        "here beats in both directions. Money needs a price and energy a meter to have a panel."
+    ),
+)
+def draw_time_to_target(study: StudyResults) -> Figure:
+    """A row per workload and target, a panel for each of time, money and energy that has data."""
+    cells = style.whole_data(study.time_to_target)
+    if cells.empty:
+        return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
+    points = _time_to_target_points(study, cells)
+    shown = [name for name in PANELS if points[name].notna().any()]
+    if not shown:
+        return style.empty(study, "Runs learned, but what it took is missing: parts of the start, prices and meters.")
+    groups = [own for _, own in cells.groupby(ROW, dropna=False, sort=False)]
+    figure = style.new_figure(max(7.5, 2.4 * len(shown) + 2.0), 2.35 * len(groups) + 1.0)
+    grid = figure.subplots(len(groups), len(shown), squeeze=False, sharey="row")
+    for row, own in enumerate(groups):
+        lines = list(_lines(style.shared(own, MOST_LINES), study))
+        for axes, name in zip(grid[row], shown, strict=True):
+            _time_to_target_panel(axes, points, lines, name, own.iloc[0])
+            if row == len(groups) - 1:
+                axes.set_xlabel(PANELS[name])
+        grid[row][0].set_title(_title(own, cells), parse_math=False)
+        grid[row][0].set_ylabel(_quality(own.iloc[0]), parse_math=False)
+        handles = [Line2D([], [], label=label, markersize=4, **look) for label, _, look in lines]
+        grid[row][-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+    seeds = cells["n_seeds"].dropna().astype(int)
+    n = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+    cut = any(len(own) > len(style.shared(own, MOST_LINES)) for own in groups)
+    disturbed = int(cells["n_disturbed"].fillna(0).sum())
+    marked = f"; {disturbed} of {int(cells['n'].sum())} runs disturbed while they learned" if disturbed else ""
+    late = int(cells["n_timed_out"].fillna(0).sum())
+    marked += "; more settings in the tables" if cut else ""
+    marked += f"; {late} of {int(cells['n'].sum())} runs ran out of time" if late else ""
+    missing = [words for name, words in MISSING.items() if name not in shown]
+    style.footnote(figure, f"seeds per line: {n}{marked}{''.join(missing)}")
+    return figure
+
+
+def _time_to_target_points(study: StudyResults, cells: pd.DataFrame) -> pd.DataFrame:
+    """Quality and what it took after each epoch of each cell, means over its runs; an epoch that all runs learned."""
+    runs = study.runs[study.runs["status"].isin(LEARNED) & (study.runs["evidence"] == "measured")]
+    hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
+    start = runs.set_index("run")[START].astype("float64").sum(axis=1, skipna=False)
+    epochs = study.epochs[study.epochs["run"].isin(runs["run"])].sort_values(["run", "epoch"], kind="stable")
+    epochs = epochs.merge(cells[[*LINE, "quantity"]], on=LINE)
+    spent = epochs["seconds"] + epochs["validation_seconds"].fillna(0)
+    seconds = spent.groupby(epochs["run"]).cumsum() + epochs["run"].map(start)
+    quality = pd.Series(np.nan, epochs.index)
+    for name, part in epochs.groupby("quantity"):
+        quality.loc[part.index] = part[name]
+    epochs = epochs.assign(
+        quality=quality,
+        seconds=seconds,
+        usd=seconds / SECONDS * epochs["device"].map(hourly).astype("float64"),
+        joules=epochs["joules"].groupby(epochs["run"]).cumsum(),
+    )
+    groups = epochs.groupby([*LINE, "epoch"], dropna=False, sort=False)
+    points = groups[["quality", *PANELS]].mean().reset_index()
+    runs_there = groups["run"].nunique().to_numpy()
+    return points[runs_there == points.assign(n=runs_there).groupby(LINE, dropna=False)["n"].transform("max")]
+
+
+def _lines(cells: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+    """Each cell with its label and look: a colour for each device, a marker for each cell."""
+    colours = style.device_colours(study)
+    labels = style.labels(cells, [*style.SERIES_AXES, "batch_size", "source"])
+    place = cells.groupby("device", sort=False).cumcount()
+    marks = style.markers(cells["device"].tolist(), style.device_places(study))
+    for label, number, marker, index in zip(labels, place, marks, cells.index, strict=True):
+        cell = cells.loc[[index]]
+        look = {"color": colours[cell["device"].iloc[0]], "marker": marker}
+        yield label, cell, look | {"linestyle": ["-", "--", ":", "-."][number % 4]}
+
+
+def _title(own: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """The workload and its target; where it has several, also whose data it is for."""
+    workload = own["workload"].iloc[0]
+    alone = len(own) == int((cells["workload"] == workload).sum())
+    sources = [] if alone else [" and ".join(own["source"].dropna().unique())]
+    return ", ".join([workload, *filter(None, sources), _target(own.iloc[0])])
+
+
+def _time_to_target_panel(axes: Axes, points: pd.DataFrame, lines: list, name: str, first: pd.Series) -> None:
+    higher, target = first["better"] == "higher", first["target"]
+    drawn = []
+    for _, row, look in lines:
+        cell = row.iloc[0]
+        curve = points.merge(row[LINE], on=LINE)
+        curve = curve[curve[name].notna() & curve["quality"].notna()]
+        axes.plot(curve[name], curve["quality"], markersize=3.5, zorder=3, **look)
+        drawn.append(curve[[name, "quality"]])
+        if cell["epochs_median"] < np.inf:
+            last = curve[curve["epoch"] >= cell["epochs_median"]].head(1)
+            axes.plot(last[name], last["quality"], look["marker"], color=look["color"], markersize=9, zorder=4)
+    if pd.notna(target):
+        axes.axhline(target, color=style.BLACK, ls=":", lw=1)
+    values = pd.concat(drawn).to_numpy(float)
+    if len(lines) > 1:
+        _front(axes, values, higher)
+    if len(values):
+        style.log_axis(axes, "x", values[:, 0])
+    else:
+        style.blank(axes, name)
+    if len(values) and not higher:
+        style.log_axis(axes, "y", [*values[:, 1], *([] if pd.isna(target) else [float(target)])])
+
+
+def _front(axes: Axes, points: np.ndarray, higher: bool) -> None:
+    """What nothing beats in both directions, as steps."""
+    if len(points) < 2:
+        return
+    best = points[front(points[:, 0], points[:, 1], higher)]
+    axes.plot(best[:, 0], best[:, 1], color=style.FAINT, lw=5, drawstyle="steps-post", zorder=1, solid_capstyle="round")
+
+
+def _target(row: pd.Series) -> str:
+    if pd.isna(row["target"]):
+        return str(row["target_source"]).split(":")[0]
+    return f"target {style.number(row['target'])} ({str(row['target_source']).split(':')[0].split(';')[0]})"
+
+
+def _quality(row: pd.Series) -> str:
+    better = "" if row["better"] == "higher" else "\n(lower is better)"
+    return NAMES[str(row["quantity"])].format(row["metric"]) + better
+
+
+MOST_POINTS = 10
+POINT = [*CELL, "source"]  # stand-in and real data are never averaged
+SPENT = {"seconds": "seconds from process start", "usd": "US dollars", "joules": "joules of the epochs"}
+QUALITIES = {  # the first that a workload's runs have: column of table runs, its name, whether more is better
+    "validation_metric": ("validation {}", True),
+    "training_metric": ("training {}", True),
+    "validation_loss": ("validation loss\n(lower is better)", False),
+    "loss": ("training loss\n(lower is better)", False),
+}
+
+
+@draws(
+    "Accuracy against time, money and energy",
+    category="Cost",
+    caption=(
+        "Quality after the last learned epoch against all that it took: seconds from process start (start, data, "
+        "model and compilation included), their price, and the energy of the epochs by the device's own meter, each "
+        "with validation. One point is one cell: geometric mean over its learning runs with 95 % t-interval across, "
+        "mean quality with the range of the runs up and down. Filled and joined by the grey steps: the Pareto front, "
+        "which no other cell beats in both directions; grey dots: cells on it that are left to the tables. Money "
+        "needs a price and energy a meter to have a panel."
+    ),
+)
+def draw_accuracy_pareto(study: StudyResults) -> Figure:
+    """A row per workload, a panel for each of time, money and energy that has data."""
+    runs = _runs(study)
+    if runs.empty:
+        return style.empty(study, "No run has learned (train.epochs is 0, or every learning run failed).")
+    shown = [name for name in SPENT if runs[name].notna().any()]
+    if not shown:
+        return style.empty(study, "Runs learned, but what it took is missing: parts of the start, prices and meters.")
+    workloads = runs["workload"].drop_duplicates().tolist()
+    figure = style.new_figure(9.2, 2.2 * len(workloads) + 1.0)
+    grid = figure.subplots(len(workloads), len(shown), squeeze=False, sharey="row")
+    left_out = 0
+    for row, workload in zip(grid, workloads, strict=True):
+        own = runs[runs["workload"] == workload]
+        quality = next((name for name in QUALITIES if own[name].notna().any()), "loss")
+        name, higher = QUALITIES[quality]
+        points = _accuracy_pareto_points(own.assign(quality=own[quality]))
+        drawn = style.shared(points, MOST_POINTS)
+        left_out += len(points) - len(drawn)
+        looks = list(_looks(drawn, study))
+        for axes, spent in zip(row, shown, strict=True):
+            _accuracy_pareto_panel(axes, points, looks, spent, higher)
+            axes.set_xlabel(SPENT[spent] if workload == workloads[-1] else "")
+        row[0].set_title(f"{workload}, {_epochs(own)}", parse_math=False)
+        row[0].set_ylabel(name.format(own["metric"].iloc[0]), parse_math=False)
+        handles = [Line2D([], [], label=label, ls="", **look) for label, _, look in looks]
+        row[-1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+    counts = runs.groupby(POINT, dropna=False).size()
+    n = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+    cut = f"; {left_out} more cells in the tables" if left_out else ""
+    missing = "".join(words for name, words in MISSING.items() if name not in shown)
+    style.footnote(
+        figure, f"n = {n} learning runs per point{'; no interval from one' if counts.min() == 1 else ''}{cut}{missing}"
+    )
+    return figure
+
+
+def _runs(study: StudyResults) -> pd.DataFrame:
+    """Each run that learned the largest share of its data: what all of its learning took."""
+    runs = study.runs[(study.runs["status"] == "ok") & (study.runs["evidence"] == "measured")]
+    runs = style.whole_data(runs[runs["learned_epochs"].notna()])
+    hourly = study.costs.drop_duplicates("device").set_index("device")["usd_per_hour"]
+    joules = study.epochs.groupby("run")["joules"].agg(lambda found: found.sum(skipna=False))
+    seconds = runs["learning_time"] + runs[START].astype("float64").sum(axis=1, skipna=False)
+    usd = seconds / SECONDS * runs["device"].map(hourly).astype("float64")
+    return runs.assign(seconds=seconds, usd=usd, joules=runs["run"].map(joules).astype("float64"))
+
+
+def _accuracy_pareto_points(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row per cell: what it took with its interval, its mean quality with the range of the runs."""
+    cell = runs.groupby(POINT, dropna=False, sort=False).ngroup()
+    points = runs[~cell.duplicated()].set_index(cell[~cell.duplicated()])[[*POINT, "unit"]].copy()
+    for name in SPENT:
+        points[[name, f"{name}_low", f"{name}_high"]] = geometric(runs[name], cell)[["mean", "low", "high"]]
+    points[["quality", "worst", "best"]] = runs["quality"].groupby(cell).agg(["mean", "min", "max"])
+    return points
+
+
+def _looks(points: pd.DataFrame, study: StudyResults) -> Iterator[tuple[str, pd.Series, dict[str, Any]]]:
+    """Each cell with its label and look: a colour for each device, a marker for each cell."""
+    colours = style.device_colours(study)
+    labels = style.labels(points, [*style.SERIES_AXES, "batch_size", "source"])
+    marks = style.markers(points["device"].tolist(), style.device_places(study))
+    for label, marker, (_, point) in zip(labels, marks, points.iterrows(), strict=True):
+        yield label, point, {"color": colours[point["device"]], "marker": marker}
+
+
+def _accuracy_pareto_panel(
+    axes: Axes, points: pd.DataFrame, looks: list[tuple[str, pd.Series, dict[str, Any]]], spent: str, higher: bool
+) -> None:
+    """The front of all points; of these the ones with a look."""
+    known = points[points[spent].notna() & points["quality"].notna()]
+    best = known.iloc[front(known[spent].to_numpy(float), known["quality"].to_numpy(float), higher)]
+    drawn = [(point, look) for _, point, look in looks if point.name in known.index]
+    if len(best) > 1:
+        axes.plot(best[spent], best["quality"], color=style.FAINT, lw=4, drawstyle="steps-post", zorder=1)
+    hidden = best.drop([point.name for point, _ in drawn], errors="ignore")
+    axes.plot(hidden[spent], hidden["quality"], ".", color=style.GREY, zorder=2)
+    for point, look in drawn:
+        across = np.array([[point[spent] - point[f"{spent}_low"]], [point[f"{spent}_high"] - point[spent]]])
+        along = np.array([[point["quality"] - point["worst"]], [point["best"] - point["quality"]]])
+        face = look["color"] if point.name in best.index else style.PAPER
+        axes.errorbar(
+            point[spent], point["quality"], xerr=across.clip(0) if np.isfinite(across).all() else None,
+            yerr=along.clip(0) if along.any() else None, mfc=face, capsize=2, elinewidth=1, ls="", zorder=3, **look,
+        )  # fmt: skip
+    ends = [*best[spent], *(point[f"{spent}{end}"] for point, _ in drawn for end in ("", "_low", "_high"))]
+    if ends:
+        style.log_axis(axes, "x", ends)
+    else:
+        style.blank(axes, spent)
+
+
+def _epochs(runs: pd.DataFrame) -> str:
+    counts = runs["learned_epochs"]
+    return epochs_text(counts.min(), counts.max(), bool(runs["cut"].fillna(False).any()))

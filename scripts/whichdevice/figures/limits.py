@@ -1,0 +1,231 @@
+"""What bounds a step: the roofline, matrix products, and where its time goes."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from whichdevice.figures import draws, style
+from whichdevice.figures.style import grid_of
+from whichdevice.results import StudyResults
+from whichdevice.tables.limits import PARTS
+from whichdevice.tables.measured import enough_repeats
+
+MOST_PANELS = 4
+FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
+
+
+class Look(NamedTuple):
+    """How one workload is drawn, and its number in the plot."""
+
+    marker: str
+    number: int
+
+
+@draws(
+    "Roofline: each workload against its device's limits",
+    category="Limits",
+    caption=(
+        "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory "
+        "stream of the device, over all backends, streams over all number formats; dashed ones are a sheet's. Points "
+        "are each workload's fastest cell in each number format, of those with enough good repeats (of the matrix "
+        "product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; the bytes are an "
+        "estimate, mostly too low: real points lie at the same height and mostly further left."
+    ),
+)
+def draw_roofline(study: StudyResults) -> Figure:
+    """A panel per device; a colour per number format, a marker per workload."""
+    cells = style.whole_data(study.roofline[study.roofline["intensity"].notna()])
+    cells = cells[cells["unit"] != "gigabyte"]  # which is the slope itself
+    limits = study.limits[study.limits["ridge"].notna()]
+    devices = [name for name in study.devices if name in set(limits["device"])]
+    if not devices:
+        return style.empty(study, "A roof needs a matrix product and a memory stream, which were not measured.")
+    shown = devices[:MOST_PANELS]
+    best = _one_each(cells, study)
+    names = best["workload"].unique()
+    looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}
+    across = min(2, len(shown))
+    figure = style.new_figure(3.7 * across + 1.8 if across > 1 else 7.6, 4.0 * -(-len(shown) // across) + 0.8)
+    panels = grid_of(figure, len(shown), across)
+    for panel, device in zip(panels, shown, strict=True):
+        _roofline_panel(panel, limits[limits["device"] == device], best[best["device"] == device], looks)
+        panel.set_title(device, parse_math=False)
+        panel.set_xlabel("FLOP / byte, analytic (an estimate)", fontsize=8)
+        panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
+    formats = set(best["product"]) | set(limits["product"])
+    figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
+    more = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
+    style.footnote(figure, style.runs_note(best["n"]) + more)
+    return figure
+
+
+def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
+    """Of the cells with enough good repeats the fastest of each workload file in each number format on each device."""
+    named = study.study.workloads
+    modules = cells["workload"].map({name: workload.module or name for name, workload in named.items()})
+    cells = cells.assign(module=modules.fillna(cells["workload"]))
+    own = ["device", "module", "product"]
+    cells = cells[enough_repeats(cells["n"], [cells[name] for name in own])]
+    return cells.loc[cells.groupby(own, sort=False)["tflops"].idxmax()]
+
+
+def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
+    roofs = limits.drop_duplicates("product").sort_values("device_peak_tflops")
+    ridges, found = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
+    span = np.array([min([*ridges, *found]) / 4, max([*ridges, *found]) * 25])
+    for _, roof in roofs.iterrows():
+        colour = FORMATS.get(str(roof["product"]), style.BLACK)
+        _roof(axes, span, roof["device_peak_tflops"], roof["device_bandwidth_gbs"], colour, "-")
+        if pd.notna(roof["sheet_tflops"]) and pd.notna(roof["sheet_gbs"]):
+            _roof(axes, span, roof["sheet_tflops"], roof["sheet_gbs"], colour, "--")
+    _peaks(axes, roofs, span[1])
+    measured = [*cells["tflops_low"], *cells["tflops"], *roofs["device_peak_tflops"]]
+    low, high = np.nanmin(measured), np.nanmax([*measured, *roofs["sheet_tflops"]])
+    style.log_axis(axes, "x", span)
+    style.log_axis(axes, "y", [low / 6, high])
+    axes.set_xlim(*span)
+    axes.set_ylim(low / 6, high * 2.2)
+    _roofline_points(axes, cells.sort_values("intensity"), looks)
+    bandwidth = style.number(roofs["device_bandwidth_gbs"].iloc[0])
+    cached = ", perhaps partly a cache's" if roofs["note"].notna().all() else ""
+    words = f"slope: {bandwidth} GB/s, measured{cached}"
+    axes.text(0.03, 0.965, words, transform=axes.transAxes, va="top", fontsize=7.5)
+
+
+def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:
+    """The measured peaks in figures: above their roofs, the lower of two close ones below."""
+    peaks = roofs["device_peak_tflops"].to_numpy(float)
+    for place, (_, roof) in enumerate(roofs.iterrows()):
+        crowded = place + 1 < len(peaks) and peaks[place + 1] < 1.6 * peaks[place]
+        text = f"{style.number(peaks[place])} {roof['product']}"
+        look: dict[str, Any] = {"ha": "right", "va": "top" if crowded else "bottom", "fontsize": 7.5}
+        axes.annotate(text, (right, peaks[place]), (-3, -3 if crowded else 2), textcoords="offset points", **look)
+
+
+def _roof(axes: Axes, span: np.ndarray, tflops: float, gigabytes: float, colour: str, dashes: str) -> None:
+    x = np.array([span[0], np.clip(1e3 * tflops / gigabytes, *span), span[1]])
+    axes.plot(x, np.minimum(x * gigabytes / 1e3, tflops), color=colour, ls=dashes, lw=1.6 if dashes == "-" else 1.1)
+
+
+def _roofline_points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
+    """Each point with its interval, and in a row below all of them its number, led to it by a thin line."""
+    count = len(cells)
+    middle = 0.62 if count < 2 else float(np.clip(_across(axes, cells["intensity"].median()), 0.3, 0.7))
+    places = middle + (np.arange(count) - (count - 1) / 2) * min(0.06, 0.9 / max(count, 1))
+    for across, (_, cell) in zip(places, cells.iterrows(), strict=True):
+        look, value = looks[cell["workload"]], cell["tflops"]
+        colour = FORMATS.get(str(cell["product"]), style.BLACK)
+        ends = np.array([[value - cell["tflops_low"]], [cell["tflops_high"] - value]])
+        bars = np.clip(ends, 0, None) if np.isfinite(ends).all() else None
+        axes.errorbar(cell["intensity"], value, yerr=bars, fmt=look.marker, color=colour, capsize=2.5, elinewidth=1)
+        axes.annotate(
+            str(look.number), (cell["intensity"], value), (across, 0.05), textcoords="axes fraction", ha="center",
+            fontsize=8, arrowprops={"arrowstyle": "-", "color": style.GREY, "lw": 0.6, "shrinkB": 4},
+        )  # fmt: skip
+
+
+def _across(axes: Axes, x: float) -> float:
+    """Where x lies between the left and the right of a logarithmic axis."""
+    low, high = axes.get_xlim()
+    return float(np.log(x / low) / np.log(high / low))
+
+
+def _legend(looks: dict[str, Look], formats: set[str]) -> Iterator[Any]:
+    for name, colour in FORMATS.items():
+        if name in formats:
+            yield Line2D([], [], color=colour, lw=3, label=name)
+    yield Line2D([], [], color=style.GREY, label="roof, measured")
+    yield Line2D([], [], color=style.GREY, ls="--", lw=1.1, label="roof, sheet")
+    for name, look in looks.items():
+        yield Line2D([], [], ls="", marker=look.marker, color=style.GREY, label=f"{look.number}  {name}")
+
+
+MATMUL_ACROSS = 2
+
+
+@draws(
+    "Matrix products: TFLOP/s by size, cold and warm",
+    category="Speed",
+    caption=(
+        "Products of two N×N matrices, counted as 2·N³ operations each. Filled markers: steady state. Hollow markers: "
+        "the first product, which includes tracing and compilation. One panel per device."
+    ),
+)
+def draw_matmul_tflops(study: StudyResults) -> Figure:
+    """One panel per device, one colour and marker per precision and backend; both axes logarithmic."""
+    cells = study.measured[study.measured["tflops"].notna() & (study.measured["unit"] == "product")]
+    if cells.empty:
+        return style.empty(study, "No matrix product was measured.")
+    devices = [name for name in study.devices if name in set(cells["device"])]
+    across = min(MATMUL_ACROSS, len(devices))
+    figure = style.new_figure(max(6.2, 3.7 * across + 1.6), 3.2 * -(-len(devices) // across) + 0.9)
+    panels = grid_of(figure, len(devices), across, sharey=True)
+    kinds = cells[["backend", "precision", "workload"]].drop_duplicates()
+    names = style.labels(kinds.assign(device=""), ["device", "backend", "precision", "workload"])
+    looks = dict(zip(kinds.itertuples(index=False, name=None), names, strict=True))
+    for panel, device in zip(panels, devices, strict=True):
+        own = cells[cells["device"] == device]
+        for place, (key, label) in enumerate(looks.items()):
+            part = own[(own[["backend", "precision", "workload"]] == list(key)).all(axis=1)].sort_values("batch_size")
+            colour, marker = style.CYCLE[place % 7], style.MARKERS[place % 9]
+            name = label.strip() or str(key[1])
+            x = part["batch_size"].to_numpy(float)
+            panel.plot(x, part["tflops"], color=colour, marker=marker, label=f"{name}, warm")
+            panel.plot(
+                x, part["cold_tflops"], color=colour, marker=marker, mfc="white", ls="--", lw=1, label=f"{name}, cold"
+            )
+        style.batch_axis(panel, own["batch_size"])
+        panel.set_title(device, parse_math=False)
+        panel.set_xlabel("N")
+        panel.set_ylabel("TFLOP/s" if panel in panels[::across] else "")
+    style.log_axis(panels[0], "y", [*cells["tflops"], *cells["cold_tflops"]])
+    handles, texts = panels[0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside right center")
+    counts = sorted({int(n) for n in cells["n_timed"]})
+    style.footnote(figure, f"geometric mean of n = {', '.join(map(str, counts))} processes")
+    style.without_data(figure)
+    return figure
+
+
+MOST_ROWS = 24
+SHADES = {"input": style.ORANGE, "host": style.PURPLE, "compute": style.BLUE, "other": "#bbbbbb"}
+HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
+
+
+@draws(
+    "Where a step's time goes",
+    category="Limits",
+    caption=(
+        "Shares of a training step, found by leaving parts out. Input: the loop as timed, less the same loop on one "
+        "batch in place. Host: the same loop around a model of one weight; in eager PyTorch on a CPU, the time in "
+        "which no operation ran. Other: starting a call of the loop, waiting for it and reading its result. Compute: "
+        "the rest, the framework's own scheduling of operations included. On a GPU, host time may be hidden behind "
+        "compute."
+    ),
+)
+def draw_breakdown(study: StudyResults) -> Figure:
+    """Draw a stacked bar per cell, labelled with its step time."""
+    cells = style.whole_data(study.breakdown)
+    if cells.empty:
+        return style.empty(study, "No step was broken down (measure.breakdown).")
+    figure, axes, shown, _ = style.stacked_bars(
+        cells.assign(**{part: 100 * cells[f"{part}_share"] for part in PARTS}),
+        MOST_ROWS,
+        {part: (part, SHADES[part], HATCHES[part]) for part in PARTS},
+    )
+    for place, seconds in enumerate(shown["step_time"]):
+        text = f"{style.number(seconds * 1e3)} ms"
+        axes.annotate(text, (100, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
+    axes.set_xlim(0, 112)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel("share of the step (%)")
+    figure.legend(loc="outside upper right", ncols=len(PARTS))
+    noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
+    n, more = style.rows_note(cells, shown, "n")
+    style.footnote(figure, f"mean of n = {n} processes, no interval{noisy}{more}; {style.UNNAMED}")
+    return figure

@@ -1,0 +1,165 @@
+"""The program that XLA schedules for a GPU, found without making its kernels.
+
+A forecast reads the scheduled program and its buffers. The kernels, which nobody runs here, take more than half of a
+compile, and no option of XLA leaves them out. But XLA writes the scheduled program and its buffers into a folder
+(`xla_dump_to`) before it makes the first kernel: a process compiles until they are there, and is ended. These processes
+are forked from one that has imported JAX alone (multiprocessing's forkserver); the step reaches them as StableHLO
+(jax.export), so that its model is built, traced and lowered once for all GPUs.
+
+    portable = Portable.of(step, find_target("T4"))
+    program = schedule_step(portable, find_target("L4"), "float32", 64)
+"""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import re
+import signal
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.device_memory import MemoryNeed
+from whichdevice.forecast.programs import CompiledProgram, Step, describe, placed, require_fit, seen_as, shardings
+from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
+from whichdevice.records.products import Mode
+
+LAST = "*memory-usage-report.txt"  # that XLA writes of a scheduled program
+BUFFERS = "*after_optimizations-buffer-assignment.txt"
+PROGRAM = "*after_optimizations.txt"
+POLL_SECONDS = 0.05
+ERROR = "error"  # file of one line: its class, and what it says
+ALLOCATION = re.compile(r"^ *allocation \d+: size (\d+)(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Portable:
+    """A step as StableHLO for CUDA: bytes of jax.export, arguments and results in a row."""
+
+    module: bytes
+    divided: tuple[bool, ...]  # arguments whose first axis is divided over the devices
+    outputs: tuple[str, ...]  # "whole" or "batch"
+    donated: int  # so many arguments come first, and results take their memory
+
+    @classmethod
+    def of(cls, step: Step, target: Target) -> Self:
+        """Trace and lower the step as on a GPU. Raises what JAX raises where it cannot be exported."""
+        import jax
+        from jax import export
+
+        leaves, tree = jax.tree.flatten(step.arguments)
+        divided = [number in step.batch for number, each in enumerate(step.arguments) for _ in jax.tree.leaves(each)]
+        shape = jax.eval_shape(step.function, *step.arguments)
+        outputs = jax.tree.leaves(jax.tree.broadcast(step.outputs, shape))
+
+        def flat(*given: Any) -> list[Any]:
+            return jax.tree.leaves(step.function(*jax.tree.unflatten(tree, given)))
+
+        with seen_as(describe(target), target.kind):
+            exported = export.export(jax.jit(flat), platforms=["cuda"])(*leaves)
+        donated = len(jax.tree.leaves(step.arguments[0])) if step.in_place else 0
+        return cls(bytes(exported.serialize()), tuple(divided), tuple(outputs), donated)
+
+
+def schedule_step(
+    portable: Portable, target: Target, precision: str, batch: int, mode: Mode = "train"
+) -> CompiledProgram:
+    """The program of a step on GPUs, its text and memory the same as after a whole compile.
+
+    Raises StudyError where the compiler fails, CompilerMissingError where it does not load.
+    """
+    require_fit(target, precision, batch if any(portable.divided) else None)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, "jax.export"])
+        process = context.Process(target=_compile, args=(portable, target, folder), daemon=True)
+        process.start()
+        try:
+            while not any(folder.glob(LAST)) and process.is_alive():
+                time.sleep(POLL_SECONDS)
+        finally:
+            process.kill()
+            process.join()
+        if not any(folder.glob(LAST)):
+            raise _failure(folder, process.exitcode)
+        text = next(folder.glob(PROGRAM)).read_text(encoding="utf-8")
+        memory = memory_of(next(folder.glob(BUFFERS)).read_text(encoding="utf-8"))
+    return CompiledProgram(target, precision, batch, mode, text, memory, time.monotonic() - started)
+
+
+def memory_of(buffers: str) -> MemoryNeed:
+    """From XLA's list of buffers, as its memory analysis of the executable has it."""
+    sizes = dict.fromkeys(("arguments", "outputs", "aliased", "temporary"), 0)
+    found = ALLOCATION.findall(buffers)
+    if not found:
+        raise StudyError("the compiler's list of buffers cannot be read: it may be of another version")
+    for size, rest in found:
+        facts = re.split(r", shape \|.*?\|", rest)  # names of types are no facts
+        argument = any(re.search(r", parameter \d+", each) for each in facts)
+        output = any("maybe-live-out" in each for each in facts)
+        sizes["arguments"] += argument * int(size)
+        sizes["outputs"] += output * int(size)
+        sizes["aliased"] += (argument and output) * int(size)
+        sizes["temporary"] += any("preallocated-temp" in each for each in facts) * int(size)
+    return MemoryNeed(**sizes, code=0)
+
+
+def _failure(folder: Path, code: int | None) -> Exception:
+    if code == -signal.SIGKILL:  # by the system: nobody else ends it before the program is there
+        return MemoryError()
+    try:
+        kind, _, said = (folder / ERROR).read_text(encoding="utf-8").partition(" ")
+    except OSError:
+        return StudyError(f"{COMPILERS['cuda']} ended without a program (exit code {code})")
+    if kind == CompilerMissingError.__name__:
+        return CompilerMissingError(said)
+    return StudyError(f"{COMPILERS['cuda']} failed: {kind}: {said}")
+
+
+def _compile(portable: Portable, target: Target, folder: Path) -> None:
+    """In a process of its own: compile until somebody ends it."""
+    _end_with_parent()
+    try:
+        _lowered(portable, target).compile(compiler_options={"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True})
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "")
+        (folder / ERROR).write_text(f"{type(error).__name__} {first}", encoding="utf-8")
+
+
+def _lowered(portable: Portable, target: Target) -> Any:
+    """The step placed on a target's devices. Arguments that it does not use take no memory, as in any jax.jit."""
+    import jax
+    from jax import export
+
+    jax.config.update("jax_platforms", "cpu")
+    exported = export.deserialize(bytearray(portable.module))
+    where = dict(zip(("whole", "batch"), shardings(describe(target)), strict=True))
+    kept = exported.module_kept_var_idx
+    given = [placed(exported.in_avals[each], where["batch" if portable.divided[each] else "whole"]) for each in kept]
+
+    def call(*values: Any) -> Any:
+        known = dict(zip(kept, values, strict=True))
+        unused = {number: each for number, each in enumerate(exported.in_avals) if number not in known}
+        known |= {number: jax.numpy.zeros(each.shape, each.dtype) for number, each in unused.items()}
+        return exported.call(*(known[number] for number in range(len(known))))
+
+    donated = [place for place, number in enumerate(kept) if number < portable.donated]
+    outputs = [where[each] for each in portable.outputs]
+    return jax.jit(call, donate_argnums=donated, out_shardings=outputs).lower(*given)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

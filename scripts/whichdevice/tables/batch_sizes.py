@@ -1,0 +1,443 @@
+"""Tables over batch sizes: which device is faster from which size on, and what a larger batch brings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.config.model import Study
+from whichdevice.tables import makes
+from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.decision_rule import FASTER, SAME, SLOWER, UNDECIDED, decided, geometric, paired, t_quantile
+from whichdevice.tables.measured import (
+    SETTING,
+    by_repeat_and_size,
+    enough_repeats,
+    joined_sources,
+    measured_values,
+    quantity,
+    setting_text,
+    without_rehearsals,
+)
+
+TINY = 1e-12
+WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
+MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
+CROSSOVER_READ = [
+    *WORK,
+    *MEANS,
+    "device",
+    "kind",
+    "batch_size",
+    "repeat",
+    "value",
+    "unit",
+    "source",
+    "machine",
+    "session",
+    "model",
+]
+SAME_SETTINGS, OWN_BEST = "same settings", "own best"
+CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
+PARTLY, ONE_SIZE = "partly undecided", "one size"
+CROSSOVER_COLUMNS: dict[str, Column] = {
+    "workload": Column("text", "workload, as the config names it"),
+    "first": Column("text", "device divided by; the cpu, where one of the two is"),
+    "second": Column("text", "device compared with it"),
+    "comparison": Column(
+        "text", "same settings: backend and loop equal; own best: each device's fastest backend and loop at each size"
+    ),
+    "backend": Column("text", "Keras backend of both; empty for own best"),
+    "loop": Column("text", "loop of both; empty for own best"),
+    "first_means": Column("text", "backend and loop of the first device"),
+    "second_means": Column("text", "backend and loop of the second device"),
+    "precision": Column("text", "number format"),
+    "fraction": Column("float", "share of the training data"),
+    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
+    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
+    "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
+    "verdict": Column(
+        "text",
+        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster at some sizes, the "
+        f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
+    ),
+    "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
+    "crossover_low": Column("float", "lower end of its 95 % interval"),
+    "crossover_high": Column("float", "upper end of its 95 % interval"),
+    "size_below": Column("int", "next measured size below the crossover"),
+    "size_above": Column("int", "next measured size above the crossover"),
+    "faster_below": Column("text", "faster device below the crossover"),
+    "faster_above": Column("text", "faster device above the crossover"),
+    "faster": Column("text", "without a crossover: the faster device at every size where one is"),
+    "faster_at": Column("text", "those sizes"),
+    "same_at": Column("text", f"sizes at which the two are the {SAME}"),
+    "undecided": Column("text", "sizes at which nothing is decided"),
+    "n_to_decide": Column("int", "repeats that would decide at these, with 80 % power each: an estimate"),
+    **{
+        f"{end}_ratio{bound}": Column("float", f"second / first at the {end} of the sizes{text}")
+        for end in ("smallest", "largest")
+        for bound, text in [("", ""), ("_low", ", lower end of its 95 % interval"), ("_high", ", upper end")]
+    },
+    "n": Column("int", "pairs of repeats, at the size that has fewest"),
+    "setting": SETTING,
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters a crossover"),
+}
+
+
+class Crossing(NamedTuple):
+    """A passage through ratio 1. `low` and `high` bound it; sizes between which it lies; the sign above it, 1 or -1."""
+
+    size: float
+    low: float
+    high: float
+    below: int
+    above: int
+    sign: int
+
+
+def crossings(logs: pd.DataFrame, signs: Sequence[int]) -> list[Crossing]:
+    """Each change of sign, from the smallest size on. Columns of `logs` are sizes, ascending, its rows paired repeats.
+
+    `signs`: for each size 1 or -1 where log(ratio) is surely of that sign, else 0.
+    """
+    decided = [place for place, sign in enumerate(signs) if sign]
+    return [_crossing(logs, i, k, signs[k]) for i, k in pairwise(decided) if signs[i] != signs[k]]
+
+
+def held_sizes(logs: pd.DataFrame, first: int, last: int) -> tuple[float, float] | None:
+    """Smallest and largest size, from column `first` to column `last`, at which the interval holds ratio 1."""
+    sizes = [float(size) for size in logs.columns]
+    held = []
+    for place in range(first, last):
+        start, end = _common(logs, place)
+        step = np.log(sizes[place + 1] / sizes[place])
+        held += [sizes[place] * np.exp(step * share) for piece in held_shares(start, end) for share in piece]
+    return (float(min(held)), float(max(held))) if held else None
+
+
+def held_shares(start: np.ndarray, end: np.ndarray) -> list[tuple[float, float]]:
+    """Pieces of [0, 1]: shares w of the way at which the t-interval of the values (1 - w) start + w end holds 0."""
+    n = len(start)
+    if n < 2:
+        return [(0.0, 1.0)]
+    scale = t_quantile(n) ** 2 / n
+    (v0, cross), (_, v1) = np.cov(start, end)
+    m0, rise = start.mean(), end.mean() - start.mean()
+    quadratic = [rise**2 - scale * (v0 + v1 - 2 * cross), 2 * (m0 * rise - scale * (cross - v0)), m0**2 - scale * v0]
+    roots = np.roots(quadratic)
+    inner = sorted({float(root.real) for root in roots if abs(root.imag) < TINY and 0 < root.real < 1})
+    points = [0.0, *inner, 1.0]
+    pieces = [(a, b) for a, b in pairwise(points) if np.polyval(quadratic, (a + b) / 2) <= 0]
+    if rise and 0 <= -m0 / rise <= 1:  # the mean itself: alone where repeats do not differ at all
+        pieces.append((-m0 / rise, -m0 / rise))
+    return pieces
+
+
+def _crossing(logs: pd.DataFrame, first: int, last: int, sign: int) -> Crossing:
+    """The crossing between two columns of opposite sure signs: where the means pass 0, the middle one of several."""
+    sizes: Sequence[int] = [int(size) for size in logs.columns]
+    means = logs.mean().to_numpy(float)
+    places = [place for place in range(first, last) if means[place] * means[place + 1] <= 0 != means[place + 1]]
+    place = places[len(places) // 2]
+    share = means[place] / (means[place] - means[place + 1])
+    size = sizes[place] * (sizes[place + 1] / sizes[place]) ** share
+    low, high = held_sizes(logs, first, last) or (size, size)
+    return Crossing(size, min(low, size), max(high, size), sizes[place], sizes[place + 1], sign)
+
+
+def _common(logs: pd.DataFrame, place: int) -> tuple[np.ndarray, np.ndarray]:
+    """The repeats that both ends of a stretch have."""
+    both = logs.iloc[:, [place, place + 1]].dropna().to_numpy(float)
+    return both[:, 0], both[:, 1]
+
+
+def ratios_between(logs: pd.DataFrame, place: int, shares: np.ndarray) -> pd.DataFrame:
+    """Ratio and its 95 % interval at shares of the way from column `place` to the next: sizes, low, high."""
+    start, end = _common(logs, place)
+    values = np.outer(1 - shares, start) + np.outer(shares, end)
+    n = len(start)
+    spread = values.std(axis=1, ddof=1) if n > 1 else np.full(len(shares), np.nan)
+    middle = values.mean(axis=1) if n else np.full(len(shares), np.nan)
+    half = t_quantile(n) * spread / np.sqrt(max(n, 1))
+    below, above = (float(logs.columns[place + step]) for step in (0, 1))
+    sizes = below * (above / below) ** shares
+    return pd.DataFrame({"size": sizes, "low": np.exp(middle - half), "high": np.exp(middle + half)})
+
+
+class DevicePair(NamedTuple):
+    """Two devices on the same work. `logs`: log(second / first), a row per repeat, a column per size, ascending."""
+
+    comparison: str  # SAME: backend and loop equal too; OWN: each device's fastest backend and loop at each size
+    work: Mapping[str, Any]  # values of WORK and `model`; of MEANS too where they are the same
+    first: str
+    second: str
+    first_means: str
+    second_means: str
+    quantity: str
+    logs: pd.DataFrame
+    source: str | None
+    setting: str
+    ratios: pd.DataFrame  # second / first at each size, as `decided` judges it in the family of its comparison
+
+    @property
+    def signs(self) -> list[int]:
+        """For each size: 1 where the second device is faster, -1 where the first one is, else 0."""
+        return [{FASTER: 1, SLOWER: -1}.get(verdict, 0) for verdict in self.ratios["verdict"]]
+
+
+def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
+    """Every two devices of every piece of work, with every ratio judged."""
+    pairs = list(_unjudged(runs, study))
+    if not pairs:
+        return []
+    long = pd.concat([pair.logs.melt(var_name="size", value_name="log").assign(pair=k) for k, pair in enumerate(pairs)])
+    long = long.reset_index(drop=True).astype({"size": int})
+    group = long.groupby(["pair", "size"], sort=False).ngroup()
+    first = long[~group.duplicated()]
+    judged = decided(
+        paired(long["log"], group), first["pair"].map(lambda k: pairs[k].comparison).reset_index(drop=True)
+    )
+    judged = judged.set_axis(pd.Index(first["size"], name="size"))
+    of = first["pair"].to_numpy()
+    return [each._replace(ratios=judged[of == k].sort_index()) for k, each in enumerate(pairs)]
+
+
+def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
+    """Every two devices: with the same settings, and with each device's own best ones.
+
+    The second kind is left out where it would say the same. Best is the highest geometric mean of those with
+    enough good repeats, chosen from the very ones that are then compared: a slight favour to a device with many
+    settings.
+    """
+    good = without_rehearsals(measured_values(runs))[
+        CROSSOVER_READ
+    ]  # taking rows of the others too would be most of the work
+    for _, rows in good.groupby([*WORK, "model"], dropna=False, sort=False):
+        best = _best(rows)
+        for first, second in combinations(in_order(rows, study), 2):
+            two = rows[rows["device"].isin([first, second])]
+            same = [
+                _pair(SAME_SETTINGS, part, first, second) for _, part in two.groupby(MEANS, dropna=False, sort=False)
+            ]
+            yield from (pair for pair in same if not pair.logs.empty)
+            if len(two[MEANS].drop_duplicates()) > 1:
+                own = _pair(OWN_BEST, best, first, second)
+                if not own.logs.empty:
+                    yield own
+
+
+def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
+    """The devices of the rows: cpus first, then as the config names them, then others."""
+    kinds = dict(zip(rows["device"], rows["kind"], strict=True))
+    names = [name for name in study.devices if name in kinds] + [name for name in kinds if name not in study.devices]
+    return sorted(names, key=lambda name: kinds[name] != "cpu")
+
+
+def _best(rows: pd.DataFrame) -> pd.DataFrame:
+    """At each device and size, of the backends and loops with enough good repeats the one of the highest mean."""
+    place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
+    cell = [place, *(rows[name] for name in MEANS)]
+    means = np.log(rows["value"]).groupby(cell).transform("mean")
+    means = means.where(enough_repeats(place.groupby(cell).transform("size"), place))
+    return rows[means == means.groupby(place).transform("max")].drop_duplicates(["device", "batch_size", "repeat"])
+
+
+def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> DevicePair:
+    sides = [rows[rows["device"] == name] for name in (first, second)]
+    values = [by_repeat_and_size(side) for side in sides]
+    sizes = sorted(set(values[0].columns) & set(values[1].columns))
+    logs = pd.DataFrame(np.log(values[1][sizes] / values[0][sizes])).dropna(axis="columns", how="all")
+    used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
+    places = [pd.concat([side[name] for side in used]).nunique() for name in ("machine", "session")]
+    shown = WORK if comparison == OWN_BEST else [*WORK, *MEANS]
+    shown_means = " ".join(rows[MEANS].iloc[0])
+    return DevicePair(
+        comparison=comparison,
+        work={name: rows[name].iloc[0] for name in [*shown, "model"]},
+        first=first,
+        second=second,
+        first_means=_used_means(used[0]) if comparison == OWN_BEST else shown_means,
+        second_means=_used_means(used[1]) if comparison == OWN_BEST else shown_means,
+        quantity=quantity(str(rows["unit"].iloc[0])),
+        logs=logs,
+        source=joined_sources(*(side["source"] for side in used)),
+        setting=setting_text(*places),
+        ratios=pd.DataFrame(),
+    )
+
+
+def _used_means(rows: pd.DataFrame) -> str:
+    """Backends and loops used, each with the sizes where they were the best, where these differ."""
+    parts: Sequence[tuple[Any, pd.DataFrame]] = list(rows.groupby(MEANS, sort=False))
+    if len(parts) == 1:
+        return " ".join(parts[0][0])
+    sizes = {" ".join(key): sorted({int(size) for size in part["batch_size"]}) for key, part in parts}
+    return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())
+
+
+@makes(CROSSOVER_COLUMNS)
+def make_crossover(sources: Sources) -> pd.DataFrame:
+    """Table `crossover`: between which batch sizes another of two devices becomes the faster one, as measured.
+
+    One row per crossing, or one row that says why none was found. Devices are compared at the sizes that both ran, by
+    paired repeats. All ratios with the same settings are one family; ratios of each device's best settings are another.
+
+    Between two measured sizes log(ratio) is taken for a straight line over log(size), so each pair of repeats gives a
+    value at every size between: (1 - w) a + w b, with w the share of the way. At the true crossing these values have
+    mean 0, so the sizes at which their t-interval holds 0 are a 95 % confidence set for it: exact for normal logs,
+    whatever the correlation between the sizes, and without a delta method. (Inverting the t-test as in E. C. Fieller,
+    "Some problems in interval estimation", JRSS B 16, 1954; derived here: mean(w)² <= t² var(w) / n is a quadratic in
+    w.) The straight line is an assumption that no interval covers: see how far apart the two measured sizes are.
+    """
+    return crossover_table(sources.studied, sources.study)
+
+
+def crossover_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The crossings of every two devices, or why there is none; virtual replicas on one CPU take no part."""
+    return table([row for pair in device_pairs(runs, study) for row in _rows(pair)], CROSSOVER_COLUMNS)
+
+
+def _rows(pair: DevicePair) -> Iterator[dict[str, Any]]:
+    ratios = pair.ratios
+    ends = {"smallest": ratios.iloc[0], "largest": ratios.iloc[-1]}
+    shared = {
+        **pair.work,
+        **{name: getattr(pair, name) for name in ("first", "second", "comparison", "first_means", "second_means")},
+        "quantity": pair.quantity,
+        "sizes": _listed(ratios.index),
+        "same_at": _listed(ratios.index[ratios["verdict"] == SAME]),
+        "undecided": _listed(ratios.index[ratios["verdict"] == UNDECIDED]),
+        "n_to_decide": ratios["n_to_decide"].max(),
+        **{f"{end}_ratio{bound}": row[f"ratio{bound}"] for end, row in ends.items() for bound in ("", "_low", "_high")},
+        "n": int(ratios["n"].min()),
+        "setting": pair.setting,
+        "source": pair.source,
+        "evidence": "measured",
+    }
+    passed = crossings(pair.logs, pair.signs)
+    for crossing in passed:
+        yield shared | _crossover(pair, crossing, SEVERAL if len(passed) > 1 else CROSSOVER)
+    if not passed:
+        yield shared | _no_crossover(pair)
+
+
+def _listed(sizes: pd.Index) -> str | None:
+    return " ".join(map(str, sizes)) or None
+
+
+def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, Any]:
+    return {
+        "verdict": verdict,
+        "crossover": crossing.size,
+        "crossover_low": crossing.low,
+        "crossover_high": crossing.high,
+        "size_below": crossing.below,
+        "size_above": crossing.above,
+        "faster_below": _faster(pair, -crossing.sign),
+        "faster_above": _faster(pair, crossing.sign),
+    }
+
+
+def _no_crossover(pair: DevicePair) -> dict[str, Any]:
+    """Which device is faster, and at which sizes, where not at every one."""
+    signs, verdicts = pair.signs, set(pair.ratios["verdict"])
+    found = {
+        "faster": _faster(pair, next((sign for sign in signs if sign), 0)),
+        "faster_at": _listed(pair.ratios.index[[bool(sign) for sign in signs]]),
+    }
+    if len(signs) == 1:
+        return found | {"verdict": ONE_SIZE}
+    if any(signs):
+        return found | {"verdict": ONE_FASTER if all(signs) else PARTLY}
+    return found | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
+
+
+def _faster(pair: DevicePair, sign: int) -> str | None:
+    return {1: pair.second, -1: pair.first}.get(sign)
+
+
+NEAR = 0.95  # of the highest
+SETTINGS = [name for name in CELL if name != "batch_size"]
+SATURATION_READ = [*SETTINGS, "model", "batch_size", "repeat", "value", "unit", "source"]
+BOUNDS = {"": "mean", "_low": "low", "_high": "high"}
+
+SATURATION_COLUMNS: dict[str, Column] = {
+    **{name: column for name, column in CELL_COLUMNS.items() if name != "batch_size"},
+    "model": Column(
+        "text", "workload file, weights and operations of an example; two models of one name are two works"
+    ),
+    "quantity": Column("text", "throughput, or tflops for products of matrices"),
+    "unit": Column("text", "what throughput counts"),
+    "sizes": Column("text", "batch sizes measured; for matmul, N"),
+    "left_out": Column("text", "sizes with too few good runs to judge; the rest of the row is without them"),
+    "best_size": Column("int", "size with the highest geometric mean"),
+    "best": Column("float", "the quantity there, per second or TFLOP/s"),
+    "n_best": Column("int", "runs there"),
+    "near_size": Column("int", f"smallest of these sizes within {100 * (1 - NEAR):.0f} % of it, by geometric means"),
+    "near_ratio": Column("float", "near_size / best_size, of the quantity; geometric mean of paired repeats"),
+    "near_ratio_low": Column("float", "lower end of its 95 % interval"),
+    "near_ratio_high": Column("float", "upper end of its 95 % interval"),
+    "gain": Column("float", "best_size / smallest of these sizes, of the quantity; geometric mean of paired repeats"),
+    "gain_low": Column("float", "lower end of its 95 % interval"),
+    "gain_high": Column("float", "upper end of its 95 % interval"),
+    "still_rising": Column("flag", "only the largest measured size is within the limit: a larger one may be faster"),
+    "n": Column("int", "runs, at the size that has fewest"),
+    "source": Column("text", "where the data came from"),
+    "evidence": Column("text", "measured; no other evidence enters this table"),
+}
+
+
+@makes(SATURATION_COLUMNS)
+def make_saturation(sources: Sources) -> pd.DataFrame:
+    """Table `saturation`: how much a larger batch brings on each device, and from which size on it brings little."""
+    return saturation_table(sources.studied)
+
+
+def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for every device and settings with enough good runs at two sizes or more, virtual replicas left out."""
+    good = without_rehearsals(measured_values(runs))[SATURATION_READ]
+    sized = [_sized(rows) for _, rows in good.groupby([*SETTINGS, "model"], dropna=False, sort=False)]
+    found = [each for each in sized if each is not None]
+    if not found:
+        return table([], SATURATION_COLUMNS)
+    frame = pd.DataFrame([row for row, _ in found])
+    for name in ("near_ratio", "gain"):
+        ratios = [ratio[name] for _, ratio in found]
+        group = pd.Series(np.repeat(np.arange(len(found)), [len(each) for each in ratios]))
+        bounds = geometric(pd.Series(np.concatenate(ratios)), group).reindex(frame.index)
+        frame[[f"{name}{end}" for end in BOUNDS]] = bounds[list(BOUNDS.values())]
+    return table(frame, SATURATION_COLUMNS)
+
+
+def _sized(rows: pd.DataFrame) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """A row but for its ratios, and these, one for each pair of repeats; None below two sizes."""
+    values = by_repeat_and_size(rows)
+    judged = enough_repeats(values.count())
+    largest, left_out, values = values.columns[-1], values.columns[~judged], values.loc[:, judged]
+    if values.shape[1] < 2:
+        return None
+    means = np.exp(np.log(values).mean())
+    best, near = means.idxmax(), means.index[means >= NEAR * means.max()][0]
+    first = rows.iloc[0]
+    row = {
+        **{name: first[name] for name in [*SETTINGS, "model", "unit"]},
+        "quantity": quantity(str(first["unit"])),
+        "sizes": " ".join(str(int(size)) for size in values.columns),
+        "left_out": " ".join(str(int(size)) for size in left_out) or None,
+        "best_size": best,
+        "best": means.max(),
+        "n_best": int(values[best].count()),
+        "near_size": near,
+        "still_rising": bool(near == largest),
+        "n": int(values.count().min()),
+        "source": joined_sources(rows["source"]),
+        "evidence": "measured",
+    }
+    ratios = {"near_ratio": values[near] / values[best], "gain": values[best] / values.iloc[:, 0]}
+    return row, {name: ratio.dropna().to_numpy() for name, ratio in ratios.items()}

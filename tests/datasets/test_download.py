@@ -1,0 +1,104 @@
+"""A dataset whose host does not answer is refused within seconds."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer
+from typing import Any
+
+import pytest
+
+from whichdevice.datasets import download as module
+from whichdevice.datasets.base import get_dataset
+from whichdevice.datasets.download import reachable, require_network
+from whichdevice.errors import StudyError
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: Any) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+class Answers(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.send_response(int(self.path.strip("/")))
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with TCPServer(("127.0.0.1", 0), Answers) as http:
+        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_address[1]}"
+        http.shutdown()
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (405, True), (403, False), (404, False), (503, False)])
+def test_the_answer_decides(server: str, status: int, expected: bool) -> None:
+    assert reachable(f"{server}/{status}") is expected
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "nonsense", "http://[broken/x"])
+def test_no_answer_is_no(url: str) -> None:
+    assert reachable(url) is False
+
+
+def test_a_silent_host_costs_no_more_than_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        assert reachable(f"http://127.0.0.1:{silent.getsockname()[1]}/x", timeout=0.3) is False
+        assert time.monotonic() - start < 30  # without a timeout it would take for ever
+
+
+def test_a_slow_name_look_up_costs_no_more_than_the_timeout(monkeypatch: Any) -> None:
+    told = threading.Event()
+
+    def look_up(*_: Any, **__: Any) -> list[Any]:
+        assert told.wait(60), "the answer waited for the look-up"
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    start = time.monotonic()
+    assert reachable("http://example.invalid/x", timeout=0.3) is False
+    assert time.monotonic() - start < 30
+    told.set()
+
+
+def test_the_environments_proxy_is_used(server: str, monkeypatch: Any) -> None:
+    class Proxy(Answers):
+        def do_HEAD(self) -> None:
+            self.send_response(200 if self.path.startswith("http://example.invalid") else 500)
+            self.end_headers()
+
+    with TCPServer(("127.0.0.1", 0), Proxy) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{http.server_address[1]}")
+        assert reachable("http://example.invalid/data")
+        http.shutdown()
+
+
+def test_the_message_says_what_to_do(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "reachable", lambda *_: False)
+    expected = r"mnist: no network: cannot reach storage\.googleapis\.com; use .*standin.* archives into d/mnist"
+    with pytest.raises(StudyError, match=expected):
+        require_network(get_dataset("mnist"), "d/mnist")
+
+
+def test_each_host_is_asked_once(monkeypatch: Any) -> None:
+    asked: list[str] = []
+
+    def answer(url: str, timeout: float) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(module, "reachable", answer)
+    require_network(get_dataset("mnist"), "d")
+    assert len(asked) == 1

@@ -1,0 +1,144 @@
+"""What the compiler says of programs that do not fit, and the search for the largest batch."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from whichdevice.files import CONFIG
+from whichdevice.forecast.device_memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
+from whichdevice.forecast.process import RESERVE
+from whichdevice.forecast.targets import find_target
+
+GIBI = 2**30
+with (CONFIG / "forecast_memory.csv").open(encoding="utf-8", newline="") as file:
+    KNOWN = {line["id"]: line for line in csv.DictReader(file)}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_need_of_a_program_is_what_is_published_of_its_like(name):
+    line = KNOWN[name]
+    assert float(line["least_gb"]) <= float(line["needed_gb"]) <= float(line["most_gb"]), line["known"]
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if "16 GB" in KNOWN[name]["known"]])
+def test_a_batch_that_is_published_on_a_card_of_16_gb_fits_it(name):
+    assert float(KNOWN[name]["needed_gb"]) * 1e9 <= find_target(KNOWN[name]["device"]).memory - RESERVE
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries (20.00G) exceeds "
+        "available HBM (7.48G).",
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.00G of "
+        "7.48G hbm. Exceeds hbm capacity by 12.52G.",
+    ],
+)
+def test_both_sizes_are_read_from_the_compilers_message(message):
+    found = out_of_memory(message)
+    assert (found.needed, found.available) == (20 * GIBI, 7.48 * GIBI)
+    assert str(found) == "needs 20.00 GiB of HBM on each device, 7.48 GiB are available: 12.52 GiB too much"
+
+
+def test_another_message_is_about_something_else():
+    assert out_of_memory("INVALID_ARGUMENT: used 3 of 4 operands") is None
+
+
+class Compiler:
+    """Needs a constant, so much per example, and nothing per example below what fits on the chip."""
+
+    def __init__(self, per_example: float, on_chip: int = 0, curve: float = 0.0, available: float = 8 * GIBI) -> None:
+        self.asked: list[int] = []
+        self._per_example, self._on_chip, self._curve = per_example, on_chip, curve
+        self._available = available
+
+    def need(self, batch: int) -> float:
+        self.asked.append(batch)
+        needed = self.of(batch)
+        if needed > self._available:
+            raise OutOfDeviceMemoryError(needed, self._available)
+        return needed
+
+    def of(self, batch: int) -> float:
+        return GIBI + (self._per_example * batch * (1 + self._curve * batch) if batch > self._on_chip else 0)
+
+
+def search(compiler: Compiler, batch: int = 1024):
+    return largest_batch(compiler.need, batch, compiler.of(batch), 8 * GIBI, 8)
+
+
+def test_a_linear_need_takes_two_compiles():
+    compiler = Compiler(2**20)
+    found = search(compiler)
+    assert found.batch_size == 7 * 1024
+    assert found.compiles == 2
+
+
+def test_a_batch_that_fits_on_the_chip_misleads_nobody():
+    compiler = Compiler(2**18, on_chip=2048)
+    found = search(compiler)
+    assert 0.9 * 28 * 1024 < found.batch_size <= 28 * 1024
+    assert compiler.of(found.batch_size) <= 8 * GIBI
+
+
+def test_a_need_that_bends_upwards_steps_back():
+    compiler = Compiler(2**19, curve=2e-5)
+    found = search(compiler)
+    assert compiler.of(found.batch_size) <= 8 * GIBI < compiler.of(round(found.batch_size * 1.1))
+
+
+def test_from_a_batch_that_does_not_fit():
+    found = search(Compiler(2**20), batch=65536)
+    assert found.batch_size == 7 * 1024
+
+
+def test_a_larger_batch_that_needs_less_ends_no_search():
+    """As a decoder on v5e: 16 needs less than 15, by how the compiler pads."""
+    needed = {64: 50.05, 10: 12.0, 15: 14.9, 16: 14.8}
+    compiler = Compiler(0.0, available=15.75 * GIBI)
+    compiler.of = lambda batch: GIBI * needed.get(batch, 0.4 + 0.85 * batch)
+    found = largest_batch(compiler.need, 64, compiler.of(64), 15.75 * GIBI, 1)
+    assert compiler.asked[:3] == [10, 15, 16]
+    assert found.batch_size >= 16 and compiler.of(found.batch_size) <= 15.75 * GIBI
+    assert len(compiler.asked) == found.compiles <= MOST_COMPILES
+
+
+@pytest.mark.parametrize("end", [900, 1000, 1250, 2000])
+def test_a_need_that_hardly_grows_is_followed_until_a_batch_is_refused(end):
+    """A compiler that recomputes rather than store: ResNet-50 on v5e takes 14.72 GiB for 720 images, 14.76 for 860."""
+    compiler = Compiler(0.0, available=15.75 * GIBI)
+    compiler.of = lambda batch: (
+        GIBI
+        * float(np.interp(batch, [64, 171, 468, 720, 860, end, 2 * end], [4.8, 8.2, 14.7, 14.72, 14.76, 14.8, 20.0]))
+    )
+    found = largest_batch(compiler.need, 64, compiler.of(64), 15.75 * GIBI, 1)
+    assert found.batch_size > 860
+    assert found.reason is None
+    refused = min((batch for batch in compiler.asked if batch > found.batch_size), default=10**6)
+    assert compiler.of(found.batch_size) >= 0.95 * 15.75 * GIBI or found.batch_size >= 0.95 * refused
+
+
+def test_a_search_that_met_no_bound_says_so():
+    compiler = Compiler(0.0)
+    compiler.of = lambda batch: 4.0 * GIBI
+    found = search(compiler)
+    assert found.batch_size == max(compiler.asked)
+    assert "a larger batch may fit" in found.reason and "50 %" in found.reason
+
+
+def test_a_bound_far_from_what_fits_is_told():
+    """Nothing but compiles leads to the bound, and they ran out."""
+    compiler = Compiler(0.0)
+    compiler.of = lambda batch: GIBI * (4.0 if batch < 20 * 1024 else 20.0)
+    found = search(compiler)
+    refused = min(batch for batch in compiler.asked if batch > found.batch_size)
+    assert found.batch_size < 0.95 * refused
+    assert found.reason == f"a larger batch may fit: {refused:,} refused after {MOST_COMPILES} compiles"
+
+
+def test_only_batches_that_a_compile_confirmed_count():
+    compiler = Compiler(2**26)
+    found = search(compiler, batch=8)
+    assert found.batch_size in [8, *compiler.asked]
+    assert compiler.of(found.batch_size) <= 8 * GIBI

@@ -1,0 +1,76 @@
+"""What a run is refused for: the host's memory, of which a GPU or TPU needs no more than the data's."""
+
+import pytest
+
+from whichdevice.backends import backend_class
+from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, operation_memory
+from whichdevice.measuring.events import RefusedError, refuse_what_cannot_fit
+from whichdevice.records.schema import Request
+from whichdevice.workloads.costs import Costs
+
+COSTS = Costs(0, 0, activations=1e6, parameters=10**6, trainable_parameters=10**6)
+DATA = 5e7
+
+
+def request_for(kind: str, replicas: int = 1, batch_size: int = 1024, precision: str = "float32") -> Request:
+    return Request(
+        device="any", kind=kind, replicas=replicas, workload="any", module="any", backend="tensorflow",
+        precision=precision, batch_size=batch_size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+        profile=False, dataset=None, source=None,
+    )  # fmt: skip
+
+
+def need(*asked: object, **named: object) -> float:
+    return estimated_memory(COSTS, request_for(*asked, **named), DATA, activation_copies=1.0)  # type: ignore[arg-type]
+
+
+MNIST_CNN = Costs(0, 0, activations=141_900, parameters=412_778, trainable_parameters=412_778), 1024, 55e6
+DECODER = Costs(0, 0, activations=14_144_777, parameters=4_505_088, trainable_parameters=4_505_088), 8, 2e6
+
+
+@pytest.mark.parametrize(
+    ("backend", "model", "peak"),
+    [
+        ("tensorflow", MNIST_CNN, 1.705e9),
+        ("jax", MNIST_CNN, 2.778e9),
+        ("torch", MNIST_CNN, 2.027e9),
+        ("tensorflow", DECODER, 1.577e9),
+        ("jax", DECODER, 1.254e9),
+        ("torch", DECODER, 0.996e9),
+    ],
+)
+def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(
+    backend: str, model: tuple[Costs, int, float], peak: float
+) -> None:
+    """Peaks of the epoch loop in float32 on two cores of an x86 host; the decoder has 4 layers of width 256."""
+    costs, batch_size, data = model
+    copies = backend_class(backend).activation_copies
+    assert peak < estimated_memory(costs, request_for("cpu", batch_size=batch_size), data, copies) < 2 * peak
+
+
+def test_on_a_cpu_the_batch_counts_and_half_of_it_in_16_bits() -> None:
+    assert need("cpu") - need("cpu", batch_size=512) == pytest.approx(1.1 * 512 * 1e6 * 4)
+    assert need("cpu", precision="mixed_bfloat16") == need("cpu", batch_size=512)
+
+
+def test_pure_16_bit_formats_halve_weights_and_activations() -> None:
+    halved = FRAMEWORK_BYTES + 1.1 * 2 * DATA + (need("cpu") - FRAMEWORK_BYTES - 1.1 * 2 * DATA) / 2
+    assert need("cpu", precision="bfloat16") == need("cpu", precision="float16") == pytest.approx(halved)
+
+
+def test_replicas_of_a_cpu_each_have_data_and_weights_and_share_the_batch() -> None:
+    assert need("cpu", 8) - need("cpu", 1) == pytest.approx(1.1 * 7 * (DATA + 16 * COSTS.parameters))
+
+
+@pytest.mark.parametrize("kind", ["gpu", "tpu"])
+def test_a_batch_that_no_host_could_hold_is_not_refused_on_a_device(kind: str) -> None:
+    assert need(kind, batch_size=10**9) == pytest.approx(FRAMEWORK_BYTES + 2.2 * DATA)
+    refuse_what_cannot_fit(need(kind, batch_size=10**9), available=2e9)
+    with pytest.raises(RefusedError, match=r"needs about 4400001\.0 GB of memory \(estimate\), this host has 2\.0 GB"):
+        refuse_what_cannot_fit(need("cpu", batch_size=10**9), available=2e9)
+
+
+def test_an_operation_needs_its_operands_on_the_host_and_on_a_cpu_as_often_as_there_are_replicas() -> None:
+    assert operation_memory(1e9, request_for("cpu", 2)) == FRAMEWORK_BYTES + 6e9
+    assert operation_memory(1e9, request_for("gpu", 2)) == FRAMEWORK_BYTES + 2e9

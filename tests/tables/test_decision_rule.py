@@ -1,0 +1,195 @@
+"""Intervals cover, the decision rule holds its error rates, and noise is split."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from whichdevice.tables.decision_rule import (
+    FASTER,
+    SAME,
+    SLOWER,
+    UNDECIDED,
+    decided,
+    geometric,
+    holm,
+    noise_split,
+    paired,
+    t_quantile,
+    welch,
+    within_process,
+)
+
+
+def test_a_hand_worked_mean_and_interval() -> None:
+    found = geometric(pd.Series([1.0, 4.0]), pd.Series(["a", "a"])).loc["a"]
+    half = 12.706204736432095 * math.sqrt(2) * math.log(2) / math.sqrt(2)  # t(.975, 1) s / sqrt(n)
+    assert found["mean"] == pytest.approx(2)
+    assert found["low"] == pytest.approx(2 * math.exp(-half))
+    assert found["high"] == pytest.approx(2 * math.exp(half))
+    assert found["n"] == 2
+
+
+def test_the_interval_is_scipys() -> None:
+    values = np.array([1.2, 1.1, 1.4, 1.3, 1.25])
+    logs = np.log(values)
+    low, high = stats.t.interval(0.95, len(logs) - 1, loc=logs.mean(), scale=stats.sem(logs))
+    found = geometric(pd.Series(values), pd.Series([0] * 5)).loc[0]
+    assert [found["low"], found["high"]] == pytest.approx([math.exp(low), math.exp(high)])
+
+
+def test_one_value_has_a_mean_and_no_interval() -> None:
+    found = geometric(pd.Series([3.0, None]), pd.Series(["a", "a"])).loc["a"]
+    assert found["mean"] == pytest.approx(3)
+    assert found["n"] == 1
+    assert math.isnan(found["low"])
+    assert math.isnan(t_quantile(1))
+
+
+def test_what_cannot_be_logged_is_left_out() -> None:
+    found = geometric(pd.Series([0.0, -1.0, 5.0]), pd.Series([1, 1, 1])).loc[1]
+    assert (found["mean"], found["n"]) == (pytest.approx(5), 1)
+
+
+def of(*values: list[float]) -> tuple[pd.Series, pd.Series]:
+    """Ratios of several groups as logarithms, and the group of each."""
+    logs = pd.Series(np.log(np.concatenate(values)))
+    return logs, pd.Series(np.repeat(range(len(values)), [len(each) for each in values]))
+
+
+def verdict(*ratios: float) -> str:
+    """What is said of one comparison with these paired repeats."""
+    return str(decided(paired(*of(list(ratios))))["verdict"][0])
+
+
+def test_paired_repeats_are_scipys_one_sample_t_test() -> None:
+    ratios = [1.02, 1.05, 1.01, 1.07]
+    found = decided(paired(*of(ratios))).loc[0]
+    test = stats.ttest_1samp(np.log(ratios), 0)
+    assert found["p"] == pytest.approx(test.pvalue)
+    assert [found["ratio_low"], found["ratio_high"]] == pytest.approx(np.exp(test.confidence_interval(0.95)))
+    assert [found["ratio_low_90"], found["ratio_high_90"]] == pytest.approx(np.exp(test.confidence_interval(0.90)))
+    assert found["ratio"] == pytest.approx(stats.gmean(ratios))
+
+
+def test_unpaired_ones_are_scipys_welch_test() -> None:
+    here, there = np.log([1.0, 1.1, 1.05, 0.98]), np.log([1.2, 1.25, 1.1, 1.4, 1.3, 1.22])
+    judged = decided(welch(pd.Series(here), pd.Series([7] * 4), pd.Series(there), pd.Series([7] * 6))).loc[7]
+    test = stats.ttest_ind(here, there, equal_var=False)
+    assert judged["p"] == pytest.approx(test.pvalue)
+    assert [judged["ratio_low"], judged["ratio_high"]] == pytest.approx(np.exp(test.confidence_interval(0.95)))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ((1.10, 1.11, 1.12), FASTER),
+        ((0.90, 0.91, 0.92), SLOWER),
+        ((0.99, 1.0, 1.01), SAME),
+        ((1.02, 1.021, 1.022), SAME),  # sure, and within 3 %
+        ((1.04, 1.041, 1.042), FASTER),  # sure, beyond 3 % and within 5 %: faster goes first
+        ((1.0, 1.2, 1.4), UNDECIDED),
+        ((1.05,), UNDECIDED),  # one repeat decides nothing
+        ((2.0, 2.0, 2.0), FASTER),
+        ((1.0, 1.0, 1.0), SAME),
+    ],
+)
+def test_each_verdict(ratios: tuple[float, ...], expected: str) -> None:
+    assert verdict(*ratios) == expected
+
+
+def test_the_other_way_round_is_the_opposite_verdict() -> None:
+    ratios = np.random.default_rng(3).lognormal(0.05, 0.05, (200, 4))
+    ways = [decided(paired(*of(*made)))["verdict"] for made in (ratios, 1 / ratios)]
+    assert (
+        ways[1]
+        .map({FASTER: SLOWER, SLOWER: FASTER})
+        .fillna("")
+        .eq(ways[0].where(ways[0].isin([FASTER, SLOWER]), ""))
+        .all()
+    )
+
+
+def test_holm_by_hand_within_each_family() -> None:
+    p = pd.Series([0.01, 0.04, 0.03, 0.02, None])
+    corrected, factor = holm(p, pd.Series(["a", "a", "a", "b", "a"]))
+    assert corrected.tolist()[:4] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert factor.tolist()[:4] == [3, 2, 2, 1]  # the one of .04 waits until the one of .03 is rejected, at .05 / 2
+    assert np.isnan(corrected[4])  # one repeat is no test and takes nothing from the others
+
+
+def test_more_comparisons_take_more_to_decide() -> None:
+    near = [1.05, 1.06, 1.08]
+    assert verdict(*near) == FASTER
+    beside = [[0.9, 1.0, 1.15]] * 9
+    assert decided(paired(*of(near, *beside)))["verdict"][0] == UNDECIDED
+
+
+def test_the_repeats_said_to_decide_do_so_in_four_of_five_simulated_studies() -> None:
+    """The power of the number itself, with the ratio and spread taken for true: a difference, and a sameness."""
+    random = np.random.default_rng(5)
+    for mean, ways in [(0.10, {FASTER}), (0.005, {SAME})]:
+        seen = mean + 0.12 * np.array([-1.0, 0.0, 1.0])
+        found = decided(paired(pd.Series(seen), pd.Series([0] * 3))).loc[0]
+        assert found["verdict"] == UNDECIDED
+        n = int(found["n_to_decide"])
+        studies = pd.Series(random.normal(mean, 0.12, 2000 * n))
+        family = pd.Series(range(2000))  # each study by itself
+        verdicts = decided(paired(studies, pd.Series(np.repeat(range(2000), n))), family)["verdict"]
+        assert 0.77 < verdicts.isin(ways).mean() < 0.87
+
+
+def test_alike_comparisons_need_as_many_repeats_and_more_than_did_not_decide() -> None:
+    one = np.log(1.1) + 0.0845 * np.linspace(-1.49, 1.49, 10)  # t = 3.57 at n = 10: p .006, by Holm .06
+    judged = decided(paired(pd.Series(np.tile(one, 10)), pd.Series(np.repeat(range(10), 10))))
+    assert set(judged["verdict"]) == {UNDECIDED}
+    assert judged["n_to_decide"].nunique() == 1
+    assert judged["n_to_decide"][0] > 10
+
+
+def test_what_is_decided_needs_no_more_repeats_and_one_repeat_cannot_tell_how_many() -> None:
+    judged = decided(paired(*of([1.1, 1.11, 1.12], [1.05], [0.9, 1.2, 1.0])))
+    assert judged["n_to_decide"].isna().tolist() == [True, True, False]
+    assert judged.loc[2, "n_to_decide"] > 3
+
+
+def cell(random: np.random.Generator, between: float, within: float, correlation: float, windows: int = 100) -> dict:
+    """A process of a cell: its windows an autoregressive series around its own level."""
+    noise = random.normal(0, within * np.sqrt(1 - correlation**2), windows)
+    noise[0] = random.normal(0, within)
+    for place in range(1, windows):
+        noise[place] += correlation * noise[place - 1]
+    seconds = np.exp(random.normal(0, between) + noise)
+    found = within_process([(1, float(each)) for each in seconds])
+    return {**found, "step_time": seconds.mean()}
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+@pytest.mark.parametrize(("between", "within"), [(0.05, 0.02), (0.01, 0.1)])
+def test_both_parts_are_found_again(between: float, within: float, correlation: float) -> None:
+    random = np.random.default_rng(4)
+    runs = pd.DataFrame([cell(random, between, within, correlation) for _ in range(400)])
+    found = noise_split(runs, pd.Series(0, runs.index)).loc[0]
+    assert found["sd_within"] == pytest.approx(within, rel=0.05)
+    assert found["sd_between"] == pytest.approx(between, rel=0.25, abs=0.005)
+
+
+def test_processes_that_differ_by_their_windows_alone_have_nothing_between_them() -> None:
+    random = np.random.default_rng(4)
+    runs = pd.DataFrame([cell(random, 0.0, 0.1, 0.0) for _ in range(400)])
+    assert noise_split(runs, pd.Series(0, runs.index)).loc[0, "sd_between"] < 0.004  # of .01, the error of a mean
+
+
+def test_the_error_by_hand() -> None:
+    windows = [(1, 1.0), (1, 1.0), (2, 4.0), (1, 2.0)]  # two stretches: 1 s and 2 s a step
+    found = within_process(windows)
+    assert found["error_within"] == pytest.approx(np.log(2) / np.sqrt(2) / np.sqrt(2))
+    assert found["sd_within"] == pytest.approx(np.log([1, 1, 2, 2]).std(ddof=1))
+
+
+def test_too_few_windows_or_processes_tell_nothing() -> None:
+    assert set(within_process([(1, 1.0)] * 3).values()) == {None}
+    runs = pd.DataFrame([{"step_time": 1.0, "sd_within": 0.1, "error_within": 0.05}])
+    assert np.isnan(noise_split(runs, pd.Series([0])).loc[0, "sd_between"])
