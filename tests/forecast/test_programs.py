@@ -139,6 +139,13 @@ def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, r
     assert "\n" not in record.reason
 
 
+def test_a_program_that_takes_too_long_ends_alone(found, monkeypatch):
+    hurried, other = request("TPU v5e", TINY, 16, timeout=0.01), request("T4", TINY, 16)
+    monkeypatch.setattr(compiling, "PARALLEL", 1)
+    first, second = compile_programs([hurried, other])
+    assert (first.status, second.status) == ("timed_out", "ok")
+
+
 def test_a_second_call_compiles_nothing_and_a_program_has_one_record_under_two_names(found, monkeypatch):
     monkeypatch.setattr(compiling, "supervise_module", lambda *_: pytest.fail("compiled again"))
     asked = [ASKED["training"], ASKED["training"].model_copy(update={"workload": "another", "timeout": 5.0})]
@@ -172,7 +179,7 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
 
 
 def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
-    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1800000; exec "$@"', "sh")
+    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1600000; exec "$@"', "sh")
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 1 and "Traceback" not in errors
     lines = output.splitlines()

@@ -174,11 +174,14 @@ class _Pool:
     def _process(self, worker: int, workers: int) -> None:
         """One process, until it has nothing left to claim or dies; what it leaves half done fails."""
         parts: dict[int, dict[str, Any]] = {}
+        began = False
 
         def on_message(message: dict[str, Any]) -> None:
+            nonlocal began
             if message["event"] == "progress":
                 print(message["phase"], file=sys.stderr)
             elif message["event"] == "part":
+                began = True
                 number = int(message["place"])
                 parts.setdefault(number, {}).update(message["value"])
                 if parts[number].get("done"):
@@ -194,7 +197,7 @@ class _Pool:
         for number, part in parts.items():
             status, reason = _ended(finish)
             self._done.put((number, self._record(number, {**part, "status": status, "reason": reason})))
-        if not parts and finish.status != "ok" and (unclaimed := self._unclaimed()):
+        if not began and finish.status != "ok" and (unclaimed := self._unclaimed()):
             # It never came as far as a program: the next one would end in the same way.
             number = unclaimed[0]
             (self._folder / "claims" / str(number)).touch()
@@ -203,7 +206,7 @@ class _Pool:
 
     def _record(self, number: int, part: dict[str, Any]) -> CompiledRecord:
         known = {name: value for name, value in part.items() if name != "done"}
-        if known.get("status") == "unavailable":
+        if known.get("status") in ("unavailable", "out_of_memory"):
             known["reason"] = f"{known['reason']}{_limited()}"
         return CompiledRecord.model_validate({**self._drafts[number].model_dump(mode="json"), **known})
 

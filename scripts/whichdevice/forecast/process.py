@@ -83,7 +83,10 @@ class _Compiling:
         except StudyError as error:
             status, reason = "failed", str(error)
         except MemoryError:
+            # What the frameworks have after it is not sound: another process compiles the rest.
             status, reason = "out_of_memory", "no memory left on this host to compile it"
+            self._emit.part(number, {"status": status, "reason": reason, "done": True})
+            os._exit(1)
         except Exception as error:
             traceback.print_exc()
             first = next(iter(str(error).strip().splitlines()), "")
