@@ -116,20 +116,27 @@ def test_without_validation_no_callback_acts(tmp_path):
 
 
 class Keeping(Scripted):
-    """Its evaluations keep a prediction of each of four examples: the steps so far."""
+    """Its evaluations keep a prediction of each of four examples, the steps so far; `losses` are validation's."""
 
     def evaluate(self) -> Means:
-        return Means(1.0, None, np.full((4, 1), self.steps, np.float32))
+        return Means(next(self.losses), None, np.full((4, 1), self.steps, np.float32))
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         return np.full((len(index), 1), -1, np.float32)
 
 
-@pytest.mark.parametrize(("workload", "found"), [("mnist_cnn", [6, 6]), ("weather_gru", [-1, -1])])
-def test_predictions_of_the_last_evaluation_are_used_where_no_callback_can_have_changed_weights(
-    tmp_path: Path, workload: str, found: list[float]
+@pytest.mark.parametrize(
+    ("workload", "losses", "found"),
+    [
+        ("mnist_cnn", [1.0, 2.0], [6, 6]),
+        pytest.param("weather_gru", [2.0, 1.0], [6, 6], id="the last epoch's weights are the best"),
+        pytest.param("weather_gru", [1.0, 2.0], [-1, -1], id="the first epoch's weights are the best"),
+    ],
+)
+def test_predictions_of_the_last_evaluation_are_used_where_the_weights_are_still_those(
+    tmp_path: Path, workload: str, losses: list[float], found: list[float]
 ) -> None:
-    loop, chosen = Keeping([]), workload_class(workload)(Options(BATCH, sequence_length=LENGTH))
+    loop, chosen = Keeping(losses), workload_class(workload)(Options(BATCH, sequence_length=LENGTH))
     emit = Emitter(io.StringIO())
     learner = Learner(
         loop, chosen, loop.model, request_for(2), RandomDraws(100, BATCH, 1), 3, 1.0, tmp_path, emit

@@ -69,10 +69,15 @@ def test_a_steady_series_takes_its_budget_and_a_quarter_more(clock):
 
 
 def test_both_the_budget_and_the_least_number_of_steps_are_met(clock):
-    state = found(clock, wobbly(30.0), Budget(1.0, 4))
+    state = found(clock, wobbly(0.6), Budget(1.0, 4))
     assert steps(state.warm_up) == 2 and steps(state.windows) == 4
     assert state.trend.direction is None
     assert state.end == "least warm-up; too few windows to test for a trend"
+
+
+def test_one_step_that_takes_longer_than_the_budget_is_warm_up_enough(clock):
+    state = found(clock, wobbly(30.0), Budget(1.0, 1))
+    assert steps(state.warm_up) == 1 and steps(state.windows) == 1
 
 
 def test_slow_first_windows_are_discarded_and_a_whole_budget_remains(clock):

@@ -4,6 +4,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Workload
+from whichdevice.measuring.timing import warm_up_steps
 from whichdevice.planning import estimate
 from whichdevice.study_cells import study_runs
 from whichdevice.workloads.costs import Costs
@@ -25,5 +26,5 @@ def test_a_long_sequence_of_small_operations_is_slow_where_pytorch_starts_each_f
     )
     runs = {run.cell.backend: run for run in study_runs(study) if run.cell.device == "cpu" and run.repeat == 2}
     compiled, eager = (estimate.estimate_run(study, runs[name]).seconds for name in ("jax", "torch"))
-    steps = study.measure.min_steps + estimate.MIN_WARM_UP_STEPS + 1
+    steps = study.measure.min_steps + warm_up_steps(9.0, study.measure.seconds) + 1
     assert eager - compiled == pytest.approx(steps * 20_000 * estimate.EAGER_SECONDS, rel=0.3)

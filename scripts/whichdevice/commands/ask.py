@@ -145,7 +145,7 @@ def question(args: argparse.Namespace) -> Study:
         # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
         "loop": "fit" if chosen.framework == TORCH else loops[0],
     }
-    measure = {"seconds": 1.0, "min_steps": 2, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False}
+    measure = {"seconds": 1.0, "min_steps": 1, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False}
     values: dict[str, Any] = {
         "study": "ask",
         "devices": {"cpu": {"kind": "cpu"}},

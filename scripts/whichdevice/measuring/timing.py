@@ -185,6 +185,11 @@ def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
     return max(least, min(budget / WINDOWS, LONGEST_WINDOW))
 
 
+def warm_up_steps(step_time: float, budget: float) -> int:
+    """How many steps are cut at least: one where it takes longer than the whole time budget."""
+    return 1 if step_time > budget else MIN_WARM_UP_STEPS
+
+
 def window_steps(step_time: float, window: float = WINDOW_SECONDS) -> int:
     """How many steps fill one window of so many seconds."""
     return max(1, round(window / max(step_time, 1e-7)))
@@ -210,11 +215,16 @@ class _Series:
 
 
 def _warmed(windows: Sequence[Window], budget: Budget) -> bool:
-    """Whether the least warm-up is over: a quarter of the budget, two steps, and the first epoch where it fits."""
-    steps, seconds = _totals(windows)
-    if steps < MIN_WARM_UP_STEPS or seconds < WARM_UP_SHARE * budget.seconds:
+    """Whether the least warm-up is over: a quarter of the budget, two steps, and the first epoch where it fits.
+
+    One step is enough where it takes longer than the whole budget.
+    """
+    if not windows:
         return False
+    steps, seconds = _totals(windows)
     step_time = windows[-1][1] / windows[-1][0]
+    if steps < warm_up_steps(step_time, budget.seconds) or seconds < WARM_UP_SHARE * budget.seconds:
+        return False
     return steps >= budget.epoch_steps or seconds + (budget.epoch_steps - steps) * step_time > budget.seconds
 
 
@@ -235,7 +245,8 @@ def _totals(windows: Sequence[Window]) -> tuple[int, float]:
 def _report_window(on_window: Callable[[float, float], None], budget: Budget, windows: Sequence[Window]) -> None:
     steps, seconds = _totals(windows)
     left = (1 + WARM_UP_SHARE) * budget.seconds - seconds
-    on_window(seconds / steps, max(0.0, left, (MIN_WARM_UP_STEPS + budget.min_steps - steps) * seconds / steps))
+    warm = warm_up_steps(seconds / steps, budget.seconds)
+    on_window(seconds / steps, max(0.0, left, (warm + budget.min_steps - steps) * seconds / steps))
 
 
 def _trend_words(trend: Trend, where: str) -> str:

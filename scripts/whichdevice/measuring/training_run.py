@@ -7,7 +7,7 @@ model are kept with its record, so that an export can be compared with it.
 import io
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -228,9 +228,10 @@ class Learner:
                 break
         emit.part("learning", Learning(ended_by=ended))
         callbacks.on_train_end()
-        if chosen:  # they may have changed the weights since
-            self.predictions = None
-        if (best := workload.best_weights()) is not None:
+        best = workload.best_weights()
+        if chosen and not (best is not None and best_epoch(epochs) is epochs[-1]):
+            self.predictions = None  # the weights are not those of the last evaluation
+        if best is not None:
             model.load_weights(best)
             loop.adopt()
         return epochs
@@ -361,12 +362,17 @@ def run_training(job: Job) -> Callable[[], None] | None:
     return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
 
 
+def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """The first one with the lowest validation loss."""
+    losses = [np.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in epochs]
+    return epochs[int(np.argmin(np.nan_to_num(losses, nan=np.inf, posinf=np.inf)))]
+
+
 def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
     """What the kept model reaches: the last epoch's, or the best one's where callbacks keep the best."""
     kept = epochs[-1]
     if workload.best_weights() is not None and request.validation:
-        losses = [np.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in epochs]
-        kept = epochs[int(np.argmin(np.nan_to_num(losses, nan=np.inf, posinf=np.inf)))]
+        kept = best_epoch(epochs)
     named: dict[str, Any] = {"epoch": kept.epoch, "loss": kept.loss, "validation_loss": kept.validation_loss}
     if workload.metric is not None:
         named |= {f"training_{workload.metric}": kept.metric, f"validation_{workload.metric}": kept.validation_metric}

@@ -29,7 +29,7 @@ from whichdevice.machine.calibration import host_flops
 from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
-from whichdevice.measuring.timing import MIN_WARM_UP_STEPS, WARM_UP_SHARE
+from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
@@ -87,7 +87,7 @@ def estimate_run(study: Study, run: Run) -> Need:
     computed = (shape.flops_per_step or 0.0) / (speed or math.inf)
     step = _measured_step(earlier) or (computed and computed + shape.eager_seconds)
     timed = max(request.seconds, request.min_steps * step)
-    warm = max(WARM_UP_SHARE * request.seconds, MIN_WARM_UP_STEPS * step)
+    warm = max(WARM_UP_SHARE * request.seconds, warm_up_steps(step, request.seconds) * step)
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.mode == "generate":  # the prompts, timed apart
         seconds += FIRST_STEP_SECONDS + step + warm + timed

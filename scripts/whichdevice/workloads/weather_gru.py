@@ -51,6 +51,7 @@ class WeatherGru(TrainingWorkload):
     dataset = "weather_denmark"
     unit = "sequence"
     metric = None
+    keeps_predictions = True
     higher_is_better = False
 
     def __init__(self, options: Options) -> None:
