@@ -22,4 +22,5 @@ if "snakemake" in globals():
             log.info("%s from %s fetched from the bucket", name, source)
         else:
             info = prepare_dataset(name, source, data_dir, STANDIN_SEED, folder)
-        log.info("%s from %s: %s, checksum %s", info.name, info.source, info.counts, info.checksum)
+        counts = ", ".join(f"{count:,} {part.replace('_', ' ')}" for part, count in info.counts.items())
+        log.info("%s is ready (%s): %s", info.name, info.source, counts)

@@ -25,9 +25,10 @@ from synthetic_parts import (
 )
 
 from whichdevice.cells import Run
-from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
+from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.config.prices import price_sheet
 from whichdevice.config.schema import full
 from whichdevice.measuring.request import build_request, run_code_hash
 from whichdevice.records.schema import Cold, DataFacts, Memory, Record, Steady

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from whichdevice.backends import base
-from whichdevice.backends.base import compute_capability, emulated, product_format, storage_format
+from whichdevice.backends import number_formats
+from whichdevice.backends.number_formats import compute_capability, emulated, product_format, storage_format
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_precision_names_storage_and_product(precision, storage, product):
     ],
 )
 def test_a_cpu_has_products_by_its_instruction_sets(monkeypatch, sets, product, has):
-    monkeypatch.setattr(base, "instruction_sets", lambda: sets)
+    monkeypatch.setattr(number_formats, "instruction_sets", lambda: sets)
     assert (emulated("cpu", product) is None) == has
 
 
@@ -55,7 +55,7 @@ def test_a_cpu_has_products_by_its_instruction_sets(monkeypatch, sets, product, 
     ],
 )
 def test_a_gpu_has_products_by_its_compute_capability(monkeypatch, capability, product, has):
-    monkeypatch.setattr(base, "compute_capability", lambda: capability)
+    monkeypatch.setattr(number_formats, "compute_capability", lambda: capability)
     reason = emulated("gpu", product)
     assert (reason is None) == has
     assert reason is None or "compute capability 7.5" in reason
@@ -75,7 +75,7 @@ def test_compute_capability_is_that_of_the_first_visible_gpu(monkeypatch):
         nvmlDeviceGetMigMode=lambda gpu: [0, 0],
         nvmlDeviceGetCudaComputeCapability=[(7, 5), (9, 0)].__getitem__,
     )
-    monkeypatch.setattr(base, "open_nvml", lambda: nvml)
+    monkeypatch.setattr(number_formats, "open_nvml", lambda: nvml)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert compute_capability() == (9, 0)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

@@ -5,16 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.config.hardware import (
-    HARDWARE,
-    PRICES,
-    PRICES_VARIABLE,
-    HardwareRow,
-    Price,
-    hardware_named,
-    hardware_rows,
-    price_sheet,
-)
+from whichdevice.config.hardware import HARDWARE, HardwareRow, hardware_named, hardware_rows
+from whichdevice.config.prices import PRICES, PRICES_VARIABLE, Price, price_sheet
 from whichdevice.errors import StudyError
 
 ROWS = hardware_rows()

@@ -275,7 +275,8 @@ def test_a_stand_in_that_nobody_asked_for_is_one_line(tmp_path: Path) -> None:
     real = "data.source: tfds downloads the real data"
     missing = f"data.dir: no t10k-labels-idx1-ubyte.gz in {tmp_path}/mnist: mnist is stand-in data; {real}"
     assert standin_notes(data, taken) == [missing]
-    assert standin_notes(Data(), taken) == [f"mnist: stand-in data of the same shapes; {real}"]
+    two = {**taken, "weather_denmark": "standin"}
+    assert standin_notes(Data(), two) == [f"mnist, weather_denmark: stand-in data of the same shapes; {real}"]
     assert standin_notes(Data(dir=data.dir, sources={"mnist": "standin"}), taken) == []  # as asked
     assert standin_notes(Data(dir=data.dir, source="standin"), taken) == []
 

@@ -1,7 +1,6 @@
 """A small study in a copy of the project, called again and again, and what it lost."""
 
 import contextlib
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -59,7 +58,6 @@ class Trial:
             stdin=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
 
     def call(self, *arguments: str, prefix: tuple[str, ...] = ()) -> tuple[int, str]:

@@ -19,8 +19,9 @@ import synthetic
 from fuzz import valid_inputs
 from synthetic_artefacts import forecast, predictions
 
-from whichdevice.config.hardware import HARDWARE, PRICES, hardware_rows
+from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import check_yaml, load_study, read_study
+from whichdevice.config.prices import PRICES
 from whichdevice.datasets.download import unpacked
 from whichdevice.datasets.images import read_idx
 from whichdevice.datasets.store import load_dataset, write_dataset

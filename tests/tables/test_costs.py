@@ -9,8 +9,9 @@ import synthetic
 from synthetic_energy import HOST_WATTS, metered
 
 from whichdevice.cells import Run
-from whichdevice.config.hardware import PRICES, hardware_rows
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
+from whichdevice.config.prices import PRICES
 from whichdevice.records.schema import Energy, Record, Steady
 from whichdevice.tables.base import table
 from whichdevice.tables.batch_sizes import OWN_BEST, crossover_table, saturation_table

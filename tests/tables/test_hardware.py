@@ -7,8 +7,9 @@ import pytest
 import synthetic
 
 from whichdevice.commands.rent import TPUS
-from whichdevice.config.hardware import HardwareRow, Price, hardware_rows
+from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Device
+from whichdevice.config.prices import Price
 from whichdevice.measuring.request import build_request
 from whichdevice.study_cells import study_runs
 from whichdevice.tables.hardware import HourlyPrice, cores_of, price_of

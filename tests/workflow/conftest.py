@@ -1,6 +1,6 @@
 """A copy of the project to run Snakemake in, so that no test touches the results of the checkout."""
 
-import os
+import compileall
 import re
 import shutil
 import subprocess
@@ -72,7 +72,6 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=timeout,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.DEVNULL,
         )
         return Outcome(done.returncode, done.stdout, time.monotonic() - began)
@@ -93,10 +92,11 @@ class Project:
 def copy_project(folder: Path, figures: Collection[str] = FIGURES) -> Project:
     """The parts that a study needs, without results and with these figures alone."""
     folder.mkdir(exist_ok=True)
+    compileall.compile_dir(ROOT / "scripts", quiet=2)  # with its bytecode, or each process compiles the package
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / part)
         else:
             shutil.copy(source, folder / part)
     others = re.compile(rf"^def draw_(?!(?:{'|'.join(figures)})\()", re.MULTILINE)

@@ -56,7 +56,7 @@ def whichdevice(project: Project, *words: str) -> subprocess.CompletedProcess[st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(project.folder / "scripts"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(project.folder / "scripts")},
     )
 
 

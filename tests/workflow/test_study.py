@@ -108,7 +108,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"],
             cwd=project.folder,
-            env={**kept, "HOME": home, "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**kept, "HOME": home, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

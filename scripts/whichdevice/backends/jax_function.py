@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop, storage_format
+from whichdevice.backends.base import Forward, Means, TrainingLoop
 from whichdevice.backends.jax import Jax
 from whichdevice.backends.keras_on_jax import JaxTraining, State, types_of
+from whichdevice.backends.number_formats import storage_format
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload

@@ -19,11 +19,10 @@ from whichdevice.backends.base import (
     TrainingLoop,
     as_one_array,
     build_late_parts,
-    emulated,
     loss_and_metric,
-    product_format,
     total_loss,
 )
+from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import available_memory
 from whichdevice.records.schema import Types

@@ -18,15 +18,14 @@ from whichdevice.backends.base import (
     OperationLoop,
     TrainingLoop,
     check_own_step,
-    emulated,
     huge_pages,
     is_memory_error,
     needs_optimizer,
-    product_format,
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
+from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu
 from whichdevice.machine.gpu import cuda_variables

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whichdevice.backends.base import (
-    Backend,
-    Forward,
-    OperationLoop,
-    TrainingLoop,
-    emulated,
-    huge_pages,
-    product_format,
-)
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, huge_pages
+from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine.gpu import cuda_variables
 from whichdevice.processes import quick_imports

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, emulated, product_format, storage_format
+from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop
+from whichdevice.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Types

@@ -1,69 +1,28 @@
-"""The hardware sheet and the price sheet, both written by people: what a device can do and what it costs, with sources.
+"""The hardware sheet, written by people: what a device can do, with sources. Each row has its offers of prices.csv.
 
 config/hardware.csv has a row for each device: peaks, memory and power, and for each GPU what XLA's compiler must know
-of it. config/prices.csv has a row for each offer of a cloud. The price of one device is the instance's price divided
-by its number of devices; `devices.<name>.usd_per_hour` in a study wins over both.
+of it.
 """
 
 import csv
-import os
 import re
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
+from whichdevice.config.prices import Amount, Price, cheapest, price_sheet
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
 HARDWARE = CONFIG / "hardware.csv"
-PRICES = HARDWARE.with_name("prices.csv")
-PRICES_VARIABLE = "WHICHDEVICE_PRICES"
 CUDA_COLUMNS = (
     "compute_capability", "sms", "fp32_per_sm", "clock_ghz", "mem_bytes", "l2_bytes", "shared_per_sm_bytes",
     "shared_optin_bytes", "threads_per_sm", "registers_per_sm", "mem_bw_gbs", "fp32_tflops",
 )  # fmt: skip
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Row = TypeVar("_Row", bound=BaseModel)
-
-
-class Price(BaseModel):
-    """One offer of a cloud: US dollars for an hour of a whole instance with `count` devices, on the day `date`."""
-
-    model_config = ConfigDict(frozen=True)
-
-    provider: str
-    instance: str
-    device: str
-    count: PositiveInt
-    region: str = ""
-    usd_per_hour_on_demand: Amount | None = None
-    usd_per_hour_spot: Amount | None = None
-    date: date
-    source: str
-
-    @property
-    def on_demand(self) -> float | None:
-        """US dollars for an hour of one device."""
-        return None if self.usd_per_hour_on_demand is None else self.usd_per_hour_on_demand / self.count
-
-    @property
-    def spot(self) -> float | None:
-        """US dollars for an hour of one device that the cloud may take away."""
-        return None if self.usd_per_hour_spot is None else self.usd_per_hour_spot / self.count
-
-    @property
-    def gpu_only(self) -> bool:
-        """Whether the machine that the GPU is added to costs extra."""
-        return "GPU only" in self.instance
-
-    @property
-    def words(self) -> str:
-        """Who offers it where, when that was read, and where."""
-        return f"{self.provider} {self.instance}, {self.region}, {self.date}; {self.source}"
 
 
 class HardwareRow(BaseModel):
@@ -125,9 +84,8 @@ class HardwareRow(BaseModel):
 
     @property
     def cheapest(self) -> Price | None:
-        """The cheapest offer on demand for one device; one without its machine only where there is no other."""
-        priced = [offer for offer in self.offers if offer.on_demand is not None]
-        return min(priced, key=lambda offer: (offer.gpu_only, offer.on_demand or 0.0), default=None)
+        """The offer that counts as the device's price."""
+        return cheapest(self.offers)
 
 
 def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str, HardwareRow]:
@@ -144,11 +102,6 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
             raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")
         offers.setdefault(offer.device, []).append(offer)
     return {name: row.model_copy(update={"offers": tuple(offers.get(name, ()))}) for name, row in rows.items()}
-
-
-def price_sheet(named: str | None = None) -> Path:
-    """The price sheet: the one that the config names, else $WHICHDEVICE_PRICES, else config/prices.csv."""
-    return Path(named or os.environ.get(PRICES_VARIABLE) or PRICES)
 
 
 def hardware_named(name: str, rows: dict[str, HardwareRow]) -> HardwareRow:

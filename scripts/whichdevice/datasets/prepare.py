@@ -43,20 +43,24 @@ def has_archives(name: str, data: Data) -> bool:
 
 
 def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
-    """A line for each dataset that `auto` took from `sources` as a stand-in, and how the real data are had."""
+    """In one line, the datasets that `auto` took from `sources` as stand-ins; a line each for missing archives."""
     if data.source != "auto":
         return []
-    lines = []
-    for name, source in sources.items():
-        if source != "standin" or name in data.sources:
-            continue
-        missing = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
-        if missing is None:
-            why = f"{name}: stand-in data of the same shapes"
-        else:
-            why = f"data.dir: no {missing.name} in {data.dir}/{name}: {name} is stand-in data"
-        lines.append(f"{why}; data.source: tfds downloads the real data")
-    return lines
+    real = "data.source: tfds downloads the real data"
+    unasked = [name for name, source in sources.items() if source == "standin" and name not in data.sources]
+    whole = [name for name in unasked if _missing(name, data) is None]
+    plain = [f"{', '.join(whole)}: stand-in data of the same shapes; {real}"] if whole else []
+    return plain + [
+        f"data.dir: no {missing} in {data.dir}/{name}: {name} is stand-in data; {real}"
+        for name in unasked
+        if (missing := _missing(name, data)) is not None
+    ]
+
+
+def _missing(name: str, data: Data) -> str | None:
+    """The dataset's first archive that `data.dir` lacks; None where it lacks none or is not set."""
+    found = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
+    return None if found is None else found.name
 
 
 def check_folder(data: Data) -> None:

@@ -4,7 +4,7 @@ A GPU or TPU keeps weights and activations in its own memory: there the host nee
 for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
 """
 
-from whichdevice.backends.base import product_format, storage_format
+from whichdevice.backends.number_formats import product_format, storage_format
 from whichdevice.records.schema import Request
 from whichdevice.workloads.costs import Costs
 

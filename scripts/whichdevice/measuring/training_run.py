@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Means, TrainingLoop, product_format
+from whichdevice.backends.base import Backend, Means, TrainingLoop
+from whichdevice.backends.number_formats import product_format
 from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.estimated_memory import activation_bytes, estimated_memory, weight_bytes
@@ -24,7 +25,8 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
 from whichdevice.records.schema import Epoch, Learning, Request, WorkloadFacts
-from whichdevice.workloads.base import BatchOrder, Split, TrainingWorkload
+from whichdevice.workloads.base import Split, TrainingWorkload
+from whichdevice.workloads.batch_order import BatchOrder
 from whichdevice.workloads.costs import Costs, model_costs, output_shape
 from whichdevice.workloads.shapes import leaves
 from whichdevice.workloads.without_keras import NativeModel

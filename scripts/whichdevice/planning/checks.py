@@ -8,8 +8,9 @@ from pathlib import Path
 from whichdevice.backends import backend_class, backend_names
 from whichdevice.backends.base import GENERATED_BY
 from whichdevice.cells import Cell, Run, selected
-from whichdevice.config.hardware import hardware_rows, price_sheet
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Call, Study, Workload
+from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets

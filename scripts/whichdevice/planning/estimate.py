@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 from whichdevice.backends import backend_class
-from whichdevice.backends.base import product_format
+from whichdevice.backends.number_formats import product_format
 from whichdevice.cells import Cell, Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Study

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whichdevice.code_hash import code_hash
-from whichdevice.config.hardware import price_sheet
 from whichdevice.config.model import Study
+from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path, learning_runs
 from whichdevice.figures import figure_modules, figure_names

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run
-from whichdevice.config.hardware import HARDWARE, hardware_rows, price_sheet
+from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
+from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.machine.cpu import usable_cores

@@ -28,6 +28,7 @@ NOT_WORKLOADS = {
     "__init__",
     "address",
     "base",
+    "batch_order",
     "costs",
     "data",
     "declaration",

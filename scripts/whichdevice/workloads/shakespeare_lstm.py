@@ -5,18 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.workloads.base import (
-    Arrays,
-    BatchOrder,
-    Options,
-    Outcome,
-    RandomDraws,
-    RawInput,
-    Recipe,
-    Split,
-    Target,
-    TrainingWorkload,
-)
+from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
 from whichdevice.workloads.losses import sparse_cross_entropy
 
 VOCABULARY = 256
