@@ -52,8 +52,9 @@ def test_predicting_learns_nothing_and_a_single_operation_has_no_mode():
         "predicted": Workload(module="mnist_cnn", batch_size=[1], mode="predict"),
         "matmul": Workload(batch_size=[1]),
     }
+    study = Study(workloads=workloads, measure={"breakdown": True})
     asked = {
-        name: build_request(Study(workloads=workloads), Run(Cell("cpu", name, "tensorflow", "float32", 1), 1))
+        name: build_request(study, Run(Cell("cpu", name, "tensorflow", "float32", 1), 1))
         for name in workloads
     }
     assert {name: request.mode for name, request in asked.items()} == {

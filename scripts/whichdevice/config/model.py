@@ -162,7 +162,7 @@ class Measure(Section):
         True, description="measure a run again where the machine was disturbed; the quieter attempt counts"
     )
     breakdown: Bool = Field(
-        True, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
+        False, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
     )
     profile: Bool = Field(False, description="keep a TensorBoard profile of a few steps of each run's first repeat")
 

@@ -22,7 +22,7 @@ set single keys for one call: snakemake --cores 1 all --config study=try 'measur
 Every key is explained in docs/reference/config.md, with examples in docs/how-to/change-the-study.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
-The quick study: all six workloads on any machine in six to eight minutes, no network needed.
+The quick study: all six workloads on any machine in about six minutes, no network needed.
 Run it: make study, or snakemake --cores 1 all
 Three workloads run smaller than published, and learning has a time budget; records and report say so.
 More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
@@ -35,7 +35,8 @@ QUICK_NOTES = {
 ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
 FULL_HEADER = """\
 The full study: what the quick one leaves out for time, about a quarter of an hour on two cores.
-More batch sizes, bfloat16, shares of the data, two backends and both loops; two whole epochs of learning.
+More batch sizes, bfloat16, shares of the data, two backends and both loops; two whole epochs of learning;
+what of a step is input, host and compute.
 Run it: snakemake --cores 1 all --configfile config/full.yaml"""
 FULL_NOTES = {
     "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
@@ -125,6 +126,7 @@ def full() -> Study:
     """Return the full study: all workloads in more cells, and learning by whole epochs."""
     return Study(
         study="full",
+        measure=Measure(breakdown=True),
         train=Train(seconds=None),
         workloads={
             "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
@@ -150,7 +152,7 @@ def published() -> Study:
     """Every published recipe as one study."""
     return Study(
         study="published",
-        measure=Measure(seconds=10, repeats=10, timeout=172800),
+        measure=Measure(seconds=10, repeats=10, timeout=172800, breakdown=True),
         train=Train(epochs=None, seconds=None, repeats=3),
         self_check=SelfCheck(workload="mnist_official", batch_size=1024),
         workloads={
