@@ -9,6 +9,7 @@ from whichdevice.measuring.request import DATASETS
 from whichdevice.planning.sources import prefer_this_environment, require_writable
 from whichdevice.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
 from whichdevice.planning.study_plan import plan_study
+from whichdevice.terminal import wrapped
 
 
 def shown(file, caption, category, **labels):
@@ -54,7 +55,7 @@ onstart:
     or_exit(write_study, PLAN.study, Path(CONFIG))
     or_exit(PLAN.write_keys)
     or_exit(PLAN.end_future)
-    print(*PLAN.notes(), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
+    print(*wrapped(PLAN.notes()), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
     PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
 
 

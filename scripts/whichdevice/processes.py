@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from whichdevice.errors import StudyError
+from whichdevice.terminal import ERASE
 
 POLL_SECONDS = 0.5
 # Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
@@ -115,7 +116,10 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
     logger = logging.getLogger(f"whichdevice.processes.{path}")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    logger.handlers = [to_file, logging.StreamHandler()]
+    to_stderr = logging.StreamHandler()
+    if to_stderr.stream.isatty():  # the live line of the study is there
+        to_stderr.setFormatter(logging.Formatter(f"{ERASE}%(message)s"))
+    logger.handlers = [to_file, to_stderr]
     try:
         yield logger
     except StudyError as error:

@@ -2,15 +2,32 @@
 
 import shutil
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO
 
 from whichdevice.errors import StudyError, one_line
 
 EVERY_SECONDS = 0.5
+ERASE = "\r\033[2K"  # what stands in the line, on a terminal
+LEAST_WIDTH = 40
+
+
+def wrapped(lines: Iterable[str], width: int | None = None) -> list[str]:
+    """Lines broken between words for a terminal of this width; by default for standard error, if that is one."""
+    if width is None:
+        if not sys.stderr.isatty():
+            return list(lines)
+        width = shutil.get_terminal_size().columns
+    width = max(width, LEAST_WIDTH)
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
 
 
 def agree(question: str, yes: bool) -> None:
@@ -52,14 +69,14 @@ class LiveLine:
     def line(self, text: str) -> None:
         """Print a line that stays."""
         with self._lock:
-            self._write(("\r\033[2K" if self._live else "") + one_line(text) + "\n")
+            self._write((ERASE if self._live else "") + one_line(text) + "\n")
 
     def stop(self) -> None:
         """Remove the line."""
         self._stopped.set()
         if self._live:
             with self._lock:
-                self._write("\r\033[2K")
+                self._write(ERASE)
 
     def __enter__(self) -> "LiveLine":
         return self.start()
@@ -72,7 +89,7 @@ class LiveLine:
             text = one_line(self._text())[: shutil.get_terminal_size().columns - 1]
             with self._lock:
                 if not self._stopped.is_set():
-                    self._write(f"\r\033[2K{text}")
+                    self._write(f"{ERASE}{text}")
             self._stopped.wait(EVERY_SECONDS)
 
     def _write(self, text: str) -> None:

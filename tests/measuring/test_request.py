@@ -53,10 +53,7 @@ def test_predicting_learns_nothing_and_a_single_operation_has_no_mode():
         "matmul": Workload(batch_size=[1]),
     }
     study = Study(workloads=workloads, measure={"breakdown": True})
-    asked = {
-        name: build_request(study, Run(Cell("cpu", name, "tensorflow", "float32", 1), 1))
-        for name in workloads
-    }
+    asked = {name: build_request(study, Run(Cell("cpu", name, "tensorflow", "float32", 1), 1)) for name in workloads}
     assert {name: request.mode for name, request in asked.items()} == {
         "trained": "train",
         "predicted": "predict",

@@ -167,7 +167,10 @@ def test_the_answer_is_that_of_the_page_with_workloads_in_rows_and_devices_in_co
 
 def test_devices_that_a_narrow_terminal_has_no_room_for_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr("whichdevice.report.best_devices.compared_words", lambda study: [])
-    assert answer_lines(board_of(tmp_path), width=60)[-1] == "1 more device in the report."
+    folder = board_of(tmp_path)
+    assert answer_lines(folder, width=50)[-1] == "1 more device in the report."
+    assert max(map(len, answer_lines(folder, width=60))) <= 60
+    assert answer_lines(folder, width=60)[-1] == "mnist_cnn  images/s  2,560 [2,133–3,200]  51.2k [42.7k–64k]"
 
 
 def test_without_tables_there_is_no_answer(tmp_path):

@@ -23,7 +23,7 @@ from whichdevice.measuring.supervisor import run_line
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import repeat_failed
-from whichdevice.terminal import LiveLine, duration
+from whichdevice.terminal import LiveLine, duration, wrapped
 
 LONGEST = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
@@ -33,6 +33,7 @@ NOTHING = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 70 take about 50 s
+WIDE = "*"  # mark of an interval wider than a factor of three
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
@@ -180,7 +181,8 @@ def answer_lines(root: str, width: int | None = None) -> list[str]:
         return []
     study = StudyResults(folder / "config.yaml", folder / "tables")
     sentences = [_text(phrase) for phrase in headline(study.board, compared_words(study))]
-    return [*sentences, "", *_board_lines(grid(study.board), width or get_terminal_size((120, 24)).columns)]
+    board = _board_lines(grid(study.board), width or get_terminal_size((120, 24)).columns)
+    return [*wrapped(sentences, width), "", *board]
 
 
 def _text(phrase: Sequence[Any]) -> str:
@@ -188,25 +190,41 @@ def _text(phrase: Sequence[Any]) -> str:
 
 
 def _board_lines(board: dict[str, Any], width: int) -> list[str]:
-    """Workloads in rows and as many devices as fit the width, each speed with its interval."""
-    columns = [["", *(f"{row['workload']} ({', '.join(row['details'])})" for row in board["rows"])]]
-    columns.append(["", *(f"{row['unit']}/s" for row in board["rows"])])
-    for place, device in enumerate(board["columns"]):
-        name = f"{device['device']}, {device['evidence']}"
-        columns.append([name, *(_cell_text(row["cells"][place]) for row in board["rows"])])
-    widths = [max(map(len, column)) for column in columns]
-    shown = next(
-        (n for n in range(len(columns), 3, -1) if sum(widths[:n]) + 2 * (n - 1) <= width), min(3, len(columns))
-    )
+    """Workloads in rows and as many devices as fit the width, each speed with its interval.
+
+    Workloads are without their details where more devices fit then.
+    """
+    rows = board["rows"]
+    named = [f"{row['workload']} ({', '.join(row['details'])})" for row in rows]
+    short = [row["workload"] for row in rows]
+    devices = [
+        [f"{device['device']}, {device['evidence']}", *(_cell_text(row["cells"][place]) for row in rows)]
+        for place, device in enumerate(board["columns"])
+    ]
+    layouts = [[["", *labels], ["", *(f"{row['unit']}/s" for row in rows)], *devices] for labels in (named, short)]
+    whole, brief = (_fitting(columns, width) for columns in layouts)
+    chosen, shown = layouts[0], whole
+    if brief > whole and len(set(short)) == len(short):
+        chosen, shown = layouts[1], brief
+    widths = [max(map(len, column)) for column in chosen]
     lines = [
         "  ".join(
             text.ljust(size) if place < 2 else text.rjust(size)
             for place, (text, size) in enumerate(zip(row, widths, strict=False))
         ).rstrip()
-        for row in zip(*columns[:shown], strict=True)
+        for row in zip(*chosen[:shown], strict=True)
     ]
-    more = len(columns) - shown
+    if any(WIDE in text for column in chosen[2:shown] for text in column):
+        lines.append(f"{WIDE} an interval wider than a factor of three")
+    more = len(chosen) - shown
     return lines + [f"{more} more device{'s' * (more > 1)} in the report."] * bool(more)
+
+
+def _fitting(columns: Sequence[Sequence[str]], width: int) -> int:
+    """How many columns fit, with two spaces between them; one device does in any case."""
+    widths = [max(map(len, column)) for column in columns]
+    most = range(len(columns), 3, -1)
+    return next((n for n in most if sum(widths[:n]) + 2 * (n - 1) <= width), min(3, len(columns)))
 
 
 def _cell_text(cell: dict[str, Any] | None) -> str:
@@ -214,7 +232,7 @@ def _cell_text(cell: dict[str, Any] | None) -> str:
         return "–" if cell is None else cell["evidence"]
     ends = cell["speed_interval"]
     interval = f" [{ends[0].text}–{ends[1].text}]" if ends else ""
-    return f"{cell['speed'].text}{interval}" + " too wide" * cell["wide"]
+    return f"{cell['speed'].text}{interval}" + WIDE * cell["wide"]
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:
