@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 
 def test_memory_is_the_sum_of_the_buffers_of_each_kind() -> None:
-    assert memory_of(BUFFERS) == MemoryNeed(arguments=480, outputs=420, aliased=400, temporary=1000, code=0)
+    assert memory_of(BUFFERS) == MemoryNeed(arguments=480, outputs=420, aliased=400, temporary=1000, code=4)
 
 
 def test_a_list_of_buffers_in_another_form_is_refused() -> None:

@@ -51,6 +51,7 @@ class Net(nn.Module):
     def forward(self, x):
         x = torch.relu(self.norm(self.stem(x))).flatten(2).transpose(1, 2)
         q, k, v = self.kinds(x).view(*x.shape[:2], 3, 2, 4).permute(2, 0, 3, 1, 4)
+        k, v = torch.cat([k[:, :, :4], k[:, :, 4:]], 2), torch.stack([v[0], *v[1:]])  # lists, of several tensors
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.head((x + self.out(y.transpose(1, 2).reshape(x.shape))).mean(1))
 

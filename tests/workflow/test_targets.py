@@ -21,6 +21,13 @@ def test_all_has_every_stage_and_a_kind_of_device_only_its_runs(project):
     assert runs["measure"] == 6 and not {"tables", "figures", "report"} & set(runs)
 
 
+def test_every_job_has_the_account_that_a_schedulers_profile_names(project, tmp_path):
+    (tmp_path / "config.yaml").write_text("default-resources: {slurm_account: mine, qos: normal}\n", encoding="utf-8")
+    done = project.snakemake("-n", "runs", "--profile", str(tmp_path), "--quiet", "host", config=STUDY)
+    jobs = [line for line in done.out.splitlines() if line.strip().startswith("resources:")]
+    assert jobs and all("slurm_account=mine, qos=normal" in line for line in jobs)
+
+
 def test_a_folder_without_a_config_plans_the_default_study(project, tmp_path):
     (project.folder / "study.yaml").unlink(missing_ok=True)
     done = project.snakemake("-n", "runs", "--directory", str(tmp_path))

@@ -192,8 +192,6 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]
     records = [None if again else _kept(path) for path in paths]
-    missing = [number for number, record in enumerate(records) if record is None]
-    count = Countdown(len(missing), PROCESS_SECONDS)
     phase = io.StringIO()  # what the run would print
 
     def text() -> str:
@@ -208,6 +206,8 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
         long = any((record.ended - record.started).total_seconds() > LONG_SECONDS for record in own)
         return any(record.status != "ok" for record in own) or (long and len(own) > 1)
 
+    missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
+    count = Countdown(len(missing), PROCESS_SECONDS)
     if missing:
         with LiveLine(text) as line, tempfile.TemporaryDirectory() as folder:
             if not line.live:
@@ -289,7 +289,8 @@ def measured_row(records: Sequence[Any]) -> Row:
     times = [record.steady.step_time for record in records if record.status == "ok" and record.steady.step_time]
     if not times:
         worst = next((record for record in records if record.status != "ok"), first)
-        return row | {"status": worst.status, "reason": worst.reason, "fits": False}
+        fits = False if worst.status in ("refused", "out_of_memory") else None
+        return row | {"status": worst.status, "reason": worst.reason, "fits": fits}
     row |= dict(zip(SECONDS, _mean(times), strict=True))
     cold = [record.cold for record in records]
     parts = [[part.start, part.initialise, part.load, part.build, part.first_step] for part in cold]
@@ -340,8 +341,8 @@ def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -
     count = Countdown(len(requests), PROGRAM_SECONDS)
 
     def text() -> str:
-        devices = counted(count.pieces, "device")
-        return f"forecasting: {count.done} of {devices} · about {duration(count.left)} left"
+        programs = counted(count.pieces, "program")
+        return f"forecasting: {count.done} of {programs} · about {duration(count.left)} left"
 
     with LiveLine(text) as line:
         if not line.live:
@@ -446,7 +447,7 @@ def _refuse(name: str, rows: list[Row]) -> None:
     """Raise StudyError that says why no row has a time."""
     batch = rows[0]["batch"]
     needs = [row["memory_bytes"] for row in rows[1:] if row["fits"] is False and row["memory_bytes"]]
-    if needs:
+    if needs and len(needs) == len(rows) - 1:
         largest = max(row["memory_available_bytes"] or 0 for row in rows[1:])
         devices = counted(len(rows) - 1, "device")
         raise StudyError(

@@ -69,7 +69,7 @@ def compile_programs(
                 records[other] = named
                 on_record(other, named)
 
-        with beside_no_measurement(waiting), tempfile.TemporaryDirectory() as folder:
+        with beside_no_measurement(waiting), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             _Pool({number: drafts[number] for number in missing}, Path(folder), log, found).run()
     return [record for record in records if record is not None]
 
@@ -191,6 +191,7 @@ class _Pool:
         compilers = {find_target(draft.asked.device, draft.asked.devices).compiler for draft in self._drafts.values()}
         job = json.dumps({"requests": asked, "claims": str(self._folder / "claims")})
         variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers)}
+        variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60
         log = self._log or self._folder / f"{worker}.log"
         finish = supervise_module("whichdevice.forecast.process", job, variables, log, limit, on_message)

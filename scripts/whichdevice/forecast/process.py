@@ -146,7 +146,9 @@ class _Compiling:
         if target.kind == "gpu" and (self._portable is None or self._portable[0] is not step):
             try:
                 self._portable = step, Portable.of(step, target)
-            except Exception:
+            except (StudyError, MemoryError):
+                raise
+            except Exception:  # JAX exports no such step: compiled whole
                 traceback.print_exc()
                 self._portable = step, None
         portable = self._portable[1] if target.kind == "gpu" and self._portable is not None else None

@@ -14,6 +14,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import re
+import resource
 import signal
 import tempfile
 import threading
@@ -32,6 +33,7 @@ LAST = "*memory-usage-report.txt"  # that XLA writes of a scheduled program
 BUFFERS = "*after_optimizations-buffer-assignment.txt"
 PROGRAM = "*after_optimizations.txt"
 POLL_SECONDS = 0.05
+CRASHES = (-signal.SIGABRT, -signal.SIGSEGV, 127)  # of XLA and the loader where an allocation is refused, among others
 ERROR = "error"  # file of one line: its class, and what it says
 ALLOCATION = re.compile(r"^ *allocation \d+: size (\d+)(.*)$", re.MULTILINE)
 
@@ -53,14 +55,14 @@ class Portable:
 
         leaves, tree = jax.tree.flatten(step.arguments)
         divided = [number in step.batch for number, each in enumerate(step.arguments) for _ in jax.tree.leaves(each)]
-        shape = jax.eval_shape(step.function, *step.arguments)
-        outputs = jax.tree.leaves(jax.tree.broadcast(step.outputs, shape))
 
         def flat(*given: Any) -> list[Any]:
             return jax.tree.leaves(step.function(*jax.tree.unflatten(tree, given)))
 
-        with seen_as(describe(target), target.kind):
+        with seen_as(describe(target), target.kind):  # the first trace too: JAX keeps it
+            shape = jax.eval_shape(step.function, *step.arguments)
             exported = export.export(jax.jit(flat), platforms=["cuda"])(*leaves)
+        outputs = jax.tree.leaves(jax.tree.broadcast(step.outputs, shape))
         donated = len(jax.tree.leaves(step.arguments[0])) if step.in_place else 0
         return cls(bytes(exported.serialize()), tuple(divided), tuple(outputs), donated)
 
@@ -68,9 +70,10 @@ class Portable:
 def schedule_step(
     portable: Portable, target: Target, precision: str, batch: int, mode: Mode = "train"
 ) -> CompiledProgram:
-    """The program of a step on GPUs, its text and memory the same as after a whole compile.
+    """The program of a step on GPUs: its text, and its memory without the kernels' own code.
 
-    Raises StudyError where the compiler fails, CompilerMissingError where it does not load.
+    Raises StudyError where the compiler fails, CompilerMissingError where it does not load, MemoryError where this host
+    has too little memory.
     """
     require_fit(target, precision, batch if any(portable.divided) else None)
     started = time.monotonic()
@@ -94,8 +97,8 @@ def schedule_step(
 
 
 def memory_of(buffers: str) -> MemoryNeed:
-    """From XLA's list of buffers, as its memory analysis of the executable has it."""
-    sizes = dict.fromkeys(("arguments", "outputs", "aliased", "temporary"), 0)
+    """From XLA's list of buffers, as its memory analysis of the executable has it; constants count as code there."""
+    sizes = dict.fromkeys(("arguments", "outputs", "aliased", "temporary", "code"), 0)
     found = ALLOCATION.findall(buffers)
     if not found:
         raise StudyError("the compiler's list of buffers cannot be read: it may be of another version")
@@ -107,18 +110,25 @@ def memory_of(buffers: str) -> MemoryNeed:
         sizes["outputs"] += output * int(size)
         sizes["aliased"] += (argument and output) * int(size)
         sizes["temporary"] += any("preallocated-temp" in each for each in facts) * int(size)
-    return MemoryNeed(**sizes, code=0)
+        sizes["code"] += any(re.search(r", constant\b", each) for each in facts) * int(size)
+    return MemoryNeed(**sizes)
 
 
 def _failure(folder: Path, code: int | None) -> Exception:
-    if code == -signal.SIGKILL:  # by the system: nobody else ends it before the program is there
-        return MemoryError()
     try:
         kind, _, said = (folder / ERROR).read_text(encoding="utf-8").partition(" ")
     except OSError:
-        return StudyError(f"{COMPILERS['cuda']} ended without a program (exit code {code})")
+        limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        # SIGKILL is the system's: nobody else ends it before the program is there.
+        if code == -signal.SIGKILL or (limited and code in CRASHES):
+            return MemoryError()
+        if code:
+            return StudyError(f"{COMPILERS['cuda']} crashed (exit code {code})")
+        return StudyError(f"{COMPILERS['cuda']} wrote no program: is the disk of temporary files full?")
     if kind == CompilerMissingError.__name__:
         return CompilerMissingError(said)
+    if kind == MemoryError.__name__:
+        return MemoryError()
     return StudyError(f"{COMPILERS['cuda']} failed: {kind}: {said}")
 
 

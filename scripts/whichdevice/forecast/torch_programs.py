@@ -89,6 +89,8 @@ def _complete_autocast() -> None:
     )
     autocast_policy.update(dict.fromkeys(products, CastPolicy.LOWER_PRECISION_FP))
     autocast_policy.update(dict.fromkeys(whole, CastPolicy.FP32))
+    for joining in (aten.cat.default, aten.stack.default):  # torchax 0.0.13 takes their list for a tensor; JAX promotes
+        autocast_policy.pop(joining, None)
 
 
 def _batch_norm(

@@ -42,8 +42,9 @@ class Job:
     def load_and_build(self) -> Built:
         """Data and model; sends what the data are where they come with the workload."""
         self.emit.progress("loading data")
-        arrays = {} if self.dataset is None else load_dataset(self.dataset).arrays
-        splits, load = timed_call(lambda: self.workload.splits(arrays))
+        splits, load = timed_call(
+            lambda: self.workload.splits({} if self.dataset is None else load_dataset(self.dataset).arrays)
+        )
         if self.dataset is None:
             self.emit.part("data", _made_data(self.workload, self.request.workload, *splits))
         self.emit.progress("building the model")

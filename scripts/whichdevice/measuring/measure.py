@@ -167,10 +167,12 @@ def measure(config: Path, record_path: Path, log: Path, stream: IO[str] | None =
     of_device = [other for other in ordered if other.cell.device == run.cell.device]
     if run not in of_device:
         raise StudyError(f"{run.path}: not a run of {config}; see `python -m whichdevice plan`")
-    progress = Progress(run, of_device.index(run) + 1, len(of_device), stream)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
-    with measurement_lock(lambda: progress.phase(WAITING)):
+    with (
+        Progress(run, of_device.index(run) + 1, len(of_device), stream) as progress,
+        measurement_lock(lambda: progress.phase(WAITING)),
+    ):
         _require_planned(study, run, record_path)  # here: the code may be edited while this process waits
         with _fresh_folder(record_path.parent) as folder:
             record = run_attempt(study, run.path, request, folder, log, progress)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from whichdevice.cells import Run
 from whichdevice.files import package_first
@@ -260,6 +260,12 @@ class Progress:
         elif key != self._said[0] or time.monotonic() - self._said[1] >= QUIET_SECONDS:
             self._said = (key, time.monotonic())
             self._line.line(self._now)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.stop()
 
     def done(self, record: Record) -> None:
         """Print how the run ended."""

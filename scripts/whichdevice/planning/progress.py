@@ -33,7 +33,7 @@ NOTHING = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 70 take about 50 s
-WIDE = "*"  # mark of an interval wider than a factor of three
+WIDE = "~"  # mark of an interval wider than a factor of three
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
@@ -215,7 +215,7 @@ def _board_lines(board: dict[str, Any], width: int) -> list[str]:
         for row in zip(*chosen[:shown], strict=True)
     ]
     if any(WIDE in text for column in chosen[2:shown] for text in column):
-        lines.append(f"{WIDE} an interval wider than a factor of three")
+        lines.append(f"{WIDE} marks an interval wider than a factor of three")
     more = len(chosen) - shown
     return lines + [f"{more} more device{'s' * (more > 1)} in the report."] * bool(more)
 
@@ -232,7 +232,7 @@ def _cell_text(cell: dict[str, Any] | None) -> str:
         return "–" if cell is None else cell["evidence"]
     ends = cell["speed_interval"]
     interval = f" [{ends[0].text}–{ends[1].text}]" if ends else ""
-    return f"{cell['speed'].text}{interval}" + WIDE * cell["wide"]
+    return WIDE * cell["wide"] + f"{cell['speed'].text}{interval}"
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:
