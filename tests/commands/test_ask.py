@@ -21,6 +21,7 @@ from whichdevice.commands.ask import (
     candidates,
     make_answer,
     measure_there,
+    measured_row,
     question,
     table_cells,
     table_head,
@@ -384,3 +385,24 @@ def test_a_small_model_is_measured_and_forecast_and_the_second_call_measures_not
     again = ask("--devices", "T4,v5e")
     assert again.code == 0 and "measuring" not in again.err
     assert f"{own['step_seconds'] * 1e3:.3g} ms" in again.out
+
+
+def test_the_time_of_a_long_model_is_said_to_be_an_earlier_one(
+    played: list[Path], project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two processes that take long are enough, in the next call too."""
+    monkeypatch.setattr("whichdevice.commands.ask.LONG_SECONDS", -1.0)
+    question = ["ask", str(project_root / MODEL), "--batch", "8", "--devices", "T4", "--json"]
+    kept = []
+    for _ in range(2):
+        assert main(question) == 0
+        rows = {row["device"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+        kept.append(rows["this machine"]["kept_from"] is not None)
+    assert kept == [False, True] and len(played) == 2
+
+
+def test_a_model_that_ran_out_of_time_here_is_not_said_to_be_too_large() -> None:
+    study = synthetic.small_study()
+    record = synthetic.record_of_this_code(study, study_runs(study)[0])
+    status = {"timed_out": None, "out_of_memory": False, "refused": False}
+    assert {name: measured_row([record.model_copy(update={"status": name})])["fits"] for name in status} == status

@@ -24,7 +24,9 @@ allocation 5: size 1000, preallocated-temp:
  value: <9 fusion @0> (size=1000,offset=0): f32[250]{0}
 """
 COMPARED = """
+import dataclasses
 if __name__ == "__main__":
+    import jax
     from whichdevice.forecast.hlo_operations import read_work
     from whichdevice.forecast.programs import compile_step, make_step, start
     from whichdevice.forecast.schedule import Portable, schedule_step
@@ -39,6 +41,12 @@ if __name__ == "__main__":
         ):
             work, need = read_work(made.text, "gpu"), made.memory
             print(work.operations, work.kernels, need.arguments, need.outputs, need.aliased, work.bytes, need.temporary)
+    seen = set()
+    def watched(*given):
+        seen.add(jax.default_backend())
+        return step.function(*given)
+    Portable.of(dataclasses.replace(step, function=jax.jit(watched)), target)
+    print(*seen)
 """
 
 
@@ -58,7 +66,9 @@ def test_a_scheduled_program_is_the_compiled_one(tmp_path: Path) -> None:
     script = tmp_path / "compared.py"
     script.write_text(f"MODEL = {str(TINY)!r}\n{COMPARED}", encoding="utf-8")
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
-    lines = [list(map(float, line.split())) for line in ran.stdout.splitlines()]
+    *numbers, seen = ran.stdout.splitlines()
+    assert seen == "gpu"  # what the step's first trace took for its device
+    lines = [list(map(float, line.split())) for line in numbers]
     assert len(lines) == 6
     for compiled, scheduled in zip(lines[::2], lines[1::2], strict=True):
         assert scheduled[:5] == compiled[:5]
