@@ -43,8 +43,8 @@ def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[A
     from backends.scenario import REQUEST, arrays_for
 
     from whichdevice.backends import backend_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.records.schema import Request
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
     asked = {"workload": workload_name, "module": workload_name, "batch_size": batch, "backend": backend_name}

@@ -27,7 +27,7 @@ def main() -> None:
     from backends.scenario import arrays_for
 
     from whichdevice.backends.keras_on_jax import JaxTraining
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     workload = workload_class(asked.workload)(Options(asked.batch))

@@ -23,8 +23,8 @@ from backends.scenario import REQUEST, arrays_for, give_weights, without_dropout
 
 from whichdevice.backends import backend_class  # noqa: E402
 from whichdevice.backends.base import Backend, TrainingLoop  # noqa: E402
+from whichdevice.models.loading import workload_class  # noqa: E402
 from whichdevice.records.schema import Request  # noqa: E402
-from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
 WORKLOADS = {

@@ -33,10 +33,10 @@ from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Section
 from whichdevice.datasets.base import get_dataset
 from whichdevice.figures import figure_facts, figure_names
+from whichdevice.models.loading import workload_class, workload_names
 from whichdevice.records.schema import Part, Record
 from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.tables import get_table, table_about, table_names
-from whichdevice.workloads import workload_class, workload_names
 from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
 DOCS = Path(__file__).resolve().parent
@@ -355,8 +355,8 @@ def counted_costs() -> str:
 
 def workload_costs(names: Iterable[str] | None = None) -> str:
     """CSV of parameters and operations of one example, forward and in training; Keras must be on JAX."""
+    from whichdevice.models.costs import model_costs
     from whichdevice.workloads.base import Options
-    from whichdevice.workloads.costs import model_costs
 
     lines = ["workload,parameters,forward,training"]
     for name in names or workload_names():

@@ -16,8 +16,6 @@ from typing import Any
 from benchmarks.forecasts.page import write_page
 
 from whichdevice.files import CONFIG
-from whichdevice.forecast.hlo_operations import Work, read_work
-from whichdevice.forecast.programs import CompiledProgram, compile_program
 from whichdevice.forecast.time_model import read_constants
 from whichdevice.forecast.validation import (
     DIGESTS,
@@ -28,6 +26,8 @@ from whichdevice.forecast.validation import (
     write_constants,
     write_results,
 )
+from whichdevice.forecast.xla.hlo_operations import Work, read_work
+from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
 
 MEMORY = CONFIG / "forecast_memory.csv"
 DEEP = {"config/forecast_models/bert.py": 24, "config/forecast_models/gpt2.py": 12}  # layers where no option says

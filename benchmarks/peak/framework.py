@@ -24,8 +24,8 @@ from whichdevice.machine.cpu import thread_environment, usable_cores  # noqa: E4
 from whichdevice.measuring.events import Emitter  # noqa: E402
 from whichdevice.measuring.process import run_operation  # noqa: E402
 from whichdevice.measuring.timing import window_seconds, window_steps  # noqa: E402
+from whichdevice.models.loading import workload_class  # noqa: E402
 from whichdevice.records.schema import Request  # noqa: E402
-from whichdevice.workloads import workload_class  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
 RECORD = 4  # times a measurement: a record of four or five windows said little more than a host's last half second

@@ -11,9 +11,9 @@ from benchmarks.tpu_model.compilation import compiled
 from benchmarks.tpu_model.published import PUBLISHED as TPU_ROWS
 from benchmarks.tpu_model.published import published_rows
 
-from whichdevice.forecast.hlo_operations import read_work
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.validation import DIGESTS, PUBLISHED, read_digests
+from whichdevice.forecast.xla.hlo_operations import read_work
 
 
 def main() -> None:

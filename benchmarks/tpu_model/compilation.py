@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.tpu_model.published import Row, published_rows
 
-from whichdevice.forecast.programs import describe
 from whichdevice.forecast.targets import environment, find_target
+from whichdevice.forecast.xla.programs import describe
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / "results" / "tpu_model"

@@ -32,8 +32,8 @@ def request_of(way: str, batch: int) -> dict[str, Any]:
 def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     """One way of training in this process, warm; a call trains so many steps and returns the seconds of one."""
     from whichdevice.backends import backend_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.records.schema import Request
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
     request = Request(**request_of(way, batch))

@@ -11,10 +11,10 @@ from typing import TypeVar
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import DeviceKind, Study, Workload
 from whichdevice.errors import StudyError
+from whichdevice.models.framework import JAX, KERAS, TORCH
+from whichdevice.models.loading import read_address, workload_class
 from whichdevice.records.store import MERGED
-from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.framework import JAX, KERAS, TORCH
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 # What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.

@@ -37,8 +37,8 @@ def main() -> None:
     from whichdevice.errors import StudyError
     from whichdevice.measuring.events import Emitter
     from whichdevice.measuring.process import run_request
+    from whichdevice.models.loading import workload_class
     from whichdevice.records.schema import Request
-    from whichdevice.workloads import workload_class
 
     found = {}
     for name, asked in job["runs"].items():
@@ -61,7 +61,7 @@ def main() -> None:
 
 def difference(backend, request) -> float:
     """The largest, between scores with a cache and those of the whole sequence without, as a share of the latter."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     options = Options(request.batch_size, request.precision, 1.0, request.sequence_length, request.options)

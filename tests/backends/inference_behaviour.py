@@ -81,7 +81,7 @@ def main() -> None:
 
 def difference(backend, request) -> float:
     """The largest, between what is timed and what the weights give by NumPy."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     workload = workload_class(request.module)(Options(request.batch_size))

@@ -149,7 +149,7 @@ def evaluation(backend, compiled) -> dict:
 
 def operation(backend, compiled) -> dict:
     """A chain of products on every replica."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     workload = workload_class("matmul")(Options(32))

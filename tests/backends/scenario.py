@@ -93,8 +93,8 @@ def _in_process(folder: Path, work: dict, request: dict) -> dict:
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     from whichdevice.backends import backend_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.records.schema import Request
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import Options
 
     first = Request(**job["request"])
@@ -213,7 +213,7 @@ def small_mnist_cnn(options):
     import keras
     from keras import layers
 
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
 
     class Small(workload_class("mnist_cnn")):
         def model(self):

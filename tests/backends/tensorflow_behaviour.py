@@ -42,7 +42,7 @@ def started(workload: str, **asked):
 
 def built(backend, workload: str, arrays=None, prepare=without_dropout):
     """Workload, model with NumPy's weights, splits."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     options = Options(backend.request.batch_size, backend.request.precision, sequence_length=12)
@@ -151,7 +151,7 @@ def float16_fit() -> dict:
 
 def products() -> dict:
     """The chain's end on every replica, and what it should be."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import Options
 
     backend = started("matmul")

@@ -12,8 +12,8 @@ from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.backends import backend_class
 from whichdevice.measuring.events import reason_line
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split
 
 BATCH, STEPS = 16, 6

@@ -8,8 +8,8 @@ import pytest
 from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")

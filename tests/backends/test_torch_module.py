@@ -9,8 +9,8 @@ from backends.scenario import REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")

@@ -12,7 +12,7 @@ import torch
 from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, request_for, training
 
 from whichdevice.backends import backend_class, keras_on_torch
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options, Split
 
 

@@ -10,7 +10,7 @@ from backends.torch_scenario import request_for
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from whichdevice.backends import backend_class
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
 
 

@@ -6,8 +6,8 @@ import keras
 from backends.scenario import REQUEST, arrays_for, without_dropout
 
 from whichdevice.backends.keras_on_torch import build_loop
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 3

@@ -307,7 +307,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return [CompiledRecord(asked=each, status="ok", code_hash="0", facts=facts, work=WORK) for each in requests]
 
     monkeypatch.setattr("whichdevice.measuring.measure.measure", measure)
-    monkeypatch.setattr("whichdevice.forecast.compile.compile_programs", compile_programs)
+    monkeypatch.setattr("whichdevice.forecast.xla.compile.compile_programs", compile_programs)
     monkeypatch.chdir(tmp_path)
     return measured
 

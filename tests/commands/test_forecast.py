@@ -7,9 +7,9 @@ import pytest
 
 from whichdevice.__main__ import main
 from whichdevice.commands.forecast import forecast_lines
-from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.xla import compile as compiling
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 
 MODEL = str(Path(__file__).parents[2] / "docs/examples/my_model.py")

@@ -1,8 +1,8 @@
 """The published study is each publication's recipe."""
 
 from whichdevice.config.schema import published
+from whichdevice.models.loading import workload_class
 from whichdevice.study_cells import study_runs
-from whichdevice.workloads import workload_class
 
 
 def test_entries_of_one_module_share_no_settings() -> None:

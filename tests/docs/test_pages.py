@@ -14,7 +14,7 @@ from docs import pages
 from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Call
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
 
 OTHERS = {

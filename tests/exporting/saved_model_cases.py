@@ -9,7 +9,7 @@ import pytest
 from whichdevice.datasets.mnist import draw_digits
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import ServedModel, write_saved_model
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
 
 IMAGES, PART = 1_000, 250

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.forecast.hlo_text import Program, parse_program
-from whichdevice.forecast.programs import describe
 from whichdevice.forecast.targets import environment, find_target
+from whichdevice.forecast.xla.hlo_text import Program, parse_program
+from whichdevice.forecast.xla.programs import describe
 
 FOLDER = Path(__file__).parent / "programs"
 MEBI = 2**20

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from whichdevice.forecast import compile as compiling
-from whichdevice.forecast.compile import compile_programs
+from whichdevice.forecast.xla import compile as compiling
+from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.products import ProgramRequest
 

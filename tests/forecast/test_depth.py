@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import pytest
 
 LAYERS = """
-from whichdevice.forecast.programs import compile_program
-from whichdevice.forecast.hlo_operations import read_work
+from whichdevice.forecast.xla.programs import compile_program
+from whichdevice.forecast.xla.hlo_operations import read_work
 small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
 def work(layers):
     options = small | {"layers": layers}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from whichdevice.files import CONFIG
-from whichdevice.forecast.device_memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
-from whichdevice.forecast.process import RESERVE
 from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.xla.device_memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
+from whichdevice.forecast.xla.process import RESERVE
 
 GIBI = 2**30
 with (CONFIG / "forecast_memory.csv").open(encoding="utf-8", newline="") as file:

@@ -6,8 +6,8 @@ import pytest
 from forecast.small_programs import RECORDED, program, text
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.hlo_operations import read_work
-from whichdevice.forecast.hlo_text import parse_program, shapes_in
+from whichdevice.forecast.xla.hlo_operations import read_work
+from whichdevice.forecast.xla.hlo_text import parse_program, shapes_in
 
 
 def test_a_shape_has_its_sizes_its_bytes_and_its_memory():

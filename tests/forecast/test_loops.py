@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.forecast.hlo_text import constants_of, parse_program, trip_count
+from whichdevice.forecast.xla.hlo_text import constants_of, parse_program, trip_count
 
 LOOP = """HloModule loop, is_scheduled=true, num_partitions=1
 

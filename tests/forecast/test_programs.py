@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from whichdevice.forecast import compile as compiling
 from whichdevice.forecast.answer import answer
-from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import all_targets, cuda_folder
+from whichdevice.forecast.xla import compile as compiling
+from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 TINY = str(Path(__file__).with_name("tiny_model.py"))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from whichdevice.forecast.answer import answer
-from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.records.products import ProgramRequest
 
 FOLDER = Path(__file__).with_name("same_models")

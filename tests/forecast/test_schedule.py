@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.device_memory import MemoryNeed
-from whichdevice.forecast.schedule import memory_of
 from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.xla.device_memory import MemoryNeed
+from whichdevice.forecast.xla.schedule import memory_of
 
 TINY = Path(__file__).with_name("tiny_model.py")
 BUFFERS = """BufferAssignment:
@@ -27,9 +27,9 @@ COMPARED = """
 import dataclasses
 if __name__ == "__main__":
     import jax
-    from whichdevice.forecast.hlo_operations import read_work
-    from whichdevice.forecast.programs import compile_step, make_step, start
-    from whichdevice.forecast.schedule import Portable, schedule_step
+    from whichdevice.forecast.xla.hlo_operations import read_work
+    from whichdevice.forecast.xla.programs import compile_step, make_step, start
+    from whichdevice.forecast.xla.schedule import Portable, schedule_step
     from whichdevice.forecast.targets import find_target
     start(["cuda"])
     for mode, devices in (("train", 1), ("predict", 1), ("train", 2)):

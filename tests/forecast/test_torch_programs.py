@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.forecast import compile as compiling
-from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.xla import compile as compiling
+from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.models.loading import workload_class
 from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 MODULE = """
@@ -82,7 +82,7 @@ def test_steps_give_the_losses_and_values_of_pytorchs_own_loop(tmp_path, optimiz
     import jax
     import torch
 
-    from whichdevice.forecast.torch_programs import torch_step
+    from whichdevice.forecast.xla.torch_programs import torch_step
 
     workload = workload_class(file_of(tmp_path, optimizer))(Options(BATCH))
     function, (trained, held, slots, _), _ = torch_step(workload, "float32", "train")
@@ -116,7 +116,7 @@ def test_steps_give_the_losses_and_values_of_pytorchs_own_loop(tmp_path, optimiz
 def test_in_mixed_precision_every_product_takes_halves(tmp_path):
     import jax
 
-    from whichdevice.forecast.torch_programs import torch_step
+    from whichdevice.forecast.xla.torch_programs import torch_step
 
     path = tmp_path / "attention.py"
     path.write_text(ATTENTION, encoding="utf-8")

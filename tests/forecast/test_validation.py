@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.hlo_operations import Item, Work
 from whichdevice.forecast.time_model import LAUNCHES, Peaks, chip_of, forecast_step, read_constants
 from whichdevice.forecast.validation import (
     constants_of,
@@ -19,6 +18,7 @@ from whichdevice.forecast.validation import (
     read_results,
     widths_of,
 )
+from whichdevice.forecast.xla.hlo_operations import Item, Work
 
 ROWS = published_rows()
 GPU = [row for row in ROWS if row.platform == "gpu"]

@@ -28,8 +28,8 @@ from whichdevice.datasets.store import load_dataset, write_dataset
 from whichdevice.datasets.weather_denmark import read_archive
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_names
-from whichdevice.forecast.hlo_operations import work_of
-from whichdevice.forecast.hlo_text import parse_program
+from whichdevice.forecast.xla.hlo_operations import work_of
+from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.records.products import read_compiled, read_export
 from whichdevice.records.store import foreign_record, foreign_run, merged_records, read_record
 from whichdevice.report.contents import contents

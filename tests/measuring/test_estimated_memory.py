@@ -5,8 +5,8 @@ import pytest
 from whichdevice.backends import backend_class
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.events import RefusedError, refuse_what_cannot_fit
+from whichdevice.models.costs import Costs
 from whichdevice.records.schema import Request
-from whichdevice.workloads.costs import Costs
 
 COSTS = Costs(0, 0, activations=1e6, parameters=10**6, trainable_parameters=10**6)
 DATA = 5e7

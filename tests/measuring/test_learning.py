@@ -15,10 +15,10 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.training_run import Learner
+from whichdevice.models.batch_order import RandomDraws
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.batch_order import RandomDraws
 
 BATCH, LENGTH, HOURS = 4, 60, 2000
 RATE, LOWEST = 1e-3, 1e-4  # the recipe's first rate and the one that it stops at

@@ -9,12 +9,12 @@ import synthetic
 
 from whichdevice.measuring import training_run as facts_of
 from whichdevice.measuring.request import build_request
+from whichdevice.models.costs import Costs
+from whichdevice.models.loading import workload_class
+from whichdevice.models.shapes import Array
 from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.study_cells import study_runs
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.costs import Costs
-from whichdevice.workloads.shapes import Array
 
 OPEN_FILE = """
 import keras

@@ -9,9 +9,10 @@ import pytest
 import synthetic
 from planning.planned import end
 
-from whichdevice import code_hash, workloads
+from whichdevice import code_hash
 from whichdevice.datasets import prepare
 from whichdevice.measuring import request as requests
+from whichdevice.models import loading
 from whichdevice.records.store import own_records, record_paths, write_record
 
 RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
@@ -37,7 +38,7 @@ def edited(monkeypatch, tmp_path):
             (package / file).write_text(before[package / file] + text, encoding="utf-8")
         forget()
 
-    for place in (workloads, prepare):
+    for place in (loading, prepare):
         monkeypatch.setattr(place, "code_hash", partial(code_hash.code_hash, package=package))
     edit()
     yield edit

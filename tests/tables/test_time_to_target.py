@@ -10,13 +10,13 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.models.loading import workload_names
 from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
 from whichdevice.tables.base import table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.run_details import epoch_rows
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.time_to_target import Goal, goal_of, recipe_target, time_to_target_table
-from whichdevice.workloads import workload_names
 
 
 def study_of(name: str, **keys: object) -> Study:

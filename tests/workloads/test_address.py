@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import read_address, workload_class, workload_hash
+from whichdevice.models.loading import read_address, workload_class, workload_hash
 from whichdevice.workloads.base import Options
 
 MODEL = """

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from whichdevice.workloads.batch_order import Permutations, RandomDraws
+from whichdevice.models.batch_order import Permutations, RandomDraws
 
 
 def test_an_epoch_holds_every_example_at_most_once_and_drops_only_the_tail():

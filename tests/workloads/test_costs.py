@@ -39,9 +39,9 @@ COUNT = """
 import json, sys
 from dataclasses import asdict
 from pathlib import Path
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.costs import model_costs
+from whichdevice.models.costs import model_costs
 
 kept = Path(sys.argv[2])
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from whichdevice.workloads import workload_class
+from whichdevice.models.declaration import is_model_file, read_declaration
+from whichdevice.models.loading import workload_class
+from whichdevice.models.shapes import Array
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.declaration import is_model_file, read_declaration
-from whichdevice.workloads.shapes import Array
 
 MODEL = "def model(options):\n    return None\n"
 

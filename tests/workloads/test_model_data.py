@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import data, workload_class
+from whichdevice.models import data
+from whichdevice.models.data import generate, splits_of
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.loading import workload_class
+from whichdevice.models.shapes import Array, check_data
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.data import generate, splits_of
-from whichdevice.workloads.declaration import Declaration
-from whichdevice.workloads.shapes import Array, check_data
 
 SORTED = """
 import numpy as np

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import workload_class, workload_names
+from whichdevice.models.loading import workload_class, workload_names
 from whichdevice.workloads.base import Options, TrainingWorkload
 
 PARAMETERS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.workloads.losses import named_metric
+from whichdevice.models.losses import named_metric
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.measuring.training_run import own_formats
+from whichdevice.models.loading import workload_class
 from whichdevice.planning.checks import check_backends
 from whichdevice.study_cells import with_model_settings
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options
 
 TORCH = """
@@ -198,7 +198,7 @@ def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
 def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_images():
     import torch
 
-    from whichdevice.workloads.torch_model import by_class
+    from whichdevice.models.torch_model import by_class
 
     scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5))
     assert scores.shape == (10, 7) and classes.shape == (10,)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
 
 OWN = """

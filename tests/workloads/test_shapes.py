@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads import data
-from whichdevice.workloads.data import splits_of
-from whichdevice.workloads.declaration import Declaration, read_declaration
-from whichdevice.workloads.shapes import (
+from whichdevice.models import data
+from whichdevice.models.data import splits_of
+from whichdevice.models.declaration import Declaration, read_declaration
+from whichdevice.models.shapes import (
     Array,
     Signature,
     check_data,

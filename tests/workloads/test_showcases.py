@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.workloads import workload_class
+from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options, Split
 from whichdevice.workloads.shakespeare_lstm import SAMPLE_PROMPT
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import peak_memory
+from whichdevice.models.model_file import overridden
+from whichdevice.models.shapes import in_mode, leaves
 from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
-from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.shapes import in_mode, leaves
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device

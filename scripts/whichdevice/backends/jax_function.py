@@ -14,9 +14,9 @@ from whichdevice.backends.jax import Jax
 from whichdevice.backends.keras_on_jax import JaxTraining, State, types_of
 from whichdevice.backends.number_formats import storage_format
 from whichdevice.errors import StudyError
+from whichdevice.models.jax_model import JaxFile, JaxModel
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
-from whichdevice.workloads.jax_model import JaxFile, JaxModel
 
 LOSS_SCALE = 2.0**10  # in mixed float16
 

@@ -25,10 +25,10 @@ from whichdevice.backends.base import (
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import available_memory
+from whichdevice.models.model_file import overridden
+from whichdevice.models.shapes import in_mode
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
-from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.shapes import in_mode
 
 FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
 PRODUCT = re.compile(r" (?:dot|convolution|custom-call)\(([^)]*)\)(.*)")

@@ -18,8 +18,8 @@ from whichdevice.backends.base import (
     loss_and_metric,
     total_loss,
 )
+from whichdevice.models.shapes import in_mode, mapped
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.shapes import in_mode, mapped
 
 
 def place(tf: Any, strategy: Any, arrays: dict[str, np.ndarray], gather_uint8: bool = True) -> dict[str, Any]:

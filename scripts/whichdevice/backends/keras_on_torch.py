@@ -26,9 +26,9 @@ from whichdevice.backends.base import (
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.torch_devices import is_out_of_memory
 from whichdevice.errors import StudyError
+from whichdevice.models.shapes import in_mode, mapped
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.shapes import in_mode, mapped
 
 COMPILER = {"mode": "reduce-overhead"}  # CUDA graphs, where PyTorch finds that they can hold the programs
 ReportSteps = Callable[[str], None]

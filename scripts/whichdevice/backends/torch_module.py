@@ -17,10 +17,10 @@ from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop
 from whichdevice.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
+from whichdevice.models.shapes import mapped
+from whichdevice.models.torch_model import TorchFile, TorchModel, prediction_of
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import NO_GENERATION, Split, TrainingWorkload, prompt_length
-from whichdevice.workloads.shapes import mapped
-from whichdevice.workloads.torch_model import TorchFile, TorchModel, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 

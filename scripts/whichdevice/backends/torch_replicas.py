@@ -19,8 +19,8 @@ from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_operation import TorchOperation
 from whichdevice.machine.cpu import peak_memory
+from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 PATIENCE = timedelta(days=7)  # for the next thing to do: rank 0 evaluates and saves alone

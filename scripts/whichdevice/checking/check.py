@@ -12,15 +12,15 @@ from whichdevice.backends import backend_class
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
-from whichdevice.forecast.compile import compile_programs
 from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.models.loading import read_address, workload_class
 from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
-from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
 
 SMALL_BATCH = 2  # enough for batch statistics
 LOGS = Path("results/check")  # what the trying processes print

@@ -22,12 +22,12 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.estimated_memory import estimated_memory
 from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit, run_to_end
 from whichdevice.measuring.training_run import own_formats, with_finite_loss, workload_facts
+from whichdevice.models.loading import workload_class
+from whichdevice.models.model_file import overridden
+from whichdevice.models.shapes import Tree, named, shown
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.shapes import Tree, named, shown
 
 STEPS = 6  # on one batch, so that any model that learns at all shows it
 STANDIN_SEED = 1

@@ -111,13 +111,13 @@ def question(args: argparse.Namespace) -> Study:
     """
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
+    from whichdevice.models.framework import BACKENDS, KERAS, TORCH
+    from whichdevice.models.loading import workload_class
+    from whichdevice.models.model_file import ModelFile
+    from whichdevice.models.shapes import check_declared
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_cells import study_runs, with_model_settings
-    from whichdevice.workloads import workload_class
     from whichdevice.workloads.base import TrainingWorkload
-    from whichdevice.workloads.framework import BACKENDS, KERAS, TORCH
-    from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.shapes import check_declared
 
     if args.batch is not None and args.batch < 1:
         raise StudyError(f"--batch {args.batch}: a number of at least 1 is needed")
@@ -186,8 +186,8 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
     from whichdevice.measuring.measure import WAITING, measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
+    from whichdevice.models.loading import workload_class
     from whichdevice.study_cells import study_runs
-    from whichdevice.workloads import workload_class
 
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]
@@ -317,7 +317,7 @@ def _mean(times: Sequence[float]) -> tuple[float, float | None, float | None]:
 def _forecast(study: Study, args: argparse.Namespace, targets: "list[Target]") -> dict[int, list[Row]]:
     """A row for each target, by batch size. What was compiled before, by any command, is read."""
     from whichdevice.forecast.answer import answer
-    from whichdevice.forecast.compile import compile_programs
+    from whichdevice.forecast.xla.compile import compile_programs
     from whichdevice.records.products import ProgramRequest
 
     name, workload = next(iter(study.workloads.items()))

@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.checking.check import findings, first_backend, forecasts, installed_backends, try_everywhere
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
+    from whichdevice.models.framework import BACKENDS
+    from whichdevice.models.loading import workload_class
+    from whichdevice.models.model_file import ModelFile
+    from whichdevice.models.shapes import check_declared
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
-    from whichdevice.workloads import workload_class
-    from whichdevice.workloads.framework import BACKENDS
-    from whichdevice.workloads.model_file import ModelFile
-    from whichdevice.workloads.shapes import check_declared
 
     devices = [find_target(name).device for name in args.device or DEVICES if name != "none"]
     chosen = workload_class(args.module)
@@ -109,7 +109,7 @@ def config_line(module: str, backends: list[str], options: dict[str, Any]) -> st
 
 def config_name(module: str) -> str:
     """A name for the workload that a config takes, from its address."""
-    from whichdevice.workloads import read_address
+    from whichdevice.models.loading import read_address
 
     stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
     return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]

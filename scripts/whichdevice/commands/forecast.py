@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a row for each device; 1 where not one has a forecast."""
     from whichdevice.forecast.answer import answer
-    from whichdevice.forecast.compile import compile_programs
     from whichdevice.forecast.targets import all_targets, find_target, other_targets
+    from whichdevice.forecast.xla.compile import compile_programs
+    from whichdevice.models.loading import read_address, workload_class
     from whichdevice.records.products import ProgramRequest
-    from whichdevice.workloads import read_address, workload_class
 
     chosen = workload_class(args.workload)
     batch = chosen.recipe.batch_size if args.batch is None else args.batch
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 def check_mode(module: str, mode: str) -> None:
     """Raise StudyError where a workload has no such mode, as far as that shows without its model."""
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
     from whichdevice.workloads.base import NO_GENERATION, TrainingWorkload
 
     chosen = workload_class(module)

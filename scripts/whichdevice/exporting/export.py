@@ -23,11 +23,11 @@ from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, end_from_inside, supervise_module
+from whichdevice.models.loading import workload_hash
 from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import study_runs
-from whichdevice.workloads import workload_hash
 
 FOLDER = "models"
 TIMEOUT = 1800.0  # seconds for each of the two processes

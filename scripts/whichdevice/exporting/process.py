@@ -21,10 +21,10 @@ from pydantic import BaseModel
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter, reason_line
+from whichdevice.models.loading import workload_class
 from whichdevice.processes import end_with_supervisor, quick_imports
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck, TensorSpecification
 from whichdevice.records.schema import Request
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Options, Split, TrainingWorkload
 
 SIGNATURE = "serving_default"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from whichdevice.config.model import SELF_CHECKS, Study
 from whichdevice.errors import StudyError
-from whichdevice.forecast.compile import KEPT, compile_code_hash, compile_programs
 from whichdevice.forecast.targets import Target, find_target
+from whichdevice.forecast.xla.compile import KEPT, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
+from whichdevice.models.loading import workload_class
 from whichdevice.records.products import GENERATING, CompiledRecord, Mode, ProgramRequest, read_compiled, write_compiled
-from whichdevice.workloads import workload_class
 
 
 def program_requests(study: Study) -> list[ProgramRequest]:

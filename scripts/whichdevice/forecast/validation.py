@@ -22,7 +22,6 @@ from scipy.optimize import least_squares
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
-from whichdevice.forecast.hlo_operations import Platform, Work
 from whichdevice.forecast.time_model import (
     CONSTANTS,
     Case,
@@ -32,6 +31,7 @@ from whichdevice.forecast.time_model import (
     roofline_by_class,
     seconds_by_class,
 )
+from whichdevice.forecast.xla.hlo_operations import Platform, Work
 
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"

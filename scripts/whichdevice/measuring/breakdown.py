@@ -13,11 +13,11 @@ import numpy as np
 from whichdevice.backends.base import Backend, TrainingLoop
 from whichdevice.measuring.events import Emitter, reason_line
 from whichdevice.measuring.timing import LONGEST_WINDOW, timed, window_seconds, window_steps
+from whichdevice.models.batch_order import BatchOrder
+from whichdevice.models.shapes import Tree, named, packed
+from whichdevice.models.without_keras import NativeModel
 from whichdevice.records.schema import Breakdown, Request
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
-from whichdevice.workloads.shapes import Tree, named, packed
-from whichdevice.workloads.without_keras import NativeModel
 
 PARTS = ("inputs", "targets", "weights")
 

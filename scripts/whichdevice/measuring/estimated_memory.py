@@ -5,8 +5,8 @@ for the data until they are placed, and a batch that is too large ends as `out_o
 """
 
 from whichdevice.backends.number_formats import product_format, storage_format
+from whichdevice.models.costs import Costs
 from whichdevice.records.schema import Request
-from whichdevice.workloads.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
 SLACK = 1.1  # allocator and scratch buffers

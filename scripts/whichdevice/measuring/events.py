@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
-from whichdevice.workloads import read_address
-from whichdevice.workloads.model_file import own_place
+from whichdevice.models.loading import read_address
+from whichdevice.models.model_file import own_place
 
 LEAST_WEIGHT_BYTES = 8  # of each weight: itself and its gradient, in float32
 

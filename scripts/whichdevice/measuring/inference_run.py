@@ -19,11 +19,11 @@ from whichdevice.measuring.estimated_memory import activation_bytes, inference_m
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import own_formats
+from whichdevice.models.costs import model_costs, output_shape
+from whichdevice.models.shapes import Tree, leaves, mapped
+from whichdevice.models.without_keras import NativeFile
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.costs import model_costs, output_shape
-from whichdevice.workloads.shapes import Tree, leaves, mapped
-from whichdevice.workloads.without_keras import NativeFile
 
 LEAST_CALLS = 200  # timed one by one, where they take no longer than a second time budget
 LEAST_FOR_P99 = 100  # calls, so that at least one is above it

@@ -23,9 +23,9 @@ from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.job import Job
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import run_training
+from whichdevice.models.loading import workload_class
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request, WorkloadFacts
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
 

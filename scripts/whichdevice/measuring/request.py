@@ -11,9 +11,9 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Source, Study
 from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
+from whichdevice.models.loading import workload_class, workload_hash
 from whichdevice.records.schema import Request
 from whichdevice.records.store import OWN, RECORD
-from whichdevice.workloads import workload_class, workload_hash
 from whichdevice.workloads.base import TrainingWorkload
 
 

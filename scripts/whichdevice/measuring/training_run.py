@@ -24,12 +24,12 @@ from whichdevice.measuring.estimated_memory import activation_bytes, estimated_m
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
+from whichdevice.models.batch_order import BatchOrder
+from whichdevice.models.costs import Costs, model_costs, output_shape
+from whichdevice.models.shapes import leaves
+from whichdevice.models.without_keras import NativeModel
 from whichdevice.records.schema import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder
-from whichdevice.workloads.costs import Costs, model_costs, output_shape
-from whichdevice.workloads.shapes import leaves
-from whichdevice.workloads.without_keras import NativeModel
 
 
 class FirstStepWatched:

@@ -14,13 +14,13 @@ from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets
+from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.models.loading import is_path, read_address, workload_class, workload_names
+from whichdevice.models.model_file import ModelFile
+from whichdevice.models.shapes import leaves
 from whichdevice.study_cells import uneven_cells
-from whichdevice.workloads import is_path, read_address, workload_class, workload_names
 from whichdevice.workloads.base import TrainingWorkload
 from whichdevice.workloads.base import Workload as WorkloadClass
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, TORCH
-from whichdevice.workloads.model_file import ModelFile
-from whichdevice.workloads.shapes import leaves
 
 GENERATING_LOOPS = {TORCH: "fit"}  # `epoch` of the others
 

@@ -30,13 +30,13 @@ from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
+from whichdevice.models.costs import model_costs
+from whichdevice.models.loading import read_address, workload_class
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.tables.hardware import sheet_peak, sheet_row
-from whichdevice.workloads import read_address, workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
-from whichdevice.workloads.costs import model_costs
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing

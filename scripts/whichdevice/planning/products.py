@@ -11,8 +11,8 @@ from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path, learning_runs
 from whichdevice.figures import figure_modules, figure_names
 from whichdevice.files import CONFIG, HERE
-from whichdevice.forecast.compile import KEPT
 from whichdevice.forecast.study import compiled_path, program_requests
+from whichdevice.forecast.xla.compile import KEPT
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.products import ProgramRequest, read_compiled
 from whichdevice.tables import table_modules

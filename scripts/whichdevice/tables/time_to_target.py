@@ -16,12 +16,12 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.models.loading import workload_class
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
 from whichdevice.tables.measured import disturbed
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import Target
 
 STANDIN = "standin"

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.batch_order import BatchOrder, Permutations
-from whichdevice.workloads.shapes import Array, Tree, leaves
+from whichdevice.models.batch_order import BatchOrder, Permutations
+from whichdevice.models.shapes import Array, Tree, leaves
 
 Arrays = dict[str, Any]
 TOKENS = ("token_ids", "input_ids")  # names of KerasHub and Hugging Face

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Outcome, RawInput, Split, TrainingWorkload
-from whichdevice.workloads.losses import sparse_cross_entropy
 
 CLASSES = 10
 GALLERY_IMAGES = 100

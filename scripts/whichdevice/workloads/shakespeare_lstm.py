@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from whichdevice.models.batch_order import BatchOrder, RandomDraws
+from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
-from whichdevice.workloads.losses import sparse_cross_entropy
 
 VOCABULARY = 256
 UNITS = 512

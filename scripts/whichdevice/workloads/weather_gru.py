@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
-from whichdevice.workloads.batch_order import BatchOrder, RandomDraws
 
 UNITS = 512
 WARM_UP = 50  # steps whose error the loss ignores

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.hlo_text import (
+from whichdevice.forecast.xla.hlo_text import (
     HBM,
     MALFORMED,
     Computation,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.models.model_file import ModelFile
+from whichdevice.models.shapes import Array, Tree, check_declared, mapped, packed
 from whichdevice.workloads.base import Arrays, Options, Split
-from whichdevice.workloads.model_file import ModelFile
-from whichdevice.workloads.shapes import Array, Tree, check_declared, mapped, packed
 
 if TYPE_CHECKING:
-    from whichdevice.workloads.costs import Costs
+    from whichdevice.models.costs import Costs
 
 
 class NativeModel(ABC):

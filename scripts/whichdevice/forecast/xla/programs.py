@@ -1,6 +1,6 @@
 """One training step or forward pass, compiled for a device that is not here.
 
-    from whichdevice.forecast.programs import compile_program
+    from whichdevice.forecast.xla.programs import compile_program
 
     program = compile_program("resnet50", "A100 SXM 80GB", "mixed_float16", batch=256)
     program = compile_program("docs/examples/my_model.py", "T4", "float32", 64, mode="predict", options={"width": 64})
@@ -27,17 +27,17 @@ from whichdevice.backends.jax_function import function_step, gathered, predictio
 from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
-from whichdevice.forecast.device_memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
+from whichdevice.forecast.xla.device_memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.models.jax_model import JaxFile
+from whichdevice.models.loading import workload_class
+from whichdevice.models.model_file import overridden
+from whichdevice.models.shapes import in_mode
+from whichdevice.models.torch_model import TorchFile
+from whichdevice.models.without_keras import NativeFile
 from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
-from whichdevice.workloads.jax_model import JaxFile
-from whichdevice.workloads.model_file import overridden
-from whichdevice.workloads.shapes import in_mode
-from whichdevice.workloads.torch_model import TorchFile
-from whichdevice.workloads.without_keras import NativeFile
 
 CUDNN_LAYERS = "jax.experimental.rnn"
 LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
@@ -148,7 +148,7 @@ def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
     if mode in GENERATING:
         raise StudyError(f"{workload.address.label}: generation is forecast for Keras models only")
     if isinstance(workload, TorchFile):
-        from whichdevice.forecast.torch_programs import torch_step
+        from whichdevice.forecast.xla.torch_programs import torch_step
 
         function, state, arrays = torch_step(workload, precision, mode)
     else:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.address import Address
+from whichdevice.models.address import Address
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS
+from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.shapes import Array, Tree
 from whichdevice.workloads.base import Options
-from whichdevice.workloads.declaration import Declaration
-from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS
-from whichdevice.workloads.model_file import ModelFile, model_file_class
-from whichdevice.workloads.shapes import Array, Tree
 
 CLASSES_OF_IMAGENET = 1000
 IMAGE_SIZES = {  # that a network of keras.applications was made for; the others: 224

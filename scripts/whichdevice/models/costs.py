@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.files import package_first, write_atomically
+from whichdevice.models.address import read_address
+from whichdevice.models.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
+from whichdevice.models.without_keras import NativeModel
 from whichdevice.processes import quick_imports
 from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.workloads.address import read_address
 from whichdevice.workloads.base import Options, TrainingWorkload
-from whichdevice.workloads.shapes import Array, Tree, from_json, in_mode, leaves, mapped, to_json
-from whichdevice.workloads.without_keras import NativeModel
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.
 HIDING = ("TorchModuleWrapper", "JaxLayer", "FlaxLayer", "TFSMLayer")
@@ -66,9 +66,9 @@ class Costs:
 
 def counts_folder(module: str) -> Path:
     """Where the counts of a workload's model are kept, relative to the working directory; other code is another."""
-    from whichdevice.workloads import workload_hash
+    from whichdevice.models.loading import workload_hash
 
-    return COUNTS / workload_hash(module, "whichdevice.workloads.costs")
+    return COUNTS / workload_hash(module, "whichdevice.models.costs")
 
 
 def model_costs(
@@ -372,11 +372,11 @@ def _by_child(module: str, options: str, example: str) -> str:
 
 
 def main() -> None:
-    """Print the costs of one workload's model as a line of JSON: `python -m whichdevice.workloads.costs JOB`."""
+    """Print the costs of one workload's model as a line of JSON: `python -m whichdevice.models.costs JOB`."""
     job = json.loads(sys.argv[1])
     with quick_imports("tensorflow", "torch"):
         import keras  # noqa: F401
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
 
     workload = workload_class(job["module"])(Options(**job["options"]))
     if not isinstance(workload, TrainingWorkload):

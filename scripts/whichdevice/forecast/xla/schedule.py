@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.device_memory import MemoryNeed
-from whichdevice.forecast.programs import CompiledProgram, Step, describe, placed, require_fit, seen_as, shardings
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
+from whichdevice.forecast.xla.device_memory import MemoryNeed
+from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, seen_as, shardings
 from whichdevice.records.products import Mode
 
 LAST = "*memory-usage-report.txt"  # that XLA writes of a scheduled program

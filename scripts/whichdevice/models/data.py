@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.shapes import Array, Tree, concrete, leaves, mapped, named, packed
+from whichdevice.models.shapes import Array, Tree, concrete, leaves, mapped, named, packed
 
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
 DRAWING_SEED = 1

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.models.costs import Costs, jaxpr_costs
+from whichdevice.models.framework import JAX
+from whichdevice.models.shapes import mapped
+from whichdevice.models.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.base import Arrays
-from whichdevice.workloads.costs import Costs, jaxpr_costs
-from whichdevice.workloads.framework import JAX
-from whichdevice.workloads.shapes import mapped
-from whichdevice.workloads.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 
 RATE = 1e-3  # of an optimiser that is given by its name
 

@@ -23,25 +23,8 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 
 Kind = Literal["built-in", "file", "function", "saved", "library"]
-BUILT_IN = Path(__file__).parent
-NOT_WORKLOADS = {
-    "__init__",
-    "address",
-    "base",
-    "batch_order",
-    "costs",
-    "data",
-    "declaration",
-    "framework",
-    "image_classifier",
-    "jax_model",
-    "libraries",
-    "losses",
-    "model_file",
-    "without_keras",
-    "shapes",
-    "torch_model",
-}
+BUILT_IN = Path(__file__).parents[1] / "workloads"
+NOT_WORKLOADS = {"__init__", "base", "image_classifier"}
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
@@ -104,7 +87,7 @@ def read_address(text: str) -> Address:
         if Path(f"{text}.py").is_file():
             hint = f"; did you mean the file {text}.py?"
         raise StudyError(f"no built-in workload {text!r}{hint} (or give {FORMS})")
-    return Address(text, "built-in", BUILT_IN / f"{text}.py", f"{__package__}.{text}")
+    return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.workloads.{text}")
 
 
 def is_path(text: str) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import parsed
-from whichdevice.workloads.framework import BACKENDS, KERAS, NAMES, framework_of
-from whichdevice.workloads.shapes import Array, Tree
+from whichdevice.models.framework import BACKENDS, KERAS, NAMES, framework_of
+from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric", *GENERATING)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.framework import JAX, KERAS, TORCH
-from whichdevice.workloads.losses import OF_CLASS_NUMBERS, OF_DISTRIBUTIONS
+from whichdevice.models.framework import JAX, KERAS, TORCH
+from whichdevice.models.losses import OF_CLASS_NUMBERS, OF_DISTRIBUTIONS
 
 if TYPE_CHECKING:
-    from whichdevice.workloads.declaration import Declaration
+    from whichdevice.models.declaration import Declaration
 
 Tree = Any  # a leaf, or tuples, lists and dicts of trees
 Shape = tuple[int | None, ...]

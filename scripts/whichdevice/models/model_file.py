@@ -18,23 +18,12 @@ import numpy as np
 
 from whichdevice.code_hash import string_constants
 from whichdevice.errors import StudyError
-from whichdevice.workloads.address import Address
-from whichdevice.workloads.base import (
-    NO_GENERATION,
-    Arrays,
-    Generation,
-    Options,
-    Recipe,
-    Split,
-    Target,
-    TrainingWorkload,
-    defined_in,
-)
-from whichdevice.workloads.data import drawn, generate, size_of, splits_of
-from whichdevice.workloads.declaration import GENERATING, Declaration, read_declaration
-from whichdevice.workloads.framework import JAX, KERAS, TORCH
-from whichdevice.workloads.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
-from whichdevice.workloads.shapes import (
+from whichdevice.models.address import Address
+from whichdevice.models.data import drawn, generate, size_of, splits_of
+from whichdevice.models.declaration import GENERATING, Declaration, read_declaration
+from whichdevice.models.framework import JAX, KERAS, TORCH
+from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
+from whichdevice.models.shapes import (
     Array,
     Signature,
     Tree,
@@ -48,6 +37,17 @@ from whichdevice.workloads.shapes import (
     named,
     packed,
     signature_of,
+)
+from whichdevice.workloads.base import (
+    NO_GENERATION,
+    Arrays,
+    Generation,
+    Options,
+    Recipe,
+    Split,
+    Target,
+    TrainingWorkload,
+    defined_in,
 )
 
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
@@ -110,11 +110,11 @@ def _may_generate(address: Address, declared: Declaration) -> bool:
 
 def _kind(framework: str) -> "type[ModelFile]":
     if framework == TORCH:
-        from whichdevice.workloads.torch_model import TorchFile
+        from whichdevice.models.torch_model import TorchFile
 
         return TorchFile
     if framework == JAX:
-        from whichdevice.workloads.jax_model import JaxFile
+        from whichdevice.models.jax_model import JaxFile
 
         return JaxFile
     return ModelFile
@@ -587,6 +587,6 @@ def _plain_type(dtype: str) -> str:
 
 
 def _again(module: str, options: Options) -> Any:
-    from whichdevice.workloads import workload_class
+    from whichdevice.models.loading import workload_class
 
     return workload_class(module)(options)

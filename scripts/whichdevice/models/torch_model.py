@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.models.costs import Costs, convolution_gradients
+from whichdevice.models.framework import TORCH
+from whichdevice.models.shapes import packed
+from whichdevice.models.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
-from whichdevice.workloads.costs import Costs, convolution_gradients
-from whichdevice.workloads.framework import TORCH
-from whichdevice.workloads.shapes import packed
-from whichdevice.workloads.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")

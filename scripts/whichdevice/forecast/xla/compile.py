@@ -22,9 +22,9 @@ from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.models.framework import TORCH
+from whichdevice.models.loading import workload_class, workload_hash
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
-from whichdevice.workloads import workload_class, workload_hash
-from whichdevice.workloads.framework import TORCH
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")
@@ -76,7 +76,7 @@ def compile_programs(
 
 def compile_code_hash(module: str) -> str:
     """Hash of the code that a program of this workload, and what is read from it, depend on."""
-    return workload_hash(module, "whichdevice.forecast.process")
+    return workload_hash(module, "whichdevice.forecast.xla.process")
 
 
 def cache_path(draft: CompiledRecord) -> Path:
@@ -194,7 +194,7 @@ class _Pool:
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60
         log = self._log or self._folder / f"{worker}.log"
-        finish = supervise_module("whichdevice.forecast.process", job, variables, log, limit, on_message)
+        finish = supervise_module("whichdevice.forecast.xla.process", job, variables, log, limit, on_message)
         for number, part in parts.items():
             status, reason = _ended(finish)
             self._done.put((number, self._record(number, {**part, "status": status, "reason": reason})))

@@ -1,4 +1,4 @@
-"""The compiling process: many programs, one after the other. `python -m whichdevice.forecast.process JOB.json`.
+"""The compiling process: many programs, one after the other. `python -m whichdevice.forecast.xla.process JOB.json`.
 
 Several such processes may share a list: each program is claimed by a file in a folder before it is compiled. What they
 find goes to the parent through the pipe WHICHDEVICE_EVENTS, by the program's number. A step that was traced is kept for
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.device_memory import OutOfDeviceMemoryError, largest_batch
-from whichdevice.forecast.hlo_operations import Work, read_work
-from whichdevice.forecast.programs import (
+from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
+from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
+from whichdevice.forecast.xla.hlo_operations import Work, read_work
+from whichdevice.forecast.xla.programs import (
     CompiledProgram,
     Step,
     available_on_tpu,
@@ -25,13 +26,12 @@ from whichdevice.forecast.programs import (
     make_step,
     start,
 )
-from whichdevice.forecast.schedule import Portable, schedule_step
-from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
+from whichdevice.forecast.xla.schedule import Portable, schedule_step
 from whichdevice.measuring.events import Emitter
+from whichdevice.models.loading import workload_class
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
-from whichdevice.workloads import workload_class
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
 # Bytes of a GPU that a program cannot have: the CUDA context with its kernels, and the handles and workspaces of cuBLAS

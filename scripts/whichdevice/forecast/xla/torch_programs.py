@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.workloads.model_file import error_line
-from whichdevice.workloads.shapes import packed
-from whichdevice.workloads.torch_model import TorchFile, prediction_of
+from whichdevice.models.model_file import error_line
+from whichdevice.models.shapes import packed
+from whichdevice.models.torch_model import TorchFile, prediction_of
 
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 LOSS_SCALE = 2.0**16  # PyTorch's first one, in float16
