@@ -26,7 +26,8 @@ from whichdevice.forecast.validation import (
     write_constants,
     write_results,
 )
-from whichdevice.forecast.xla.hlo_operations import Work, read_work
+from whichdevice.forecast.work import Work
+from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
 
 MEMORY = CONFIG / "forecast_memory.csv"

@@ -7,7 +7,8 @@ import pytest
 from forecast.small_programs import MEBI, text
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.xla.hlo_operations import Window, Work, _places, read_work
+from whichdevice.forecast.work import Work
+from whichdevice.forecast.xla.hlo_operations import Window, _places, read_work
 
 CONVOLUTION = 2 * 8 * 64 * 128  # operations for one pair of kernel and output place: 8 images, 64 to 128 channels
 PLACES = 94  # such pairs along one axis of 32 with a kernel of 3 and padding 1

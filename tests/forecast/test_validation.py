@@ -18,7 +18,7 @@ from whichdevice.forecast.validation import (
     read_results,
     widths_of,
 )
-from whichdevice.forecast.xla.hlo_operations import Item, Work
+from whichdevice.forecast.work import Item, Work
 
 ROWS = published_rows()
 GPU = [row for row in ROWS if row.platform == "gpu"]

@@ -5,7 +5,7 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.xla.hlo_operations import Work
+from whichdevice.forecast.work import Work
 from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 INTERVAL = 0.8  # share of true times that the interval is meant to hold

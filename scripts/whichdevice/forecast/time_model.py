@@ -22,7 +22,7 @@ from typing import Any, Literal
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
-from whichdevice.forecast.xla.hlo_operations import Platform, Work
+from whichdevice.forecast.work import Platform, Work
 
 CONSTANTS = CONFIG / "forecast_constants.json"
 Case = Literal["known", "device", "family", "both"]

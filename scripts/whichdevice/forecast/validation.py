@@ -31,7 +31,7 @@ from whichdevice.forecast.time_model import (
     roofline_by_class,
     seconds_by_class,
 )
-from whichdevice.forecast.xla.hlo_operations import Platform, Work
+from whichdevice.forecast.work import Platform, Work
 
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"

@@ -19,16 +19,15 @@ Whatever the text holds, the outcome is a Work or a StudyError.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import lru_cache
 from math import gcd, prod
-from typing import Any, Literal, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast.work import Item, Kind, Platform, Precision, Total, Work
 from whichdevice.forecast.xla.hlo_text import (
     HBM,
     MALFORMED,
@@ -42,13 +41,6 @@ from whichdevice.forecast.xla.hlo_text import (
     trip_count,
 )
 
-Platform = Literal["gpu", "tpu"]
-Kind = Literal[
-    "product", "convolution", "grouped convolution", "memory", "gather and scatter", "collective", "transfer"
-]
-Precision = Literal["", "float32", "tf32", "half"]
-
-PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 TYPES = ("default", "high", "highest")  # XLA's operand precisions
 LARGEST_WINDOW = 2**24  # window sizes beyond it are nonsense, and would take long to count
 
@@ -76,118 +68,6 @@ CUDNN = {
 CUBLAS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
-@dataclass(frozen=True)
-class Item:
-    """Work of one kind: `count` kernels of `operations` and `bytes` each, on one device.
-
-    Kernels without products are summed up, as bytes alone bind them: their item has the mean of each. `cycles` is the
-    TPU compiler's own estimate (None where it makes none), `devices` the size of a collective's group.
-    On a GPU `tf32` means float32 that may be multiplied as TF32 where the device has it; a TPU makes float32 in six
-    passes of its bfloat16 units and what is here tf32 (XLA's precision `high`) in three.
-    """
-
-    kind: Kind
-    precision: Precision
-    operations: float
-    bytes: float
-    count: float
-    cycles: float | None = None
-    devices: int = 1
-
-
-@dataclass(frozen=True)
-class Work:
-    """The work of one run of a program on one device."""
-
-    platform: Platform
-    items: tuple[Item, ...]
-    unknown_loops: int = 0
-    unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
-
-    @property
-    def operations(self) -> float:
-        """Of all products and convolutions."""
-        return sum(item.operations * item.count for item in self.items)
-
-    @property
-    def bytes(self) -> float:
-        """Of off-chip memory, collectives not counted."""
-        return sum(item.bytes * item.count for item in self.items if item.kind != "collective")
-
-    @property
-    def kernels(self) -> float:
-        """How many kernels run."""
-        return sum(item.count for item in self.items)
-
-    @property
-    def grouped(self) -> bool:
-        """Whether some of its convolutions have groups, as depthwise ones have."""
-        return any(item.kind == "grouped convolution" for item in self.items)
-
-    def deepened(self, deeper: "Work", layers: int) -> "Work":
-        """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`)."""
-        total = _Total()
-        for work, times in ((self, 2 - layers), (deeper, layers - 1)):
-            for item in work.items:
-                total.put(item, times)
-            total.unknown_loops += times * work.unknown_loops
-            total.unknown_calls += times * work.unknown_calls
-        return total.work(self.platform)
-
-    def divided(self, runs: int) -> "Work":
-        """The work of one step of a program that makes `runs` equal steps."""
-        items = tuple(
-            Item(each.kind, each.precision, each.operations, each.bytes, each.count / runs, each.cycles, each.devices)
-            for each in self.items
-        )
-        return Work(self.platform, items, self.unknown_loops, self.unknown_calls)
-
-    def digest(self) -> dict[str, Any]:
-        """A compact form for JSON; `from_dict` reads it back."""
-        rows = [
-            [each.kind, each.precision, each.operations, each.bytes, each.count, each.cycles, each.devices]
-            for each in self.items
-        ]
-        return {
-            "platform": self.platform,
-            "items": rows,
-            "unknown_loops": self.unknown_loops,
-            "unknown_calls": self.unknown_calls,
-        }
-
-    @classmethod
-    def from_dict(cls, digest: dict[str, Any]) -> Self:
-        """Read what `digest` wrote; raises StudyError on anything else."""
-        try:
-            items = tuple(Item(*row) for row in digest["items"])
-            return cls(digest["platform"], items, digest["unknown_loops"], digest["unknown_calls"])
-        except (KeyError, TypeError) as error:
-            raise StudyError(f"digest of a program: cannot be read ({type(error).__name__})") from None
-
-
-Key = tuple[Kind, Precision, float, float, float | None, int]  # of equal products: all but how many
-Rest = tuple[Kind, Precision, int]  # of kernels that are summed up: kind, precision, devices
-Sums = list[float]  # bytes, kernels and cycles
-
-
-def _key(item: Item) -> Key:
-    return item.kind, item.precision, item.operations, item.bytes, item.cycles, item.devices
-
-
-def _items(platform: Platform, products: Mapping[Key, float], rest: Mapping[Rest, Sums]) -> tuple[Item, ...]:
-    """Sums as items, without those that come to nothing."""
-    items = [
-        Item(kind, precision, operations, nbytes, count, cycles, devices)
-        for (kind, precision, operations, nbytes, cycles, devices), count in products.items()
-        if count
-    ]
-    for (kind, precision, devices), (nbytes, count, cycles) in rest.items():
-        if count:
-            timed = platform == "tpu" and kind not in ("collective", "transfer")
-            items.append(Item(kind, precision, 0.0, nbytes / count, count, cycles / count if timed else None, devices))
-    return tuple(items)
-
-
 def read_work(text: str, platform: Platform) -> Work:
     """Read the text of a scheduled program (`compiled.as_text()`); raises StudyError where it makes no sense."""
     return work_of(parse_program(text), platform)
@@ -202,64 +82,25 @@ def work_of(program: Program, platform: Platform) -> Work:
     return total.work(platform)
 
 
-@dataclass
-class _Total:
-    """Sums while a program is read: counts of equal products, and sums of the rest."""
-
-    products: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    rest: defaultdict[Rest, Sums] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0, 0.0]))
-    unknown_loops: int = 0
-    unknown_calls: int = 0
-
-    def put(self, item: Item, times: int = 1) -> None:
-        """Add an item, so many times."""
-        if item.kind in PRODUCTS:
-            self.products[_key(item)] += item.count * times
-            return
-        sums = self.rest[(item.kind, item.precision, item.devices)]
-        for place, value in enumerate((item.bytes, 1.0, item.cycles or 0.0)):
-            sums[place] += value * item.count * times
-
-    def add(self, other: "_Total", times: int = 1) -> None:
-        """Add another one, run so many times."""
-        for key, count in other.products.items():
-            self.products[key] += count * times
-        for kind, sums in other.rest.items():
-            self.rest[kind] = [a + b * times for a, b in zip(self.rest[kind], sums, strict=True)]
-        self.unknown_loops += other.unknown_loops
-        self.unknown_calls += other.unknown_calls
-
-    @property
-    def weight(self) -> float:
-        """What the longest of several branches is found by: bytes, and operations as if a byte took a hundred."""
-        products = sum((key[2] / 100 + key[3]) * count for key, count in self.products.items())
-        return products + sum(sums[0] for sums in self.rest.values())
-
-    def work(self, platform: Platform) -> Work:
-        """The sums as a Work."""
-        items = _items(platform, self.products, self.rest)
-        return Work(platform, items, self.unknown_loops, self.unknown_calls)
-
-
 class _Reader:
     """Walks a program along its calls."""
 
     def __init__(self, program: Program, platform: Platform) -> None:
         self._program, self._platform = program, platform
 
-    def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> _Total:
+    def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> Total:
         """One run of a computation; `above` names those that led here."""
         if computation.name in above:
             raise StudyError(f"compiled program: {computation.name} calls itself")
         above = (*above, computation.name)
-        total = _Total()
+        total = Total()
         for instruction in computation.instructions.values():
             if instruction.opcode == "while":
                 self._loop(total, instruction, computation, known, above)
             elif instruction.opcode == "conditional":
                 names = [name for role, name in instruction.called.items() if role.startswith("branch")]
                 runs = [self.run(self._program.computation(name), {}, above) for name in names]
-                total.add(max(runs, key=lambda each: each.weight, default=_Total()))
+                total.add(max(runs, key=lambda each: each.weight, default=Total()))
             elif instruction.opcode in ("call", "async-start"):
                 name = instruction.called.get("to_apply") or instruction.called.get("calls", "")
                 total.add(self.run(self._program.computation(name), {}, above))
@@ -267,16 +108,14 @@ class _Reader:
                 self._plain(total, instruction, computation)
         return total
 
-    def _loop(
-        self, total: _Total, loop: Instruction, around: Computation, known: Known, above: tuple[str, ...]
-    ) -> None:
+    def _loop(self, total: Total, loop: Instruction, around: Computation, known: Known, above: tuple[str, ...]) -> None:
         trips = trip_count(loop, around, self._program, known)
         inner = constants_of(loop, around, self._program, known)
         body = self.run(self._program.computation(loop.called.get("body", "")), inner, above)
         total.add(body, 1 if trips is None else trips)
         total.unknown_loops += trips is None
 
-    def _plain(self, total: _Total, instruction: Instruction, computation: Computation) -> None:
+    def _plain(self, total: Total, instruction: Instruction, computation: Computation) -> None:
         kind = collective_kind(instruction)
         if kind:
             devices = _group_size(instruction, self._program.partitions)

@@ -15,8 +15,9 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
+from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
-from whichdevice.forecast.xla.hlo_operations import Work, read_work
+from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import (
     CompiledProgram,
     Step,

@@ -1,0 +1,173 @@
+"""The work of one run of a training step on one device, sorted by what binds it: a sum of kernels of few kinds.
+
+    for item in work.items:
+        item.kind, item.precision, item.operations, item.bytes, item.count
+
+Programs of XLA's compilers (xla/) and traced PyTorch steps (torch/) end in a Work; the time model reads nothing else.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from whichdevice.errors import StudyError
+
+Platform = Literal["gpu", "tpu"]
+Kind = Literal[
+    "product", "convolution", "grouped convolution", "memory", "gather and scatter", "collective", "transfer"
+]
+Precision = Literal["", "float32", "tf32", "half"]
+
+PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Work of one kind: `count` kernels of `operations` and `bytes` each, on one device.
+
+    Kernels without products are summed up, as bytes alone bind them: their item has the mean of each. `cycles` is the
+    TPU compiler's own estimate (None where it makes none), `devices` the size of a collective's group.
+    On a GPU `tf32` means float32 that may be multiplied as TF32 where the device has it; a TPU makes float32 in six
+    passes of its bfloat16 units and what is here tf32 (XLA's precision `high`) in three.
+    """
+
+    kind: Kind
+    precision: Precision
+    operations: float
+    bytes: float
+    count: float
+    cycles: float | None = None
+    devices: int = 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of one run of a program on one device."""
+
+    platform: Platform
+    items: tuple[Item, ...]
+    unknown_loops: int = 0
+    unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
+
+    @property
+    def operations(self) -> float:
+        """Of all products and convolutions."""
+        return sum(item.operations * item.count for item in self.items)
+
+    @property
+    def bytes(self) -> float:
+        """Of off-chip memory, collectives not counted."""
+        return sum(item.bytes * item.count for item in self.items if item.kind != "collective")
+
+    @property
+    def kernels(self) -> float:
+        """How many kernels run."""
+        return sum(item.count for item in self.items)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether some of its convolutions have groups, as depthwise ones have."""
+        return any(item.kind == "grouped convolution" for item in self.items)
+
+    def deepened(self, deeper: "Work", layers: int) -> "Work":
+        """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`)."""
+        total = Total()
+        for work, times in ((self, 2 - layers), (deeper, layers - 1)):
+            for item in work.items:
+                total.put(item, times)
+            total.unknown_loops += times * work.unknown_loops
+            total.unknown_calls += times * work.unknown_calls
+        return total.work(self.platform)
+
+    def divided(self, runs: int) -> "Work":
+        """The work of one step of a program that makes `runs` equal steps."""
+        items = tuple(
+            Item(each.kind, each.precision, each.operations, each.bytes, each.count / runs, each.cycles, each.devices)
+            for each in self.items
+        )
+        return Work(self.platform, items, self.unknown_loops, self.unknown_calls)
+
+    def digest(self) -> dict[str, Any]:
+        """A compact form for JSON; `from_dict` reads it back."""
+        rows = [
+            [each.kind, each.precision, each.operations, each.bytes, each.count, each.cycles, each.devices]
+            for each in self.items
+        ]
+        return {
+            "platform": self.platform,
+            "items": rows,
+            "unknown_loops": self.unknown_loops,
+            "unknown_calls": self.unknown_calls,
+        }
+
+    @classmethod
+    def from_dict(cls, digest: dict[str, Any]) -> Self:
+        """Read what `digest` wrote; raises StudyError on anything else."""
+        try:
+            items = tuple(Item(*row) for row in digest["items"])
+            return cls(digest["platform"], items, digest["unknown_loops"], digest["unknown_calls"])
+        except (KeyError, TypeError) as error:
+            raise StudyError(f"digest of a program: cannot be read ({type(error).__name__})") from None
+
+
+Key = tuple[Kind, Precision, float, float, float | None, int]  # of equal products: all but how many
+Rest = tuple[Kind, Precision, int]  # of kernels that are summed up: kind, precision, devices
+Sums = list[float]  # bytes, kernels and cycles
+
+
+def _key(item: Item) -> Key:
+    return item.kind, item.precision, item.operations, item.bytes, item.cycles, item.devices
+
+
+def _items(platform: Platform, products: Mapping[Key, float], rest: Mapping[Rest, Sums]) -> tuple[Item, ...]:
+    """Sums as items, without those that come to nothing."""
+    items = [
+        Item(kind, precision, operations, nbytes, count, cycles, devices)
+        for (kind, precision, operations, nbytes, cycles, devices), count in products.items()
+        if count
+    ]
+    for (kind, precision, devices), (nbytes, count, cycles) in rest.items():
+        if count:
+            timed = platform == "tpu" and kind not in ("collective", "transfer")
+            items.append(Item(kind, precision, 0.0, nbytes / count, count, cycles / count if timed else None, devices))
+    return tuple(items)
+
+
+@dataclass
+class Total:
+    """Sums while a program is read: counts of equal products, and sums of the rest."""
+
+    products: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    rest: defaultdict[Rest, Sums] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0, 0.0]))
+    unknown_loops: int = 0
+    unknown_calls: int = 0
+
+    def put(self, item: Item, times: int = 1) -> None:
+        """Add an item, so many times."""
+        if item.kind in PRODUCTS:
+            self.products[_key(item)] += item.count * times
+            return
+        sums = self.rest[(item.kind, item.precision, item.devices)]
+        for place, value in enumerate((item.bytes, 1.0, item.cycles or 0.0)):
+            sums[place] += value * item.count * times
+
+    def add(self, other: "Total", times: int = 1) -> None:
+        """Add another one, run so many times."""
+        for key, count in other.products.items():
+            self.products[key] += count * times
+        for kind, sums in other.rest.items():
+            self.rest[kind] = [a + b * times for a, b in zip(self.rest[kind], sums, strict=True)]
+        self.unknown_loops += other.unknown_loops
+        self.unknown_calls += other.unknown_calls
+
+    @property
+    def weight(self) -> float:
+        """What the longest of several branches is found by: bytes, and operations as if a byte took a hundred."""
+        products = sum((key[2] / 100 + key[3]) * count for key, count in self.products.items())
+        return products + sum(sums[0] for sums in self.rest.values())
+
+    def work(self, platform: Platform) -> Work:
+        """The sums as a Work."""
+        items = _items(platform, self.products, self.rest)
+        return Work(platform, items, self.unknown_loops, self.unknown_calls)
