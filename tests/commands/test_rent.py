@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
 RENT = ["rent", "--device", "gpu", "--configfile", "small.json"]
 CONFIG = {**synthetic.SMALL, "devices": {"gpu": {"kind": "gpu"}}, "data": {"source": "standin"}}
+RSYNC = shutil.which("rsync") or ""
 LONGEST = 240.0  # seconds after which a scenario hangs, on a busy machine too
 
 
@@ -51,7 +53,9 @@ class Stage:
         return (self.folder / "machine").exists() or (self.folder / "queued").exists()
 
     def start(self, *arguments: str) -> "Started":
-        """Start `rent` on a terminal of its own."""
+        """Start `rent` on a terminal of its own; skips where no rsync can copy."""
+        if not RSYNC:
+            pytest.skip("rsync is not installed")
         child, terminal = pty.fork()
         if not child:
             status = 1
@@ -116,6 +120,7 @@ def stage(working_folder, tmp_path, monkeypatch):
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SKY", str(folder))
+    monkeypatch.setenv("REAL_RSYNC", RSYNC)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(rent, "PAUSE", 0.05)
@@ -132,6 +137,16 @@ def brought() -> int:
     """How many whole records are here."""
     records = Path("results/small/merged").glob("[!.]*/**/record.json")  # not those that a merge still checks
     return sum("machine" in json.loads(path.read_text()) for path in records)
+
+
+def test_where_no_rsync_is_installed_the_fake_starts_no_further_one(stage, monkeypatch):
+    monkeypatch.delenv("REAL_RSYNC")
+    with subprocess.Popen([stage.folder / "bin/rsync", "host:", "."], start_new_session=True) as fake:
+        with suppress(subprocess.TimeoutExpired):
+            fake.wait(5)
+        with suppress(ProcessLookupError):
+            os.killpg(fake.pid, signal.SIGKILL)
+    assert (fake.returncode, len(stage.calls)) == (127, 1)
 
 
 def test_a_study_is_measured_its_records_come_back_and_the_machine_goes(stage):
@@ -292,7 +307,7 @@ def test_what_cannot_work_is_said_before_anything_is_rented(stage, capsys, argum
 
 
 def test_without_skypilot_the_line_says_how_to_install_it(stage, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(stage.folder))
     assert "sh envs/extra.sh sky" in refused(capsys, "--yes")
 
 
@@ -303,7 +318,7 @@ def task_of(capsys, *arguments: str) -> tuple[dict, str]:
 
 
 def test_a_dry_run_prints_the_task_and_the_price_and_needs_no_skypilot(stage, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(stage.folder))
     task, price = task_of(capsys, "--spot", "--infra", "gcp/us-central1", "--accelerator", "Z9000", "--max-hours", "2")
     assert task["resources"]["infra"] == "gcp/us-central1" and task["resources"]["use_spot"] is True
     assert task["resources"]["accelerators"] == "Z9000"

@@ -1,8 +1,9 @@
 """What stands for `sky` and for `rsync` in the tests of `rent`: machines that exist in a folder, and faults on demand.
 
 FAKE_SKY is the folder: `calls` gets a line for each call, `machine` holds a machine's home folder while it is up,
-`records` what the study leaves there, `faults.json` what goes wrong. As with the real one, a launch is a request that
-outlives its client, `down` exits 0 whether or not it worked, and a launch that fails leaves half a machine.
+`records` what the study leaves there, `faults.json` what goes wrong. REAL_RSYNC is the program that copies. As with the
+real one, a launch is a request that outlives its client, `down` exits 0 whether or not it worked, and a launch that
+fails leaves half a machine.
 """
 
 import json
@@ -103,7 +104,10 @@ def rsync(arguments: tuple[str, ...]) -> int:
         return 12
     *options, source, target = arguments
     options = [option for option in options if option != "-e" and not option.startswith("ssh ")]
-    real = shutil.which("rsync", path=os.defpath) or "rsync"
+    real = os.environ.get("REAL_RSYNC")  # never by its name: the first on PATH is this very file
+    if not real:
+        print("rsync is not installed")
+        return 127
     return subprocess.run([real, *options, f"{MACHINE}/{source.partition(':')[2]}", target]).returncode
 
 
