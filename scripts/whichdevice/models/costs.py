@@ -345,7 +345,7 @@ def _key(module: str, options: str, example: str, parameters: int) -> str:
 def _asked(workload: TrainingWorkload) -> tuple[str, str]:
     """Name or file of a workload and its options, for another process to make it anew."""
     kind = type(workload)
-    built_in = kind.__module__.startswith(f"{__package__}.") and not hasattr(workload, "module")
+    built_in = kind.__module__.startswith("whichdevice.workloads.") and not hasattr(workload, "module")
     module = kind.__module__.rpartition(".")[2] if built_in else getattr(workload, "module", None)
     options = asdict(replace(workload.options, read=set()))
     options.pop("read")
