@@ -116,21 +116,3 @@ class Countdown:
         if not self.done:
             return max(self.pieces * self._guess - passed, self._guess / 2) if self.pieces else 0.0
         return (self.pieces - self.done) * passed / self.done
-
-
-def duration(seconds: float) -> str:
-    """Seconds for a person: `40 s`, `3 min`, `1 h 20 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 device`, `10 devices`, `2 processes`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
-
-
-def rounded(value: float) -> str:
-    """Four significant digits, with commas and without an exponent where it is readable: `43,950`, `0.01234`."""
-    return f"{float(f'{value:.4g}'):,.10g}"

@@ -10,7 +10,8 @@ from report_page import page_of
 from synthetic_forecasts import compiled_for
 
 from whichdevice.config.model import Device
-from whichdevice.report.headline import candidates, compact, grid, headline
+from whichdevice.numbers import compact
+from whichdevice.report.headline import candidates, grid, headline
 from whichdevice.tables.base import table
 from whichdevice.tables.board import COLUMNS
 

@@ -11,9 +11,9 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.numbers import number
 from whichdevice.records.schema import Record
 from whichdevice.report.numbers import with_setting
-from whichdevice.tables.base import number
 
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60}
 UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

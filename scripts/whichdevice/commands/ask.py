@@ -26,7 +26,8 @@ from whichdevice.commands.check import config_name
 from whichdevice.commands.forecast import MODE_HELP, MODES, PROGRAMS, check_mode, given_options
 from whichdevice.config.model import FORECAST_DEVICES, Study
 from whichdevice.errors import StudyError
-from whichdevice.terminal import Countdown, LiveLine, counted, duration
+from whichdevice.numbers import counted, duration, number, price, seconds
+from whichdevice.terminal import Countdown, LiveLine
 
 if TYPE_CHECKING:
     from whichdevice.forecast.targets import Target
@@ -297,8 +298,8 @@ def measured_row(records: Sequence[Any]) -> Row:
     row["cold_seconds"] = sum(sum(each or 0.0 for each in part) for part in parts) / len(parts)
     if prompts := [record.generated for record in records if record.generated is not None]:
         row |= {"prompt": prompts[0].prompt, "length": prompts[0].length}
-        seconds = _mean([each.prefill.step_time for each in prompts])
-        row |= {f"prefill_{name}": value for name, value in zip(SECONDS, seconds, strict=True)}
+        prompt_seconds = _mean([each.prefill.step_time for each in prompts])
+        row |= {f"prefill_{name}": value for name, value in zip(SECONDS, prompt_seconds, strict=True)}
         row["cold_seconds"] += sum(each.first_prefill for each in prompts) / len(prompts)
     return row
 
@@ -582,18 +583,16 @@ def _has_epochs(answer: Row) -> bool:
 
 
 def _cells(row: Row, answer: Row, largest: bool) -> list[str]:
-    from whichdevice.tables.base import number
-
     epochs = _has_epochs(answer)
-    step = "" if row["step_seconds"] is None else _seconds(row["step_seconds"])
+    step = "" if row["step_seconds"] is None else seconds(row["step_seconds"])
     prompt: list[str] = []
     rate: list[str] = []
     if answer["mode"] == "generate":
-        prompt = ["" if row.get("prefill_step_seconds") is None else _seconds(row["prefill_step_seconds"])]
+        prompt = ["" if row.get("prefill_step_seconds") is None else seconds(row["prefill_step_seconds"])]
         rate = ["" if row["step_seconds"] is None else number(answer["batch"] / row["step_seconds"])]
     between = ""
     if row["low_seconds"] is not None:
-        between = f"{_seconds(row['low_seconds'])} to {_seconds(row['high_seconds'])}"
+        between = f"{seconds(row['low_seconds'])} to {seconds(row['high_seconds'])}"
     memory = "" if row["memory_bytes"] is None else f"{row['memory_bytes'] / 1e9:.3g}"
     if memory and row["memory_available_bytes"]:
         memory += f" of {row['memory_available_bytes'] / 1e9:.3g}"
@@ -605,11 +604,11 @@ def _cells(row: Row, answer: Row, largest: bool) -> list[str]:
         ratio = f"× {number(row['ratio'])}"
         if row["ratio_low"] is not None:
             ratio += f" [{number(row['ratio_low'])}, {number(row['ratio_high'])}]"
-    price = "" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:.2f} {row.get('provider') or ''}".rstrip()
+    hourly = "" if row["usd_per_hour"] is None else f"{price(row['usd_per_hour'])} {row.get('provider') or ''}".rstrip()
     batch = [f"{row['largest_batch']:,}" if row.get("largest_batch") else ""] if largest else []
     evidence = f"{row['evidence']}, {row['precision']}"
     cost = "" if usd is None else number(usd)
-    return [row["device"], evidence, *prompt, step, between, *rate, memory, *batch, price, cost, ratio]
+    return [row["device"], evidence, *prompt, step, between, *rate, memory, *batch, hourly, cost, ratio]
 
 
 def answer_lines(answer: Row) -> list[str]:
@@ -639,7 +638,3 @@ def answer_lines(answer: Row) -> list[str]:
         "",
         *answer["words"],
     ]
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"

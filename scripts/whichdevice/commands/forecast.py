@@ -13,6 +13,7 @@ from typing import Any
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import FORECAST_DEVICES
 from whichdevice.errors import StudyError
+from whichdevice.numbers import seconds
 from whichdevice.records.products import GENERATING
 
 MODES = ("train", "predict", "generate")
@@ -163,7 +164,7 @@ def forecast_lines(workload: str, rows: list[dict[str, Any]]) -> list[str]:
 def _line(row: dict[str, Any]) -> str:
     name = row["device"] if row["gpus"] == 1 else f"{row['gpus']} × {row['device']}"
     name = f"{row['device']} {row['slice']}" if row["slice"] else name
-    interval = f"{_seconds(row['low_seconds'])} to {_seconds(row['high_seconds'])}"
+    interval = f"{seconds(row['low_seconds'])} to {seconds(row['high_seconds'])}"
     rate = f"{row['throughput']:,.4g} {row['unit']}/s" if row["throughput"] else ""
     if row["fits"] is False:
         interval = rate = ""
@@ -174,9 +175,5 @@ def _line(row: dict[str, Any]) -> str:
         fits += ": try --largest"
     if row["largest_batch"]:
         fits += f"  largest batch {row['largest_batch']:,}"
-    step = "" if row["fits"] is False else _seconds(row["step_seconds"])
+    step = "" if row["fits"] is False else seconds(row["step_seconds"])
     return f"{name:26} {row['precision']:15} {step:>10} {interval:>20} {rate:>18} {memory:>18}{fits}"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"

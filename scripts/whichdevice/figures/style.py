@@ -19,9 +19,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from whichdevice.files import replacing
+from whichdevice.numbers import number
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import workflow_command
-from whichdevice.tables.base import length_words, number, run_epochs_words, share_words
+from whichdevice.tables.base import length_words, run_epochs_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"

@@ -22,8 +22,10 @@ from typing import IO, Any, Self
 from whichdevice.cells import Run
 from whichdevice.files import package_first
 from whichdevice.machine.cpu import MAXRSS_UNIT, available_memory, is_full, memory_kills
+from whichdevice.numbers import duration, number, quality
+from whichdevice.numbers import seconds as time_text
 from whichdevice.records.schema import Record
-from whichdevice.terminal import LiveLine, rounded
+from whichdevice.terminal import LiveLine
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
@@ -279,9 +281,9 @@ def run_line(title: str, record: Record) -> str:
     if record.status != "ok":
         text += f": {record.reason}"
     elif record.steady.step_time is not None and record.workload is not None:
-        rate = f"{rounded(record.steady.throughput or 0.0)} {record.workload.unit}s/s"
-        text += f" · {step_time_text(record.steady.step_time)} · {rate}"
-    return f"{text} · took {(record.ended - record.started).total_seconds():.0f} s"
+        rate = f"{number(record.steady.throughput or 0.0)} {record.workload.unit}s/s"
+        text += f" · {time_text(record.steady.step_time)}/step · {rate}"
+    return f"{text} · took {duration((record.ended - record.started).total_seconds())}"
 
 
 def _details(values: Mapping[str, Any]) -> list[str]:
@@ -289,18 +291,11 @@ def _details(values: Mapping[str, Any]) -> list[str]:
     if values.get("epoch") is not None:
         details.append(f"epoch {values['epoch']}/{values['epochs']}")
     if values.get("step_time") is not None:
-        details.append(step_time_text(values["step_time"]))
+        details.append(f"{time_text(values['step_time'])}/step")
     if values.get("loss") is not None:
-        details.append(f"loss {values['loss']:.4f}")
+        details.append(f"loss {quality(values['loss'])}")
     if values.get("metric") is not None:
-        details.append(f"metric {values['metric']:.4f}")
+        details.append(f"metric {quality(values['metric'])}")
     if values.get("seconds_left") is not None:
-        details.append(f"{values['seconds_left']:.0f} s left")
+        details.append(f"{duration(values['seconds_left'])} left")
     return details
-
-
-def step_time_text(seconds: float) -> str:
-    """A step time in the unit that suits it."""
-    if seconds >= 1:
-        return f"{seconds:.2f} s/step"
-    return f"{seconds * 1e3:.3g} ms/step" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs/step"

@@ -20,10 +20,11 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import is_full
 from whichdevice.measuring.supervisor import run_line
+from whichdevice.numbers import duration
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import repeat_failed
-from whichdevice.terminal import LiveLine, duration, wrapped
+from whichdevice.terminal import LiveLine, wrapped
 
 LONGEST = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.report.numbers import interval, number, undecided_words
+from whichdevice.numbers import number
+from whichdevice.report.numbers import interval, undecided_words
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from whichdevice.numbers import number, seconds
 from whichdevice.report.advice import about, at_largest_share, judged_words
 from whichdevice.report.numbers import (
     Estimate,
@@ -18,8 +19,6 @@ from whichdevice.report.numbers import (
     cell_number,
     cell_of,
     estimate,
-    number,
-    seconds,
     undecided_words,
     with_setting,
 )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from whichdevice.numbers import number, percent, quality, seconds, size
 from whichdevice.report.numbers import (
     Elsewhere,
     Estimate,
@@ -21,11 +22,6 @@ from whichdevice.report.numbers import (
     cell_key,
     cell_number,
     estimate,
-    number,
-    percent,
-    seconds,
-    share,
-    size,
     verdict_words,
     with_setting,
 )
@@ -54,7 +50,7 @@ METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
     ("epoch_time", "s"): ("learned_epoch_time", 1.0, seconds),
     ("first_epoch_time", "s"): ("first_epoch_time", 1.0, seconds),
     ("tpu_init_time", "s"): ("initialise", 1.0, seconds),
-    ("validation_accuracy", "fraction"): ("quality", 1.0, share),
+    ("validation_accuracy", "fraction"): ("quality", 1.0, quality),
 }
 PUBLICATION = ["source", "published_device", "published_workload", "published_batch_size", "metric"]
 Done = set[tuple[str, int]]  # model and repeat of each good run
@@ -435,8 +431,8 @@ def _status(row: pd.Series) -> str:
 
 
 def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
-    quality = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
-    name = "validation loss" if quality == "validation_loss" else f"validation {row['metric']}"
+    learned = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
+    name = "validation loss" if learned == "validation_loss" else f"validation {row['metric']}"
     times = ("start", "initialise", "load", "build", "first_step", "first_epoch_time", "step_time", "epoch_time")
     tflops = None if roof is None else estimate(roof, "tflops")
     return {
@@ -445,7 +441,7 @@ def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
         "tflops": tflops or estimate(row, "tflops", n="n_timed"),
         "mfu": None if roof is None else estimate(roof, "mfu", percent),
         "learned_epoch_time": estimate(row, "learned_epoch_time", seconds, n="n_learned"),
-        "quality": estimate(row, quality, share, name, "n_learned"),
+        "quality": estimate(row, learned, quality, name, "n_learned"),
         "learned_epochs": cell_number(row, "learned_epochs"),
         "peak_host": estimate(row, "peak_host", size, n="n_timed"),
         "peak_device": estimate(row, "peak_device", size, n="n_timed"),

@@ -9,7 +9,8 @@ import pandas as pd
 
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts
-from whichdevice.report.numbers import RULE, cell_key, cell_number, interval, number, verdict_words
+from whichdevice.numbers import number
+from whichdevice.report.numbers import RULE, cell_key, cell_number, interval, verdict_words
 from whichdevice.report.page import render
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words, write_table

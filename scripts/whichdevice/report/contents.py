@@ -20,6 +20,7 @@ import yaml
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.files import CONFIG
+from whichdevice.numbers import number, percent, price, quality, seconds, size
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.report.best_devices import compared_words, verdict_section
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
@@ -29,11 +30,6 @@ from whichdevice.report.numbers import (
     RULE,
     cell_number,
     interval,
-    number,
-    percent,
-    seconds,
-    share,
-    size,
     verdict_words,
     with_setting,
 )
@@ -42,7 +38,7 @@ from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
-from whichdevice.tables.base import device_name, hourly_price, length_words, read_rows, share_words
+from whichdevice.tables.base import device_name, length_words, read_rows, share_words
 from whichdevice.tables.costs import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision_rule import UNDECIDED
 from whichdevice.tables.make import TABLES
@@ -143,7 +139,7 @@ def _cost_row(row: pd.Series) -> dict[str, Any]:
 def _prices(study: StudyResults) -> Iterator[str]:
     told_once = study.costs.drop_duplicates(["device", "price"])  # several where cards of several names ran
     for device, hour, texts in zip(*(told_once[name] for name in ("device", "usd_per_hour", "price")), strict=True):
-        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {hourly_price(hour)} USD an hour ({texts})"
+        yield f"{device}: {texts}" if pd.isna(hour) else f"{device}: {price(hour)} USD an hour ({texts})"
 
 
 def _meters(study: StudyResults) -> Iterator[str]:
@@ -173,7 +169,7 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
         "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
-        "note": f"best {share(row['best'])} in {row['given_epochs']}{more} epochs"
+        "note": f"best {quality(row['best'])} in {row['given_epochs']}{more} epochs"
         if row["n_reached"] < row["n"]
         else "",
         "disturbed": ", ".join(
@@ -242,7 +238,7 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
         "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "fits": "fits" if row["status"] == "ok" else "does not fit",
         "largest": _largest(row),
-        "price": "" if pd.isna(row["usd_per_hour"]) else f"{row['usd_per_hour']:.2f}",
+        "price": "" if pd.isna(row["usd_per_hour"]) else price(row["usd_per_hour"]),
         "note": "" if pd.isna(row["note"]) else str(row["note"]),
     }
 
@@ -328,7 +324,7 @@ def _unit(row: pd.Series) -> str:
 
 
 def _written(row: pd.Series, value: float) -> str:
-    return share(value) if row["unit"] == "fraction" or "loss" in row["metric"] else number(value)
+    return quality(value) if row["unit"] == "fraction" or "loss" in row["metric"] else number(value)
 
 
 def _where(row: pd.Series) -> str:
@@ -527,7 +523,7 @@ def _published(row: pd.Series) -> dict[str, Any]:
     """Empty texts where a number is missing; the ratio is given only for like things."""
     size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
     texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
-    written = share if row["unit"] == "fraction" or "loss" in row["metric"] else number
+    written = quality if row["unit"] == "fraction" or "loss" in row["metric"] else number
     where = f"{row['device']}, {row['precision']}, b{row['batch_size']}" if pd.notna(row["measured"]) else ""
     return texts | {
         "what": f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}",

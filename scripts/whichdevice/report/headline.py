@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.numbers import compact, price, seconds
 from whichdevice.report.advice import about
 from whichdevice.report.best_devices import Phrase
-from whichdevice.report.numbers import Number, cell_number, number, seconds
-from whichdevice.tables.base import hourly_price
+from whichdevice.report.numbers import Number, cell_number
 from whichdevice.tables.board import DOES_NOT_FIT, FORECAST, MEASURED, WORK
 from whichdevice.tables.measured import OPERATIONS
 
@@ -110,8 +110,8 @@ def _small(expected: pd.DataFrame, workload: str) -> Phrase:
                     f"Forecast: {expected['device'].iloc[0]} will do for {workload}"]  # fmt: skip
     words += [*_times(expected), "; a step this small is decided by the host, not by the device."]
     hourly = expected[expected["usd_per_hour"].notna()].sort_values("usd_per_hour", kind="stable")
-    price = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour", hourly_price)
-    return words if price is None else [*words, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", price, " an hour."]
+    rent = None if hourly.empty else cell_number(hourly.iloc[0], "usd_per_hour", price)
+    return words if rent is None else [*words, f" Lowest rent: {hourly['device'].iloc[0]}, USD ", rent, " an hour."]
 
 
 def _times(rows: pd.DataFrame) -> Phrase:
@@ -211,7 +211,7 @@ def _column(rows: pd.DataFrame) -> dict[str, Any]:
         "device": first["device"],
         "kind": first["kind"],
         "evidence": MEASURED if measured else FORECAST,
-        "hour": None if priced.empty else cell_number(priced.iloc[0], "usd_per_hour", hourly_price),
+        "hour": None if priced.empty else cell_number(priced.iloc[0], "usd_per_hour", price),
     }
 
 
@@ -266,14 +266,6 @@ def _cell(row: pd.Series, shades: dict[str, int | None]) -> dict[str, Any]:
         "note": "" if pd.isna(row["note"]) else str(row["note"]),
         **{f"{name}_shade": shade for name, shade in shades.items()},
     }
-
-
-def compact(value: float) -> str:
-    """A number in few characters: `53.1`, `3,820`, `180k`, `2.06M`."""
-    for unit, one in (("M", 1e6), ("k", 1e3)):
-        if value >= 10 * one or value >= 1e6:
-            return f"{number(value / one)}{unit}"
-    return number(value)
 
 
 def _ms(row: pd.Series, column: str) -> Number | None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.tables.base import CELL, number
+from whichdevice.numbers import number
+from whichdevice.tables.base import CELL
 from whichdevice.tables.decision_rule import MOST, UNDECIDED
 from whichdevice.tables.measured import ONE
 
@@ -66,33 +67,6 @@ class Elsewhere(NamedTuple):
     at_least: bool = False
     disputed: bool = False
     order: float | None = None  # to sort by, where the table holds another unit
-
-
-def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
-    if value >= 120:
-        return f"{number(value / 60)} min"
-    if value >= 1:
-        return f"{number(value)} s"
-    return f"{number(value * 1e3)} ms" if value >= 1e-3 else f"{number(value * 1e6)} µs"
-
-
-def share(value: float) -> str:
-    """A quality between 0 and 1, or a loss, with four digits."""
-    return f"{value:.4f}" if abs(value) < 10 else number(value)
-
-
-def percent(value: float) -> str:
-    """A share as people write it."""
-    return f"{number(float(f'{100 * value:.3g}'))} %"
-
-
-def size(value: float) -> str:
-    """Bytes in the binary unit that suits them."""
-    for unit, one in (("GiB", 2**30), ("MiB", 2**20)):
-        if value >= one:
-            return f"{number(value / one)} {unit}"
-    return f"{number(value / 2**10)} KiB"
 
 
 def interval(low: float, high: float, written: Any = number) -> str | None:

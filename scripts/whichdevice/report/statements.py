@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.report.numbers import alike, interval, number, seconds, share, verdict_words
+from whichdevice.numbers import number, quality, seconds
+from whichdevice.report.numbers import alike, interval, verdict_words
 from whichdevice.results import StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import diverged_words, epochs_words, length_words, repeats_words, share_words
@@ -181,7 +182,7 @@ def _quality(cell: pd.Series) -> str | None:
         column, name = "validation_loss", "validation loss"
     if pd.isna(cell[column]):
         return ", ".join(diverged_words(cell)) or None
-    reached = f"{name} {share(cell[column])} after {epochs_words(cell)}"
+    reached = f"{name} {quality(cell[column])} after {epochs_words(cell)}"
     return ", ".join([reached, *share_words(cell), *diverged_words(cell)])
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.numbers import number, percent
 from whichdevice.tables import makes
-from whichdevice.tables.base import Column, Sources, number, table
+from whichdevice.tables.base import Column, Sources, table
 from whichdevice.tables.hardware import Sheet
 from whichdevice.tables.published import COLUMNS as PUBLISHED
 from whichdevice.tables.published import (
@@ -229,8 +230,3 @@ def _not_here(claim: Claim, summary: pd.DataFrame) -> str:
 
 def _sheet(most: Peak) -> str:
     return f"{most.name} ({number(most.tflops)} TFLOP/s by its sheet)"
-
-
-def percent(value: float) -> str:
-    """A share with two significant digits."""
-    return f"{float(f'{100 * value:.2g}'):g} %"

@@ -170,20 +170,6 @@ def device_name(row: pd.Series) -> str:
     return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
 
 
-def number(value: float) -> str:
-    """Write a number as people do: three significant digits, thousands apart, no exponent."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    if abs(value) < 1e-7:
-        return f"{value:.2g}"
-    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
-
-
-def hourly_price(value: float) -> str:
-    """Write a price an hour: two decimals, as clouds list them; below ten cents as a number."""
-    return f"{value:,.2f}" if value >= 0.1 else number(value)
-
-
 class Sources:
     """A study's tables by name, each made when it is first asked for.
 

@@ -1,0 +1,29 @@
+"""How numbers, times, sizes and prices are written."""
+
+from collections.abc import Callable
+
+import pytest
+
+from whichdevice import numbers
+
+CASES = [
+    (numbers.number, {0: "0", 0.012345: "0.0123", 53.14: "53.1", 43950.4: "43,950", 3e-8: "3e-08", 1e-6: "0.000001"}),
+    (numbers.compact, {53.14: "53.1", 3820: "3,820", 180_000: "180k", 2.06e6: "2.06M"}),
+    (numbers.percent, {0.1234: "12.3 %", 1: "100 %"}),
+    (numbers.quality, {0.98712: "0.9871", 12.5: "12.5"}),
+    (numbers.seconds, {2.5e-5: "25 µs", 1.234e-3: "1.23 ms", 45.6: "45.6 s", 600: "10 min", 3e5: "3.47 days"}),
+    (numbers.duration, {40.4: "40 s", 180: "3 min", 4800: "1 h 20 min"}),
+    (numbers.size, {2048: "2 KiB", 3 * 2**20: "3 MiB", 15.6 * 2**30: "15.6 GiB"}),
+    (numbers.price, {0.0123: "0.0123", 0.354: "0.35", 98.32: "98.32", 1234.5: "1,234"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("write", "texts"), CASES)
+def test_a_number_is_written_for_people(write: Callable[[float], str], texts: dict[float, str]) -> None:
+    assert {value: write(value) for value in texts} == texts
+
+
+def test_things_are_counted() -> None:
+    assert [numbers.counted(*each) for each in ((1, "device"), (10, "device"), (2, "process"))] == [
+        "1 device", "10 devices", "2 processes",
+    ]  # fmt: skip
