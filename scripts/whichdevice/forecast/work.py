@@ -8,14 +8,35 @@ Programs of XLA's compilers (xla/) and traced PyTorch steps (torch/) end in a Wo
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from whichdevice.errors import StudyError
 
 Platform = Literal["gpu", "tpu"]
+Software = Literal["xla", "eager", "torch.compile"]
 Kind = Literal[
-    "product", "convolution", "grouped convolution", "memory", "gather and scatter", "collective", "transfer"
+    "product",
+    "convolution",
+    "grouped convolution",
+    "memory",
+    "gather and scatter",
+    "collective",
+    "transfer",
+    # Of PyTorch's eager kernels alone: one by one (pointwise), of fewer than 16 inputs (thin), one filter an input
+    # (depthwise).
+    "pointwise convolution",
+    "thin convolution",
+    "depthwise convolution",
+    "convolution backward",
+    "pointwise convolution backward",
+    "thin convolution backward",
+    "depthwise convolution backward",
+    "grouped convolution backward",
+    "attention",
+    "attention backward",
+    "norm",
+    "optimizer",
 ]
 Precision = Literal["", "float32", "tf32", "half"]
 
@@ -43,12 +64,17 @@ class Item:
 
 @dataclass(frozen=True)
 class Work:
-    """The work of one run of a program on one device."""
+    """The work of one run of a program on one device.
+
+    `software` names what launches its kernels: a compiled program of XLA, PyTorch operation by operation, or
+    `torch.compile`.
+    """
 
     platform: Platform
     items: tuple[Item, ...]
     unknown_loops: int = 0
     unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
+    software: Software = "xla"
 
     @property
     def operations(self) -> float:
@@ -68,7 +94,7 @@ class Work:
     @property
     def grouped(self) -> bool:
         """Whether some of its convolutions have groups, as depthwise ones have."""
-        return any(item.kind == "grouped convolution" for item in self.items)
+        return any(item.kind.startswith(("grouped", "depthwise")) for item in self.items)
 
     def deepened(self, deeper: "Work", layers: int) -> "Work":
         """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`)."""
@@ -78,7 +104,7 @@ class Work:
                 total.put(item, times)
             total.unknown_loops += times * work.unknown_loops
             total.unknown_calls += times * work.unknown_calls
-        return total.work(self.platform)
+        return total.work(self.platform, self.software)
 
     def divided(self, runs: int) -> "Work":
         """The work of one step of a program that makes `runs` equal steps."""
@@ -86,7 +112,7 @@ class Work:
             Item(each.kind, each.precision, each.operations, each.bytes, each.count / runs, each.cycles, each.devices)
             for each in self.items
         )
-        return Work(self.platform, items, self.unknown_loops, self.unknown_calls)
+        return replace(self, items=items)
 
     def digest(self) -> dict[str, Any]:
         """A compact form for JSON; `from_dict` reads it back."""
@@ -99,6 +125,7 @@ class Work:
             "items": rows,
             "unknown_loops": self.unknown_loops,
             "unknown_calls": self.unknown_calls,
+            "software": self.software,
         }
 
     @classmethod
@@ -106,7 +133,8 @@ class Work:
         """Read what `digest` wrote; raises StudyError on anything else."""
         try:
             items = tuple(Item(*row) for row in digest["items"])
-            return cls(digest["platform"], items, digest["unknown_loops"], digest["unknown_calls"])
+            loops, calls = digest["unknown_loops"], digest["unknown_calls"]
+            return cls(digest["platform"], items, loops, calls, digest.get("software", "xla"))
         except (KeyError, TypeError) as error:
             raise StudyError(f"digest of a program: cannot be read ({type(error).__name__})") from None
 
@@ -145,7 +173,7 @@ class Total:
 
     def put(self, item: Item, times: int = 1) -> None:
         """Add an item, so many times."""
-        if item.kind in PRODUCTS:
+        if item.operations or item.kind in PRODUCTS:
             self.products[_key(item)] += item.count * times
             return
         sums = self.rest[(item.kind, item.precision, item.devices)]
@@ -167,7 +195,7 @@ class Total:
         products = sum((key[2] / 100 + key[3]) * count for key, count in self.products.items())
         return products + sum(sums[0] for sums in self.rest.values())
 
-    def work(self, platform: Platform) -> Work:
+    def work(self, platform: Platform, software: Software = "xla") -> Work:
         """The sums as a Work."""
         items = _items(platform, self.products, self.rest)
-        return Work(platform, items, self.unknown_loops, self.unknown_calls)
+        return Work(platform, items, self.unknown_loops, self.unknown_calls, software)

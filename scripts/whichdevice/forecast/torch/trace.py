@@ -1,0 +1,390 @@
+"""One step of a PyTorch model, traced on fake tensors: its kernels and its memory. Nothing is computed.
+
+    trace = trace_step(Step(build, batch, loss, optimizer, "mixed_bfloat16"), 32)
+    trace.work, trace.memory["peak"], trace.parameters
+
+Forward pass, loss, backward pass and the optimiser's update run as PyTorch runs them operation by operation, on shapes
+alone: no device, driver or vendor's compiler is needed. The tensors are fake ones of the CPU; `AsOnGPU` makes what
+differs on a GPU as it is there.
+
+This is the one file that uses PyTorch's own parts below its public interface: `TorchDispatchMode`, `FakeTensorMode`,
+`tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`. tests/forecast/
+test_trace.py names what a new PyTorch broke.
+"""
+
+import re
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.flop_counter import flop_registry
+
+from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
+
+HALF = (torch.bfloat16, torch.float16)
+MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
+BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
+LARGE = 4e9  # bytes of a module that is not built for real
+LIST = 48  # tensors that one kernel of an optimiser takes
+THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
+NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
+GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
+SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
+WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
+NORMS = ("batch_norm", "layer_norm", "group_norm", "rms_norm")
+# What autocast runs in float32 on a GPU and not on a CPU: docs.pytorch.org/docs/stable/amp.html.
+IN_FLOAT32 = re.compile(
+    "softmax|log_softmax|softmin|layer_norm|group_norm|exp|expm1|log|log10|log1p|log2|pow|__pow__|rsqrt|reciprocal|norm|"
+    "cumsum|cumprod|prod|softplus|cosine_similarity|logsumexp|cross_entropy|.*_loss|binary_cross_entropy_with_logits"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to trace. All four are called on fake tensors.
+
+    `build()` makes the module, `batch(n)` inputs and targets of n examples, `loss(module, batch)` the loss (a scalar)
+    or, in a step without optimiser, any output; `optimizer(module)` one of torch.optim. `precision` is a number format
+    of whichdevice: float32, tf32, bfloat16, mixed_bfloat16 or mixed_float16.
+    """
+
+    build: Callable[[], Any]
+    batch: Callable[[int], Any]
+    loss: Callable[[Any, Any], Any]
+    optimizer: Callable[[Any], Any] | None = None
+    precision: str = "float32"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced step on one device.
+
+    `memory` is in bytes: weights (buffers too), gradients, optimizer (its state), activations (kept by the forward
+    pass, with inputs), peak (largest sum of all over the step, each storage rounded up to 512).
+    """
+
+    work: Work
+    memory: Mapping[str, float]
+    parameters: int
+    trained: int
+    notes: tuple[str, ...] = ()
+
+    def digest(self) -> dict[str, Any]:
+        """A form for JSON; `from_dict` reads it back."""
+        return asdict(self) | {"work": self.work.digest(), "notes": list(self.notes)}
+
+    @classmethod
+    def from_dict(cls, digest: Mapping[str, Any]) -> Self:
+        """Read what `digest` wrote; raises StudyError where its work cannot be read."""
+        return cls(**dict(digest) | {"work": Work.from_dict(digest["work"]), "notes": tuple(digest["notes"])})
+
+
+def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
+    """Trace a step of `accumulation` batches of `size` examples.
+
+    Raises what the module, the loss or PyTorch raises where a step on fake tensors is not possible.
+    """
+    fake, trains = FakeTensorMode(allow_non_fake_inputs=True), step.optimizer is not None
+    kernels, dtype = Kernels(step.precision), MIXED.get(step.precision)
+    updates, state = Kernels(step.precision, "optimizer"), 0
+    module = _built(step, fake)
+    module.train(trains)
+    if step.optimizer is not None:
+        with fake, AsOnGPU():
+            optimizer = step.optimizer(module)
+        updates, state = _updates(optimizer, step.precision)
+    parameters = list(module.parameters())
+    trained = [each for each in parameters if each.requires_grad] if trains else []
+    with fake:
+        kernels.hold(*parameters, *module.buffers())
+        weights, kernels.live = kernels.live, kernels.live + state
+        batch = step.batch(size)
+        kernels.hold(*(each for each in tree_leaves(batch) if isinstance(each, torch.Tensor)))
+        with kernels, torch.enable_grad() if trains else torch.no_grad():
+            with AsOnGPU(kernels, dtype), torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
+                loss = step.loss(module, batch)
+            kept = kernels.live - weights - state
+            if trains:
+                loss.backward()
+        gradients = sum(rounded(each.grad) for each in trained if each.grad is not None)
+    total = Total()
+    for items, times in ((kernels.items(), accumulation), (updates.items(), 1)):
+        for item in items:
+            total.put(item, times)
+    peak = max(kernels.peak + (gradients if accumulation > 1 else 0), weights + gradients + state + updates.peak)
+    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "peak": peak}
+    counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
+    return Trace(total.work("gpu", "eager"), {name: float(each) for name, each in memory.items()}, *counts)
+
+
+def _built(step: Step, fake: FakeTensorMode) -> Any:
+    """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
+
+    One whose constructor reads values is built for real, if what the first attempt made until then is small.
+    """
+    made, whole = Kernels(step.precision), step.precision == "bfloat16"
+    try:
+        with fake, made, AsOnGPU():
+            module = step.build()
+            return _fake(module, True) if whole else module
+    except Exception:
+        try:
+            with torch.device("meta"), AsOnGPU(device="meta"):
+                module = step.build()
+            with fake:
+                return _fake(module, whole)
+        except Exception:
+            if made.peak > LARGE:
+                raise
+    with AsOnGPU():
+        module = step.build()
+    return module.bfloat16() if whole else module
+
+
+def _fake(module: Any, whole: bool) -> Any:
+    """The module with new fake tensors of the CPU in place of its own, those of floats in bfloat16 if `whole`."""
+    made: dict[int, Any] = {}
+
+    def like(tensor: Any) -> Any:
+        dtype = torch.bfloat16 if whole and tensor.is_floating_point() else tensor.dtype
+        return torch.empty_like(tensor, dtype=dtype, device="cpu")
+
+    for owner in list(module.modules()):
+        for name, each in list(owner.named_parameters(recurse=False)):
+            if id(each) not in made:
+                made[id(each)] = torch.nn.Parameter(like(each.detach()), each.requires_grad)
+            setattr(owner, name, made[id(each)])
+        for name, each in list(owner.named_buffers(recurse=False)):
+            setattr(owner, name, like(each))
+    return module
+
+
+def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
+    """The kernels of the optimiser's second step, whose `peak` is what it needs for a while, and bytes of its state.
+
+    It runs on parameters of PyTorch's device `meta`, as it reads its count of steps. A GPU updates all parameters
+    together (`foreach`) where the file does not choose. In float16 gradients are first divided by the loss's scale and
+    checked.
+    """
+    kernels = Kernels(precision, "optimizer")
+    for group in optimizer.param_groups:
+        held = [each for each in group["params"] if each.requires_grad]
+        group["params"] = [
+            torch.nn.Parameter(torch.empty(each.shape, dtype=each.dtype, device="meta")) for each in held
+        ]
+        if group.get("foreach", True) is None and not group.get("fused"):
+            group["foreach"] = True
+        for each in group["params"]:
+            each.grad = torch.empty_like(each)
+    optimizer.state = defaultdict(dict)
+    optimizer.step()
+    state = [each for each in tree_leaves(list(optimizer.state.values())) if isinstance(each, torch.Tensor)]
+    state = [each for each in state if each.device.type == "meta"]
+    trained = [each for group in optimizer.param_groups for each in group["params"]]
+    kernels.hold(*state, *trained, *(each.grad for each in trained))
+    kernels.live = kernels.peak = 0
+    with kernels:
+        if precision == "mixed_float16":
+            torch._foreach_mul_([each.grad for each in trained], 1.0)
+        optimizer.step()
+    return kernels, sum(map(rounded, state))
+
+
+class AsOnGPU(TorchFunctionMode):
+    """Make PyTorch on fake tensors of the CPU take the steps that it takes on a GPU.
+
+    A GPU drops out in one kernel and within fused attention, autocast to `dtype` runs more functions in float32
+    (IN_FLOAT32), and a causal mask that a library writes out for fake tensors is no mask to the kernel. Devices of CUDA
+    that the file names are the CPU.
+    """
+
+    def __init__(self, kernels: "Kernels | None" = None, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
+        super().__init__()
+        self._kernels, self._dtype, self._device = kernels, dtype, torch.device(device)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of PyTorch, as a GPU would run it."""
+        kwargs = dict(kwargs or {})
+        name = getattr(function, "__name__", "")
+        if name == "cuda":
+            return args[0]
+        args = tuple(self._device if _is_cuda(each) else each for each in args)
+        if _is_cuda(kwargs.get("device")):
+            kwargs["device"] = self._device
+        if self._kernels is None:
+            return function(*args, **kwargs)
+        if name == "scaled_dot_product_attention":
+            return self._attention(function, *args, **kwargs)
+        if name == "multi_head_attention_forward":
+            return function(*args, **kwargs | {"dropout_p": 0.0}) if len(args) < 12 else function(*args, **kwargs)
+        if function is torch.nn.functional.dropout:
+            return _dropout(*args, **kwargs)
+        if self._dtype and IN_FLOAT32.fullmatch(name) and torch.is_autocast_enabled("cpu"):
+            args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
+            with torch.autocast("cpu", enabled=False):
+                return function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    def _attention(
+        self,
+        function: Any,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        **others: Any,
+    ) -> Any:
+        """Without dropout, which costs a fused kernel next to nothing; a fixed mask of a square counts as causal."""
+        assert self._kernels is not None
+        if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
+            attn_mask, is_causal = None, True
+        return function(query, key, value, attn_mask, 0.0, is_causal, **others)
+
+
+def _is_cuda(value: Any) -> bool:
+    return isinstance(value, str | torch.device) and str(value).startswith("cuda")
+
+
+def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    return torch.native_dropout(input, p, True)[0] if training and p > 0 else input
+
+
+def _whole(tensor: Any) -> Any:
+    return tensor.float() if tensor.dtype in HALF else tensor
+
+
+class Kernels(TorchDispatchMode):
+    """What runs under it: kernels with their operations and bytes, and the bytes of live storages."""
+
+    def __init__(self, precision: str, kind: Kind | None = None) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self._full: Precision = "tf32" if precision == "tf32" else "float32"
+        self._kind, self._found = kind, Counter[Any]()
+        self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
+
+    def items(self) -> Iterator[Item]:
+        """Kernels as items, equal ones once."""
+        for (kind, precision, operations, nbytes), count in self._found.items():
+            yield Item(kind, precision, float(operations), float(nbytes), count)
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and take down what it does."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        schema = function._schema
+        outputs = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
+        inputs = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        if schema.is_mutable and not outputs:
+            outputs = [each for each in tree_leaves(args[0]) if isinstance(each, torch.Tensor)]
+        self.hold(*outputs)
+        shared = {storage_of(each) for each in inputs}
+        if shared <= self._fixed:
+            self._fixed.update(map(storage_of, outputs))
+        elif schema.is_mutable:
+            self._fixed.difference_update(map(storage_of, outputs))
+        view = not schema.is_mutable and all(storage_of(each) in shared for each in outputs)
+        if view or schema.name in NO_KERNEL or schema.name.startswith("prim::"):
+            return result
+        name = schema.name.removeprefix("aten::")
+        kind, operations = self._kind or kind_of(name), 0.0
+        if "convolution" in name:
+            kind, operations = convolution_work(name, args, outputs)
+        elif "scaled_dot_product" in name:
+            kind, operations = attention_work(name, args)
+        elif counted := flop_registry.get(function._overloadpacket):
+            kind, operations = "product", counted(*args, **kwargs, out_val=result)
+        half = any(each.dtype in HALF for each in inputs or outputs)
+        launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
+        nbytes = moved(name, inputs, outputs) // max(launches, 1)
+        self._found[kind, "half" if half else self._full, int(operations), nbytes] += launches
+        return result
+
+    def fixed(self, tensor: Any) -> bool:
+        """Whether a tensor's values depend on no input and no weight."""
+        return storage_of(tensor) in self._fixed
+
+    def hold(self, *tensors: Any) -> None:
+        """Count the storages of tensors as live until they are freed, each once."""
+        for each in tensors:
+            storage, key = each.untyped_storage(), storage_of(each)
+            if key not in self._known:
+                self._known.add(key)
+                self.live += rounded(each)
+                self.peak = max(self.peak, self.live)
+                weakref.finalize(storage, self._drop, key, rounded(each))
+
+    def _drop(self, key: int, nbytes: int) -> None:
+        self._known.discard(key)
+        self._fixed.discard(key)
+        self.live -= nbytes
+
+
+def storage_of(tensor: Any) -> int:
+    """What tells a tensor's storage from others: views share it."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def rounded(tensor: Any) -> int:
+    """Bytes that PyTorch's allocator takes for a tensor's storage."""
+    return -(-int(tensor.untyped_storage().nbytes()) // BLOCK) * BLOCK
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a kernel without products."""
+    plain = name.rstrip("_")
+    if plain in GATHERS or plain in SCATTERS:
+        return "gather and scatter"
+    return "norm" if any(each in name for each in NORMS) else "memory"
+
+
+def moved(name: str, inputs: list[Any], outputs: list[Any]) -> int:
+    """Bytes that a kernel reads and writes: all of its inputs and outputs, but of tables only what it takes."""
+    written = sum(each.numel() * each.element_size() for each in outputs)
+    read = [each.numel() * each.element_size() for each in inputs]
+    if name in GATHERS:
+        return sum(read[1:]) + 2 * written
+    if name in WRITES or name.rstrip("_") in ("index_put", "scatter", "index_add"):
+        read = read[1:]
+        written = written if name in WRITES else 2 * max(read, default=0)
+    if name in ("nll_loss_backward", "nll_loss2d_backward"):
+        return written
+    return sum(read) + written
+
+
+def convolution_work(name: str, args: Any, outputs: list[Any]) -> tuple[Kind, float]:
+    """Kind and operations of a convolution, or of those of its gradients that are asked for."""
+    backward = "backward" in name
+    images, weight = args[1:3] if backward else args[:2]
+    transposed, groups = (args[7], args[9]) if backward else (args[6], args[8])
+    small = args[0] if backward else outputs[0]  # what has a value for each place that the filter is put at
+    small = images if transposed else small
+    thin, pointwise = weight.shape[1], weight.shape[2:].numel() == 1
+    kind = "pointwise convolution" if pointwise else "convolution" if thin >= THIN else "thin convolution"
+    if groups > 1:
+        kind = "depthwise convolution" if thin == 1 else "grouped convolution"
+    times = sum(args[10][:2]) if backward else 1
+    operations = 2.0 * small.numel() * weight.shape[1:].numel() * times
+    return (f"{kind} backward" if backward else kind), operations  # type: ignore[return-value]
+
+
+def attention_work(name: str, args: Any) -> tuple[Kind, float]:
+    """Kind and operations of fused attention, which PyTorch's own counter lacks for a CPU's kernel.
+
+    The backward pass makes the scores once more: five products to the forward pass's two. A causal one leaves out half.
+    """
+    backward = "backward" in name
+    query, key = args[1:3] if backward else args[:2]
+    causal = any(each is True for each in args)
+    operations = 4.0 * query.numel() * key.shape[-2] * (2.5 if backward else 1) / (2 if causal else 1)
+    return ("attention backward" if backward else "attention"), operations

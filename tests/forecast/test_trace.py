@@ -1,0 +1,145 @@
+"""Steps of PyTorch models traced on fake tensors: forecast/torch/trace.py."""
+
+import importlib
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from whichdevice.forecast.torch.trace import Step, Trace, trace_step  # noqa: E402
+
+PRIVATE = {  # what the tracer uses below PyTorch's public interface
+    "torch._subclasses.fake_tensor": ("FakeTensorMode",),
+    "torch.utils._python_dispatch": ("TorchDispatchMode",),
+    "torch.utils._pytree": ("tree_leaves", "tree_map_only"),
+    "torch.utils.flop_counter": ("flop_registry",),
+}
+
+
+def test_pytorch_still_has_what_the_tracer_uses():
+    for module, names in PRIVATE.items():
+        for name in names:
+            assert hasattr(importlib.import_module(module), name), f"PyTorch {torch.__version__} lost {module}.{name}"
+    product = torch.ops.aten.mm.default
+    assert product._schema.name == "aten::mm" and not product._schema.is_mutable
+    assert product._overloadpacket in importlib.import_module("torch.utils.flop_counter").flop_registry
+    assert isinstance(torch.zeros(1).untyped_storage()._cdata, int)
+
+
+def step_of(build, shape, *, optimizer=torch.optim.AdamW, precision="float32"):
+    return Step(
+        build,
+        lambda n: torch.zeros(n, *shape),
+        lambda module, batch: module(batch).float().mean(),
+        optimizer and (lambda module: optimizer(module.parameters())),
+        precision,
+    )
+
+
+def kinds(trace):
+    found = {}
+    for item in trace.work.items:
+        found[item.kind] = found.get(item.kind, 0) + item.operations * item.count
+    return found
+
+
+def test_products_bytes_and_memory_of_one_layer():
+    trace = trace_step(step_of(lambda: nn.Linear(1024, 512, bias=False), (1024,)), 64)
+    weights = 4 * 1024 * 512
+    assert trace.work.software == "eager"
+    assert trace.work.operations == 2 * 2 * 64 * 1024 * 512  # inputs need no gradient
+    assert trace.parameters == trace.trained == 1024 * 512
+    assert trace.memory["weights"] == trace.memory["gradients"] == weights
+    assert trace.memory["optimizer"] == 2 * weights
+    assert trace.memory["peak"] == pytest.approx(
+        5 * weights, rel=1e-3
+    )  # AdamW updates all at once with a copy of the size of the weights
+    assert Trace.from_dict(trace.digest()) == trace
+    assert trace_step(step_of(lambda: nn.Linear(8, 8), (8,)), 4).memory["weights"] == 2 * 512  # the allocator's blocks
+
+
+@pytest.mark.parametrize(
+    "layer, kind, operations",
+    [
+        (nn.Conv2d(32, 64, 3, padding=1), "convolution", 2 * 64 * 32 * 9),
+        (nn.Conv2d(32, 64, 3, padding=1, groups=4), "grouped convolution", 2 * 64 * 8 * 9),
+        (nn.Conv2d(32, 32, 3, padding=1, groups=32), "depthwise convolution", 2 * 32 * 9),
+        (nn.Conv2d(32, 64, 1), "pointwise convolution", 2 * 64 * 32),
+        (nn.ConvTranspose2d(32, 64, 3, padding=1), "convolution", 2 * 64 * 32 * 9),
+    ],
+)
+def test_convolutions_by_kind_with_their_groups(layer, kind, operations):
+    found = kinds(trace_step(step_of(lambda: layer, (32, 8, 8)), 2))
+    assert found[kind] == found[f"{kind} backward"] == operations * 2 * 8 * 8
+    assert kinds(trace_step(step_of(lambda: layer, (32, 8, 8), optimizer=None), 2))[kind] == operations * 2 * 8 * 8
+
+
+class Attention(nn.Module):
+    """Attention alone: a mask of a library's, as written out for fake tensors, with dropout."""
+
+    def __init__(self, masked):
+        super().__init__()
+        self.scale, self.masked = nn.Parameter(torch.ones(1)), masked
+
+    def forward(self, x):
+        mask = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() if self.masked else None
+        return nn.functional.scaled_dot_product_attention(x * self.scale, x, x, mask, dropout_p=0.1)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_fused_attention_counts_a_causal_mask_as_half(masked):
+    trace = trace_step(step_of(lambda: Attention(masked), (4, 128, 64), precision="mixed_bfloat16"), 2)
+    whole = 4 * 2 * 4 * 128 * 128 * 64 / (2 if masked else 1)
+    assert kinds(trace)["attention"] == whole
+    assert kinds(trace)["attention backward"] == 2.5 * whole
+    assert trace.memory["activations"] < 2e6  # no scores
+
+
+def test_on_a_gpu_dropout_is_one_kernel_and_norms_are_in_float32():
+    net = nn.Sequential(nn.Linear(256, 256), nn.GroupNorm(8, 256), nn.Dropout(0.5))
+    trace = trace_step(step_of(lambda: net, (256,), precision="mixed_bfloat16"), 1024)
+    inputs = 4 + 2  # and their cast
+    assert trace.memory["activations"] == pytest.approx(
+        (inputs + 4 + 1) * 1024 * 256, rel=0.05
+    )  # norm's, dropout's mask
+
+
+class ReadsAValue(nn.Linear):
+    """A constructor that needs values, as for stochastic depth."""
+
+    def __init__(self):
+        super().__init__(int(torch.linspace(0, 8, 3)[-1].item()), 4)
+
+
+class OnCuda(nn.Linear):
+    """A model that moves itself to CUDA and changes its type."""
+
+    def __init__(self):
+        super().__init__(8, 4, device="cuda")
+        self.cuda().to("cuda:0").bfloat16().float()
+        self.register_buffer("ones", torch.ones(4).cuda())
+
+    def forward(self, x):
+        return super().forward(x.to("cuda")) + torch.zeros(4, device="cuda") + self.ones
+
+
+@pytest.mark.parametrize("model", [ReadsAValue, OnCuda])
+def test_models_that_read_values_or_name_cuda_are_traced(model):
+    assert trace_step(step_of(model, (8,)), 4).parameters == 36
+
+
+def test_frozen_weights_accumulation_and_bfloat16():
+    def build():
+        net = nn.Sequential(nn.Linear(256, 256, bias=False), nn.Linear(256, 256, bias=False))
+        net[0].requires_grad_(False)
+        return net
+
+    one = trace_step(step_of(build, (256,)), 8)
+    assert one.trained == one.parameters / 2
+    assert one.memory["gradients"] == one.memory["weights"] / 2
+    assert one.work.operations == 3 * 2 * 8 * 256 * 256
+    four = trace_step(step_of(build, (256,)), 8, accumulation=4)
+    assert four.work.operations == 4 * one.work.operations
+    half = trace_step(step_of(build, (256,), precision="bfloat16"), 8)
+    assert half.memory["weights"] == one.memory["weights"] / 2
