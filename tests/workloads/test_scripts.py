@@ -29,9 +29,12 @@ REFUSED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True, scope="module")
+def in_one_folder(tmp_path_factory):
+    """Each script is run once: later tests know what it showed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("scripts"))
+        yield
 
 
 def address_of(name: str):
@@ -44,7 +47,6 @@ def address_of(name: str):
 @pytest.mark.parametrize("name", FOUND)
 def test_a_script_shows_its_training(name):
     address = address_of(name)
-    assert known(address) is None
     found = probe(address)
     assert found == known(address)
     assert replace(found, line=None) == FOUND[name]
@@ -75,7 +77,7 @@ def test_what_does_not_train_is_refused_in_one_line(text, tmp_path):
 def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
     torch = pytest.importorskip("torch")
     address = address_of(name)
-    found = probe(address)
+    found = known(address) or probe(address)
     workload = workload_class(address.text)(Options(batch_size=found.batch_size))
     train, _ = workload.splits({})
     model = workload.model()
@@ -94,6 +96,7 @@ def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
 def test_an_edited_script_or_other_arguments_are_looked_at_anew(tmp_path):
     path = tmp_path / "train.py"
     path.write_text((SCRIPTS / "keras_fit.py").read_text())
+    assert known(read_address(str(path))) is None
     probe(read_address(str(path)))
     assert known(read_address(f"{path} -- --fast")) is None
     path.write_text(path.read_text().replace("epochs=5", "epochs=6"))
