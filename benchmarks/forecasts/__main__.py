@@ -16,15 +16,18 @@ from typing import Any
 from benchmarks.forecasts.page import write_page
 
 from whichdevice.files import CONFIG
-from whichdevice.forecast.time_model import read_constants
+from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.validation import (
     DIGESTS,
     PUBLISHED,
-    forecast_all,
+    SCORECARD,
+    constants_of,
+    evaluations,
+    fit,
     published_rows,
     read_digests,
-    write_constants,
-    write_results,
+    scorecard,
+    write,
 )
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import read_work
@@ -47,9 +50,11 @@ def main() -> None:
             write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
     write_memory("--rebuild" in sys.argv)
     rows = published_rows()
-    write_constants(rows)
-    write_results(forecast_all(rows, read_constants()))
-    write_page(rows)
+    whole = fit(rows)
+    write(constants_of(rows, whole), CONSTANTS)
+    found = evaluations(rows, whole)
+    write(scorecard(found), SCORECARD)
+    write_page(found)
 
 
 def compiled(line: dict[str, str]) -> Work:

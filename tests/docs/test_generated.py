@@ -1,7 +1,6 @@
 """Generated pages equal the code, and the project's address is in one place."""
 
 import json
-import re
 from pathlib import Path
 from types import ModuleType
 
@@ -29,25 +28,6 @@ def test_the_address_is_in_one_place(generate: ModuleType, monkeypatch: pytest.M
     assert f'repository-code: "{address}"' in found["CITATION.cff"]
     first = next(cell for cell in json.loads(found["colab.ipynb"])["cells"] if cell["cell_type"] == "code")
     assert f'ADDRESS = "{address}"' in "".join(first["source"])
-
-
-def test_the_error_of_forecasts_is_that_of_the_tables() -> None:
-    table = (pages.DOCS / "reference/forecast-validation.md").read_text(encoding="utf-8")
-    kinds = [
-        re.findall(r"^\| [a-z ]+ \| (\d+) \| \d+ \| (\d+) % \| ×", part, re.MULTILINE)
-        for part in table.split("### ")[1:]
-    ]
-    (gpu_rows, gpu), (tpu_rows, tpu) = [(found[0][0], [int(error) for _, error in found]) for found in kinds]
-    forecasts, results = (
-        " ".join((pages.DOCS / name).read_text(encoding="utf-8").split())
-        for name in ("explain/forecasts.md", "results/index.md")
-    )
-    assert f"median error of {min(gpu)} to {max(gpu)} % (GPUs) and {min(tpu)} to {max(tpu)} % (TPUs)" in results
-    assert (
-        f"median error is {gpu[0]} % (GPUs) and {tpu[0]} % (TPUs) with whole sources left out. "
-        f"With chip and family left out it is {gpu[3]} % and {tpu[3]} %" in forecasts
-    )
-    assert f"{int(gpu_rows) + int(tpu_rows)} published times, {gpu_rows} of GPUs and {tpu_rows} of TPUs" in forecasts
 
 
 def test_a_part_that_nothing_generates_is_an_error(generate: ModuleType) -> None:

@@ -3,12 +3,11 @@
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast.joint import INTERVAL
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.records.products import CompiledRecord, ProgramRequest
-
-INTERVAL = 0.8  # share of true times that the interval is meant to hold
 
 
 def answer(record: CompiledRecord) -> dict[str, Any]:
@@ -44,16 +43,24 @@ def answer(record: CompiledRecord) -> dict[str, Any]:
 def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
     asked, facts = record.asked, record.facts
     work = Work.from_dict(record.work or {})
-    found = forecast_step(work, target.row, asked.precision, asked.mode, asked.devices)
+    found = forecast_step(work, target.row, asked.mode, asked.devices)
     units = facts.units_per_step if facts is not None else None
     return {
         "step_seconds": found.seconds,
         "low_seconds": found.low,
         "high_seconds": found.high,
         "throughput": units / found.seconds if units and found.seconds else None,
+        "device_time": found.device_time,
+        "software": found.software,
+        "family": found.family,
+        "chip": found.chip,
+        "log_sd_shared": found.log_sd_shared,
+        "log_sd_own": found.log_sd_own,
+        "host_time": found.host_time,
+        "host_log_sd": found.host_log_sd,
         "case": {
-            "device": "known" if found.case_device_known else "unknown",
-            "family": "known" if found.case_family_known else "unknown",
+            "device": "known" if found.known_device else "unknown",
+            "family": "known" if found.known_family else "unknown",
             "model": found.family,
             "note": "; ".join(filter(None, [found.note, facts.note if facts is not None else None])),
         },
@@ -80,6 +87,14 @@ def without_answer(
         "low_seconds": None,
         "high_seconds": None,
         "interval": INTERVAL,
+        "device_time": None,
+        "software": None,
+        "family": None,
+        "chip": None,
+        "log_sd_shared": None,
+        "log_sd_own": None,
+        "host_time": None,
+        "host_log_sd": None,
         "throughput": None,
         "unit": None,
         "memory_bytes": None,

@@ -1,38 +1,38 @@
 """The forecast of a step's time from its work: few constants with a physical meaning, and an 80 % interval.
 
-    forecast = forecast_step(work, hardware_rows()["T4"], "mixed_float16", "train")
+    forecast = forecast_step(work, hardware_rows()["T4"], "train")
     forecast.seconds, forecast.low, forecast.high, forecast.note
 
-The step takes, summed over its kernels, the roofline time max(operations / peak, bytes / bandwidth) at the peaks of the
-hardware sheet, times how much longer this class of work takes in practice, plus a time for each kernel. Constants and
-widths of the intervals are in config/forecast_constants.json: `make forecasts` fits them to published times
-(validation.py). The forecast holds for a compiled step whose data is on the device.
+The device takes, summed over kernels, the roofline time max(operations / peak, bytes / bandwidth) at the peaks of the
+hardware sheet, times how much longer this class of work takes in practice, plus a time for each kernel. Each software
+(programs of XLA, PyTorch operation by operation, torch.compile) has its own factors. joint.py has how far that is off.
+A step takes the larger of the device's time and of the host's, which sends it off. `make forecasts` fits all constants
+to published times (validation.py). The forecast holds for a step whose data is on the device.
 """
 
 import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
+from whichdevice.forecast.joint import interval, residual
 from whichdevice.forecast.work import Platform, Work
 
 CONSTANTS = CONFIG / "forecast_constants.json"
-Case = Literal["known", "device", "family", "both"]
-Family = Literal["convolutions", "grouped convolutions", "products", "few kernels", "memory", "small steps"]
-SMALL_STEP = 5e-3  # seconds; below, launches and the host's dispatch decide
-LAUNCH_BOUND = 1 / 3  # share of launches in the time, from which on the same holds
-LAUNCHES = (2e-6, 20e-6)  # seconds of one: within a CUDA graph, and from a busy host
-SMALL_NOTE = (
-    "any of them; the host decides: a small step is bound by launches and dispatch, which no published row covers"
-)
+SMALL_NOTE = "the host decides: a small step takes as long as the host needs to send it off"
+# Log spreads that have too few published times to be fitted, each times the share of the step that it is about.
+LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
+UNFITTED_SD = 0.5  # of classes of work without published times: a factor of another class
+TOGETHER_SD = 0.3  # of collectives
+DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
 # Bytes per second from one GPU to the others, in one direction. NVLink, half of the total of all links: 160, 300, 600,
 # 900 and 1800 GB/s; PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index, interconnects).
@@ -80,6 +80,17 @@ class Peaks:
         """The device without form and memory: `A100 PCIe 40GB` is an A100."""
         return chip_of(self.device)
 
+    @property
+    def chip_class(self) -> str:
+        """Chips that hold their clocks in a similar way."""
+        if self.platform == "tpu":
+            return "TPU"
+        if self.device.startswith(("MI", "RX")):
+            return "AMD"
+        if self.low_power:
+            return "low power"
+        return "desktop" if self.device.startswith(("RTX", "GTX", "Titan")) else "data centre"
+
     @classmethod
     def of(cls, row: HardwareRow) -> "Peaks":
         """Of a row of config/hardware.csv; raises StudyError where a number is missing."""
@@ -112,107 +123,148 @@ def chip_of(device: str) -> str:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A step's time with its 80 % interval, in seconds. Nobody ran it: it may name candidates and decides nothing."""
+    """A step's time with its 80 % interval, in seconds. Nobody ran it."""
 
-    seconds: float
+    seconds: float  # median: the larger of the device's and the host's time
     low: float
     high: float
-    case_device_known: bool  # whether published times of this chip were among those that the model was tested on
-    case_family_known: bool
-    family: Family
+    device_time: float  # median, without the host
+    software: str
+    family: str
+    chip: str
+    log_sd_shared: float  # of what all devices of a question share
+    log_sd_own: float
+    host_time: float
+    host_log_sd: float
+    known_device: bool  # whether published times of this chip were among those that the model was tested on
+    known_family: bool
     note: str
-    parts: Mapping[str, float]  # seconds by class of work
+    parts: Mapping[str, float]  # device's seconds by class of work
 
 
 def forecast_step(
     work: Work,
     device: HardwareRow,
-    precision: str = "",
     mode: str = "train",
     devices: int = 1,
+    host: tuple[float, float] | None = None,
     constants: Mapping[str, Any] | None = None,
 ) -> Forecast:
-    """Forecast one run of a program on a device of config/hardware.csv, on each of `devices` that share a step.
+    """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
-    `work` was read from the program that the device's compiler made, which settles the precision of every product;
-    `precision` and `mode` are the caller's names of what was compiled. Raises StudyError where the sheet lacks a
-    number.
+    `host` is the host's time in seconds and its log spread, as host.py measures them; None: a typical host's. Raises
+    StudyError where the sheet lacks a number, or no published time has this software on such a device.
     """
     peaks = Peaks.of(device)
-    fitted = constants or read_constants()
-    factors = fitted[peaks.platform]["factors"]
-    borrowed = {name: fitted["gpu"]["factors"][name] for name in BORROWED if name not in factors}
-    parts = seconds_by_class(work, peaks, {**borrowed, **factors})
+    software = software_of(work)
+    fitted = (constants or read_constants()).get(software)
+    if fitted is None:
+        raise StudyError(f"{device.device}: no published times of {software}: no forecast")
+    parts = seconds_by_class(work, peaks, fitted["factors"])
     seconds = sum(parts.values())
-    family = family_of(work, seconds, parts)
-    groups = fitted[peaks.platform]
-    device_known = peaks.chip in groups["chips"]
-    together = devices == 1 or peaks.platform == "tpu"
-    family_known = family in groups["families"] and together and mode != "decode"
-    case = case_of(device_known, family_known)
-    spread = math.exp(groups["widths"][case])
-    low, high, note = seconds / spread, seconds * spread, ""
-    if family == "small steps":
-        spread = math.exp(groups["widths"]["both"])
-        others = seconds - parts.get("launches", 0.0)
-        fastest, slowest = (others + work.kernels * each for each in LAUNCHES)
-        low, high, note = min(fastest, seconds) / spread, max(slowest, seconds) * spread, SMALL_NOTE
-    elif borrowed.keys() & parts.keys():
-        # No TPU's published time has such work: the widest interval of both platforms.
-        spread = math.exp(max(fitted[each]["widths"]["both"] for each in ("gpu", peaks.platform)))
-        low, high = seconds / spread, seconds * spread
-        note = f"no published times of {family} on a {device.kind.upper()}: a GPU's factor, and a wider interval"
-    elif not device_known or not family_known:
-        unknown = _unknown(peaks.chip, family, device_known, family_known, devices, mode)
-        note = f"no published times of {unknown}: wider interval"
+    family = family_of(work)
+    found = residual(fitted, family, peaks.chip, peaks.chip_class)
+    middle = seconds * math.exp(found.offset)
+    doubts = {  # what widens the interval: log spread
+        "launches": LAUNCH_SD * parts.get("launches", 0.0) / seconds if seconds else 0.0,
+        "unfitted": UNFITTED_SD * sum(parts[name] for name in parts if name not in fitted["fitted"]) / (seconds or 1.0),
+        "together": TOGETHER_SD if devices > 1 and peaks.platform == "gpu" else 0.0,
+        "decode": DECODE_SD if mode == "decode" else 0.0,
+        "loops": LOOP_SD if work.unknown_loops else 0.0,
+    }
+    shared = math.hypot(found.sd_shared, *doubts.values())
+    its_host = host or typical_host(work, fitted)
+    low, step, high = interval(middle, math.hypot(shared, found.sd_own), *its_host)
+    known_device, known_family = peaks.chip in fitted["chips"], family in fitted["families"]
+    return Forecast(
+        seconds=step,
+        low=low,
+        high=high,
+        device_time=middle,
+        software=software,
+        family=family,
+        chip=peaks.chip,
+        log_sd_shared=shared,
+        log_sd_own=found.sd_own,
+        host_time=its_host[0],
+        host_log_sd=its_host[1],
+        known_device=known_device,
+        known_family=known_family,
+        note="; ".join(_notes(work, peaks.chip, family, known_device, known_family, doubts, its_host[0] > middle)),
+        parts=parts,
+    )
+
+
+def _notes(
+    work: Work,
+    chip: str,
+    family: str,
+    known_device: bool,
+    known_family: bool,
+    doubts: Mapping[str, float],
+    host_decides: bool,
+) -> Iterator[str]:
+    missing = [
+        *([f"the {chip}"] if not known_device else []),
+        *([f"models of {family}"] if not known_family else []),
+        *(["several devices together"] if doubts["together"] else []),
+        *(["tokens generated one by one"] if doubts["decode"] else []),
+        *(["some of this work"] if doubts["unfitted"] > 0.05 else []),
+    ]
+    if missing:
+        yield f"no published times of {' or '.join(missing)}: wider interval"
+    if host_decides:
+        yield SMALL_NOTE
     if work.unknown_loops:
-        low, high = low / spread, high * spread
-        note = "; ".join(filter(None, [note, f"{work.unknown_loops} loops of unknown length counted once"]))
-    return Forecast(seconds, low, high, device_known, family_known, family, note, parts)
+        yield f"{work.unknown_loops} loops of unknown length counted once"
 
 
-BORROWED = ("grouped convolution",)  # classes whose factor comes from GPUs where a platform has none
+def software_of(work: Work) -> str:
+    """The name of a work's constants: its software, and apart that of a TPU."""
+    return f"{work.software} on TPU" if work.platform == "tpu" else work.software
 
 
-def case_of(device_known: bool, family_known: bool) -> Case:
-    """What was not among the published times."""
-    if device_known:
-        return "known" if family_known else "family"
-    return "device" if family_known else "both"
-
-
-def _unknown(chip: str, family: str, device_known: bool, family_known: bool, devices: int, mode: str) -> str:
-    if devices > 1:
-        return f"{devices} devices together"
-    what = "tokens generated one by one" if mode == "decode" else f"a model of {family} from two sources"
-    missing = [f"the {chip}"] * (not device_known) + [what] * (not family_known)
-    return " or ".join(missing)
-
-
-def family_of(work: Work, seconds: float, parts: Mapping[str, float]) -> Family:
-    """The kind of model that a program is, by what it does."""
-    if work.platform == "gpu" and (seconds < SMALL_STEP or parts.get("launches", 0.0) > LAUNCH_BOUND * seconds):
-        return "few kernels" if work.kernels <= FEW_KERNELS else "small steps"
-    operations: dict[str, float] = defaultdict(float)
-    for item in work.items:
-        operations[item.kind] += item.operations * item.count
-    if not sum(operations.values()):
-        return "memory"
-    if work.grouped:
-        return "grouped convolutions"
-    if work.kernels <= FEW_KERNELS:
-        return "few kernels"
-    return "convolutions" if operations["convolution"] > operations["product"] else "products"
+def typical_host(work: Work, fitted: Mapping[str, Any]) -> tuple[float, float]:
+    """The time in seconds in which a typical host sends a step off, and its log spread."""
+    host = fitted["host"]
+    return host["step"] + host["kernel"] * work.kernels, host["log_sd"]
 
 
 FEW_KERNELS = 10  # a single operation rather than a model
 
 
+def family_of(work: Work) -> str:
+    """The family of models that a step belongs to, by what forecasts go wrong with: read from its work alone."""
+    if work.kernels <= FEW_KERNELS:
+        return "few kernels"
+    operations: dict[str, float] = defaultdict(float)
+    nbytes: dict[str, float] = defaultdict(float)
+    for item in work.items:
+        kind = item.kind.removesuffix(" backward")
+        operations[kind] += item.operations * item.count
+        nbytes[kind] += item.bytes * item.count
+    total = sum(operations.values())
+    if not total:
+        return "memory"
+    if nbytes["gather and scatter"] > 0.3 * sum(nbytes.values()):
+        return "embeddings"
+    convolved = sum(value for kind, value in operations.items() if kind.endswith("convolution"))
+    if nbytes["depthwise convolution"]:
+        return "depthwise and products" if operations["product"] > 0.5 * total else "depthwise convolutions"
+    if work.grouped:
+        return "grouped convolutions"
+    if convolved > operations["product"]:
+        return "convolutions"
+    if operations["attention"]:
+        return "products with fused attention"
+    return "products of patches" if convolved else "products"
+
+
 def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds at the sheet's peaks by class, and under "kernels" how many there are.
 
-    Classes are products and convolutions by precision (" at low power" where a card cannot hold its clock and
-    operations bind), grouped convolutions, memory, gather and scatter, transfers, collectives.
+    A class is a kind of work with its precision where it multiplies, and " at low power" where a card cannot hold its
+    clock and operations bind.
     """
     found: dict[str, float] = defaultdict(float)
     found["kernels"] = work.kernels
@@ -226,27 +278,44 @@ def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
             if precision == "tf32" and peaks.operations[precision] == peaks.operations["float32"]:
                 precision = "float32"
             computed, moved = item.operations / peaks.operations[precision], item.bytes / peaks.bandwidth
-            name = (
-                item.kind
-                if item.kind == "grouped convolution" or peaks.platform == "tpu"
-                else f"{item.kind} {precision}"
-            )
+            name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             if peaks.low_power and computed > moved:
-                name += " at low power"
+                name += LOW
             found[name] += item.count * max(computed, moved)
     return dict(found)
 
 
+LOW = " at low power"
+
+
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by class: roofline time × factor, and launches."""
+    """Seconds by class: roofline time × factor, and launches. A class without a factor has that of one like it."""
     parts: dict[str, float] = defaultdict(float)
     for name, seconds in roofline_by_class(work, peaks).items():
         if name == "kernels":
             parts["launches"] = seconds * factors["launch"]
             continue
-        plain = name.removesuffix(" at low power")
-        parts[plain] += seconds * factors[plain] * (factors["low power"] if plain != name else 1.0)
+        plain = name.removesuffix(LOW)
+        parts[plain] += seconds * factors[like(plain, factors)] * (factors["low power"] if plain != name else 1.0)
     return dict(parts)
+
+
+def like(name: str, factors: Mapping[str, float]) -> str:
+    """The class of `factors` whose factor this class has: itself, or the nearest in what it does."""
+    kind, _, precision = name.rpartition(" ") if name.endswith(PRECISIONS) else (name, "", "")
+    forward = kind.removesuffix(" backward")
+    base = "convolution" if forward.endswith("convolution") else "product"
+    wanted = [
+        name,
+        f"{forward} {precision}",
+        forward,
+        *(f"{forward} {each}" for each in PRECISIONS),
+        f"{base} {precision}",
+    ]
+    return next((each for each in wanted if each.strip() in factors), "memory").strip()
+
+
+PRECISIONS = ("half", "tf32", "float32")
 
 
 def ring_bytes(nbytes: float, devices: int) -> float:
@@ -256,7 +325,7 @@ def ring_bytes(nbytes: float, devices: int) -> float:
 
 @cache
 def read_constants(path: Path = CONSTANTS) -> Mapping[str, Any]:
-    """The fitted constants; raises StudyError where the file cannot be read."""
+    """The fitted constants by software; raises StudyError where the file cannot be read."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:

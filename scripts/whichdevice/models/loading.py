@@ -16,7 +16,6 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, built_in_names, is_path, read_address
 from whichdevice.models.declaration import is_model_file
 from whichdevice.models.model_file import error_line, model_file_class
-from whichdevice.models.scripts import is_script, script_class
 from whichdevice.workloads.base import Workload
 
 __all__ = ["is_path", "read_address", "workload_class", "workload_hash", "workload_names"]
@@ -61,8 +60,6 @@ def _class_of(address: Address) -> type[Workload]:
         return ready_model_class(address)
     assert address.path is not None
     load = partial(_import, address)
-    if address.kind == "file" and is_script(address.path):
-        return script_class(address)
     if address.kind == "function" or is_model_file(address.path):
         return model_file_class(address, load)
     return _class_in(load(), address.text)

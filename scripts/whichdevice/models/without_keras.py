@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,11 +59,13 @@ class NativeModel(ABC):
         return self.trial[1]
 
 
+EXAMPLE = 2  # examples that a model is tried on: enough for batch statistics
+
+
 class NativeFile(ModelFile):
     """A model file of PyTorch or JAX, whose model has no part of Keras."""
 
     loops = ("epoch", "fit")
-    tried: ClassVar[int] = 2  # examples that a model is tried on, enough for batch statistics; a script: its batch
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -74,7 +76,7 @@ class NativeFile(ModelFile):
         train, validation = super().splits(arrays)
         if "weights" in train.arrays:
             raise StudyError(f"{self.address.label}: data() gives sample weights; only Keras models take them")
-        self._first = {name: np.array(values[: self.tried]) for name, values in train.arrays.items()}
+        self._first = {name: np.array(values[:EXAMPLE]) for name, values in train.arrays.items()}
         return train, validation
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:

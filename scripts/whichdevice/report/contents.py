@@ -5,10 +5,7 @@ made here; every word of the audit is computed in table `audit`.
 """
 
 import base64
-import json
-import math
 import os
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ import yaml
 
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
-from whichdevice.files import CONFIG
+from whichdevice.forecast.validation import read_scorecard
 from whichdevice.numbers import number, percent, price, quality, seconds, size
 from whichdevice.report.advice import advice, rules_of_thumb, uncompared
 from whichdevice.report.best_devices import compared_words, verdict_section
@@ -38,7 +35,7 @@ from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
-from whichdevice.tables.base import device_name, length_words, read_rows, share_words
+from whichdevice.tables.base import device_name, length_words, share_words
 from whichdevice.tables.costs import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision_rule import UNDECIDED
 from whichdevice.tables.make import TABLES
@@ -209,17 +206,12 @@ def forecast_section(study: StudyResults) -> dict[str, Any]:
 
 
 def how_good() -> dict[str, str]:
-    """How far forecasts lay from the published times, and the interval of a known device and family."""
-    forecast = {row["id"]: float(row["forecast_ms"]) for row in read_rows(CONFIG / "forecast_results.csv")}
-    published = {row["id"]: float(row["step_ms"]) for row in read_rows(CONFIG / "forecast_published.csv")}
-    misses = [abs(math.log(published[name] / forecast[name])) for name in forecast if name in published]
-    width = json.loads((CONFIG / "forecast_constants.json").read_text(encoding="utf-8"))["gpu"]["widths"]["known"]
-    within = sum(miss <= width for miss in misses) / len(misses)
+    """How far forecasts were from published times of models that the fit did not see: the worst of each software."""
+    cards = [its["models"] for its in read_scorecard().values()]
     return {
-        "rows": str(len(misses)),
-        "median": percent(math.expm1(statistics.median(misses))),
-        "width": f"{math.exp(width):.2f}",
-        "within": percent(within),
+        "rows": str(sum(int(each["rows"]) for each in cards)),
+        "median": percent(max(each["median_error"] for each in cards)),
+        "held": percent(min(each["held"] for each in cards)),
     }
 
 
