@@ -123,12 +123,6 @@ def test_a_measurement_waits_for_another_and_says_so_once(tmp_path: Path, owner:
     assert messages == ["waits"]
 
 
-def test_a_variable_names_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
-    with locks.measurement_lock(print):
-        assert (tmp_path / locks.MEASUREMENT_LOCK).is_file()
-
-
 def test_a_free_host_is_taken_without_a_word(tmp_path: Path) -> None:
     messages: list[str] = []
     for _ in range(2):
@@ -234,4 +228,14 @@ def test_a_scheduler_s_job_waits_for_no_measurement(
     monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
     monkeypatch.setenv(variable, "1")
     with locks.measurement_lock(print), locks.beside_no_measurement(print):
+        pass
+
+
+def test_a_variable_names_another_place_which_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path / "new" / "folder"))
+    with locks.measurement_lock(lambda: pytest.fail("nobody has it")):
+        assert (tmp_path / "new" / "folder" / locks.MEASUREMENT_LOCK).is_file()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path / "file" / "folder"))
+    with pytest.raises(StudyError, match="WHICHDEVICE_LOCK_FOLDER: cannot make"), locks.measurement_lock(lambda: None):
         pass

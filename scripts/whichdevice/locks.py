@@ -105,8 +105,14 @@ def _warn_no_locks(what: Path) -> None:
 
 
 def _shared_folder() -> Path:
+    """Where all users of the host find the lock; a folder that the variable names is made."""
     if asked := os.environ.get(LOCK_FOLDER):
-        return Path(asked)
+        folder = Path(asked)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"{LOCK_FOLDER}: cannot make {folder}: {error.strerror or error}") from error
+        return folder
     tmp = Path("/tmp")  # nosec B108  # one lock for all users of the host, made without following links
     return tmp if os.access(tmp, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 

@@ -1,6 +1,7 @@
 """Devices by name, and what the sheet gives their compiler."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -35,6 +36,14 @@ from whichdevice.forecast.targets import CORES_AS_DEVICES, TOPOLOGIES, all_targe
         ("TPU v5e", "TPU v5e (v5e-1x1)"),
         ("v5e-2x2", "TPU v5e (v5e-2x2)"),
         ("v2-8", "TPU v2 (v2-2x2)"),
+        ("TPU7x", "TPU7x (tpu7x-1x1x1)"),
+        ("rtx 3080 10gb", "RTX 3080"),
+        ("4060 ti", "RTX 4060 Ti 16GB"),
+        ("RTX 6000 Ada", "RTX 6000 Ada"),
+        ("RTX PRO 6000", "RTX 6000 Pro"),
+        ("RTX 8000", "Quadro RTX 8000"),
+        ("a6000", "RTX A6000"),
+        ("MI250", "MI250 (one GCD)"),
     ],
 )
 def test_a_device_is_found_by_what_people_call_it(name, label):
@@ -46,7 +55,11 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
     [
         ("GTX 1080", None, "unknown device 'GTX 1080'; nearest: "),
         ("A100 PCIe", None, "which one? A100 PCIe 40GB, A100 PCIe 80GB"),
-        ("K80", None, "no compiler for it here"),
+        ("K80", None, "no forecast for it"),
+        ("RTX 6000", None, "which one? Quadro RTX 6000, RTX 6000 Ada, RTX 6000 Pro"),
+        ("4070 SUPER", None, "unknown device"),
+        ("RTX 3080 12GB", None, "unknown device"),
+        ("RTX 4060 Ti 8GB", None, "unknown device"),
         ("T4", 3, "T4: 3 devices are no machine that is known; 1, 2, 4, 8 are"),
         ("v5e-2x2", 8, "the slice has 4 devices, not 8"),
     ],
@@ -61,9 +74,58 @@ def test_devices_of_one_machine_share_a_batch():
     assert find_target("TPU v5e", 4).slice == TOPOLOGIES["v5e-2x2"]
 
 
-def test_every_device_with_a_compiler_is_a_target():
+def test_every_device_with_a_compiler_is_a_target_and_amds_gpus_are_of_pytorch_models_alone():
     compiled = {name for name, row in hardware_rows().items() if row.compiler}
     assert {target.device for target in all_targets()} == compiled
+    traced = {target.device for target in all_targets(software="eager")}
+    assert {"MI300X", "RX 7900 XTX", "T4"} <= traced and "TPU v5e" not in traced and "MI300X" not in compiled
+    found = find_target("AMD Instinct MI300X")
+    assert found.refusal("bfloat16", "eager") is None and found.mixed == "mixed_bfloat16"
+    assert "PyTorch models alone" in found.refusal("bfloat16")
+    with pytest.raises(StudyError, match="PyTorch models alone"):
+        _ = found.compiler
+
+
+# Names that drivers give, and the row that each means.
+DRIVERS = """
+NVIDIA GeForce RTX 5090 = RTX 5090; NVIDIA GeForce RTX 5080 = RTX 5080; NVIDIA GeForce RTX 5070 Ti = RTX 5070 Ti
+NVIDIA GeForce RTX 4090 = RTX 4090; NVIDIA GeForce RTX 4080 SUPER = RTX 4080 SUPER; NVIDIA GeForce RTX 4080 = RTX 4080
+NVIDIA GeForce RTX 4070 Ti SUPER = RTX 4070 Ti SUPER; NVIDIA GeForce RTX 4070 = RTX 4070
+NVIDIA GeForce RTX 4060 Ti = RTX 4060 Ti 16GB; NVIDIA GeForce RTX 3090 Ti = RTX 3090 Ti
+NVIDIA GeForce RTX 3090 = RTX 3090; NVIDIA GeForce RTX 3080 Ti = RTX 3080 Ti; NVIDIA GeForce RTX 3080 = RTX 3080
+NVIDIA GeForce RTX 3070 = RTX 3070; NVIDIA GeForce RTX 3060 = RTX 3060; NVIDIA GeForce RTX 2080 Ti = RTX 2080 Ti
+NVIDIA TITAN RTX = Titan RTX; Quadro RTX 6000 = Quadro RTX 6000; Quadro RTX 8000 = Quadro RTX 8000
+NVIDIA GeForce GTX 1080 Ti = GTX 1080 Ti; Tesla P4 = P4; Tesla P40 = P40; NVIDIA RTX A6000 = RTX A6000
+NVIDIA RTX A5000 = RTX A5000; NVIDIA RTX A4000 = RTX A4000; NVIDIA RTX 6000 Ada Generation = RTX 6000 Ada
+NVIDIA RTX 5000 Ada Generation = RTX 5000 Ada; NVIDIA RTX 4000 Ada Generation = RTX 4000 Ada; NVIDIA A40 = A40
+NVIDIA A30 = A30; NVIDIA A16 = A16 (one of four GA107); NVIDIA A2 = A2; NVIDIA A10 = A10; NVIDIA A10G = A10G
+NVIDIA L4 = L4; NVIDIA L40 = L40; NVIDIA L40S = L40S; Tesla T4 = T4; Tesla V100-SXM2-32GB = V100 SXM2 32GB
+Tesla V100-SXM2-16GB = V100 SXM2; Tesla V100-PCIE-16GB = V100 PCIe; Tesla P100-PCIE-16GB = P100 PCIe
+NVIDIA A100-SXM4-40GB = A100 SXM 40GB; NVIDIA A100-SXM4-80GB = A100 SXM 80GB; NVIDIA A100 80GB PCIe = A100 PCIe 80GB
+NVIDIA A100-PCIE-40GB = A100 PCIe 40GB; NVIDIA H100 NVL = H100 NVL; NVIDIA H100 PCIe = H100 PCIe
+NVIDIA H100 80GB HBM3 = H100 SXM; NVIDIA H200 = H200 SXM; NVIDIA GH200 480GB = GH200 96GB; NVIDIA B200 = B200 SXM
+NVIDIA B300 SXM6 AC = B300 SXM; NVIDIA GB200 = GB200
+NVIDIA RTX PRO 6000 Blackwell Server Edition = RTX 6000 Pro
+NVIDIA RTX PRO 6000 Blackwell Workstation Edition = RTX 6000 Pro Workstation
+NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition = RTX 6000 Pro Max-Q
+AMD Instinct MI100 = MI100; AMD Instinct MI210 = MI210; AMD Instinct MI250 = MI250 (one GCD)
+AMD Instinct MI250X = MI250X (one GCD); AMD Instinct MI250X/MI250 = MI250X (one GCD); AMD Instinct MI300X = MI300X
+AMD Instinct MI325X = MI325X; AMD Instinct MI355X = MI355X; AMD Radeon RX 7900 XTX = RX 7900 XTX
+AMD Radeon PRO W7900 = Radeon PRO W7900; TPU v2 = TPU v2; TPU v3 = TPU v3; TPU v4 = TPU v4
+TPU v5 lite = TPU v5e; TPU v5 = TPU v5p; TPU v6 lite = TPU v6e; TPU7x = TPU7x
+NVIDIA GeForce RTX 4090 Laptop GPU = ; NVIDIA GeForce RTX 3080 Laptop GPU = ; NVIDIA A100-SXM4-80GB MIG 1g.10gb =
+"""
+
+
+def test_a_drivers_name_means_one_row():
+    for line in DRIVERS.strip().replace(";", "\n").splitlines():
+        name, row = (part.strip() for part in line.split("="))
+        fitting = [device for device, each in hardware_rows().items() if each.matches and re.search(each.matches, name)]
+        assert fitting == ([row] if row else []), name
+    assert {row for row in hardware_rows() if f"= {row}\n" not in DRIVERS.replace(";", "\n")} == set(UNSEEN)
+
+
+UNSEEN = ("K80 (one GK210)", "P100 SXM2", "EPYC 7763", "Xeon Platinum 8480+", "Colab CPU (2 threads)")
 
 
 @pytest.mark.parametrize(

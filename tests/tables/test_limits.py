@@ -182,7 +182,7 @@ def test_the_parts_of_a_step_add_up_and_come_from_the_runs_broken_down(tables) -
         ("Tesla V100-SXM2-32GB", "V100 SXM2 32GB"),
         ("NVIDIA A10G", "A10G"),
         ("NVIDIA GH200 480GB", "GH200 96GB"),
-        ("NVIDIA GB200", None),
+        ("NVIDIA GB200", "GB200"),
         ("Tesla P100-SXM2-16GB", "P100 SXM2"),
         ("Tesla K80", "K80 (one GK210)"),
         ("TPU v5 lite", "TPU v5e"),

@@ -377,7 +377,11 @@ def _priced(row: Row, target: "Target") -> Row:
     usd = None
     if offer is not None and offer.on_demand is not None:
         usd = offer.on_demand * target.devices / CORES_AS_DEVICES.get(target.device, 1)
-    accelerator = f"tpu-{target.slice.accelerator}" if target.slice is not None else _accelerator(target.device)
+    accelerator = (
+        f"tpu-{target.slice.accelerator}"
+        if target.slice is not None
+        else target.row.skypilot and f"{target.row.skypilot}:1"
+    )
     return row | {
         "device": target.label,
         "kind": target.kind,
@@ -388,13 +392,6 @@ def _priced(row: Row, target: "Target") -> Row:
         "name": None,
         "disturbed": False,
     }
-
-
-def _accelerator(device: str) -> str:
-    """What SkyPilot calls a GPU."""
-    first, *rest = device.split()
-    name = f"{first}{rest[0]}" if first == "RTX" else f"{first}-80GB" if first == "A100" and "80GB" in rest else first
-    return f"{name}:1"
 
 
 def make_answer(study: Study, here: Row, rows: list[Row], by: str, measure_there: Callable[[Row], str]) -> Row:

@@ -123,7 +123,10 @@ def price(sky: str | None, args: argparse.Namespace) -> tuple[float | None, str]
     if known := [usd for usd in offers if usd and usd > 0]:
         return min(known), f"lowest in SkyPilot's catalogue, {time.strftime('%Y-%m-%d')}"
     rows = hardware_rows()
-    offer = next((each.cheapest for each in rows.values() if row in each.names), None)
+    named = [each for each in rows.values() if row in each.names] or [
+        each for each in rows.values() if row == each.skypilot
+    ]
+    offer = next((each.cheapest for each in named), None)
     if offer is None or offer.on_demand is None:
         return None, f"neither SkyPilot nor config/prices.csv has one for {row}"
     return chips * offer.on_demand, f"on demand, config/prices.csv: {offer.words}"

@@ -17,10 +17,8 @@ from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
 HARDWARE = CONFIG / "hardware.csv"
-CUDA_COLUMNS = (
-    "compute_capability", "sms", "fp32_per_sm", "clock_ghz", "mem_bytes", "l2_bytes", "shared_per_sm_bytes",
-    "shared_optin_bytes", "threads_per_sm", "registers_per_sm", "mem_bw_gbs", "fp32_tflops",
-)  # fmt: skip
+CUDA_COLUMNS = ("compute_capability", "sms", "clock_ghz", "mem_bytes", "l2_bytes", "mem_bw_gbs", "fp32_tflops")
+Software = Literal["xla", "eager", "torch.compile"]
 
 _Row = TypeVar("_Row", bound=BaseModel)
 
@@ -28,7 +26,9 @@ _Row = TypeVar("_Row", bound=BaseModel)
 class HardwareRow(BaseModel):
     """A device of the sheet. Peaks are dense, in TFLOP/s; `half_type` names the 16-bit formats that reach theirs.
 
-    `mem_gb` is what the vendor says, `mem_bytes` what the driver reports. `also` holds other names, separated by ";".
+    `mem_gb` is what the vendor says, `mem_bytes` what the driver reports, `link_gbs` bytes from one GPU to the others
+    in one direction where they have links of their own, `skypilot` the name by which SkyPilot rents it, `matches` a
+    pattern of the names that drivers give it. `also` holds other names, separated by ";".
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,23 +43,18 @@ class HardwareRow(BaseModel):
     half_type: str = ""
     mem_gb: Amount | None = None
     mem_bw_gbs: Amount | None = None
+    link_gbs: Amount | None = None
     power_w: Amount | None = None
-    power_term: str = ""
     cores: PositiveInt | None = None
     compiler: Literal["cuda", "libtpu"] | None = None
-    compute_capability: Annotated[str, Field(pattern=r"^\d+\.\d+$")] | None = None
+    compute_capability: Annotated[str, Field(pattern=r"^(\d+\.\d+|gfx[0-9a-f]+)$")] | None = None
     sms: PositiveInt | None = None
-    fp32_per_sm: PositiveInt | None = None
     clock_ghz: Amount | None = None
     mem_bytes: PositiveInt | None = None
     l2_bytes: PositiveInt | None = None
-    shared_per_sm_bytes: PositiveInt | None = None
-    shared_optin_bytes: PositiveInt | None = None
-    threads_per_sm: PositiveInt | None = None
-    registers_per_sm: PositiveInt | None = None
+    skypilot: str = ""
     spec_source: str = ""
     compiler_source: str = ""
-    status: str = ""
     offers: tuple[Price, ...] = ()
 
     @field_validator("matches")
@@ -83,6 +78,15 @@ class HardwareRow(BaseModel):
         return (self.device, *(name for name in self.also.split(";") if name))
 
     @property
+    def software(self) -> tuple[Software, ...]:
+        """What a forecast for it can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
+        if self.compiler == "libtpu":
+            return ("xla",)
+        if self.compiler == "cuda":
+            return ("xla", "eager", "torch.compile")
+        return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
+
+    @property
     def cheapest(self) -> Price | None:
         """The offer that counts as the device's price."""
         return cheapest(self.offers)
@@ -102,16 +106,6 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
             raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")
         offers.setdefault(offer.device, []).append(offer)
     return {name: row.model_copy(update={"offers": tuple(offers.get(name, ()))}) for name, row in rows.items()}
-
-
-def hardware_named(name: str, rows: dict[str, HardwareRow]) -> HardwareRow:
-    """The device of that name or other name, in any case; raises StudyError with the nearest names."""
-    wanted = " ".join(name.lower().split())
-    for row in rows.values():
-        if wanted in (known.lower() for known in row.names):
-            return row
-    known = [each for row in rows.values() for each in row.names]
-    raise StudyError(f"{name} is not in config/hardware.csv{did_you_mean(name, known)}")
 
 
 def _read(path: Path, kind: type[_Row]) -> Iterator[tuple[str, _Row]]:

@@ -228,8 +228,9 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
+# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms.
 FORECAST_DEVICES = (
-    "T4", "L4", "A10G", "RTX 4090", "V100 SXM2", "A100 SXM 40GB", "L40S", "H100 SXM", "H200", "TPU v2",
+    "T4", "L4", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200", "TPU v5e",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Devices that a compiler here can compile for: rows of config/hardware.csv with a compiler. Importable without JAX.
+"""Devices that have a forecast: rows of config/hardware.csv that a compiler or a trace is for. Importable without JAX.
 
 A GPU is described to XLA's compiler by a text made from its row; a TPU slice is known to libtpu by name. A device is
-what JAX sees: one GPU, a core on TPU v2 and v3 (half a chip's memory and bandwidth), a whole chip from v4 on.
+what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and bandwidth), a whole chip of the others.
 
     target = find_target("V100 SXM2")           # by its row, an alias, or most of its name
     target = find_target("A100 SXM 40GB", 8)    # eight of them in one machine
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, hardware_rows
+from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
@@ -37,9 +37,26 @@ FIXED = {
     "block_dim_limit_y": 65535,
     "block_dim_limit_z": 65535,
 }
+# Of each compute capability: bytes of shared memory of a multiprocessor and, at most, of a block; threads and registers
+# of a multiprocessor, and float32 units (CUDA C++ Programming Guide, technical specifications; openxla/xla
+# target_config/specs).
+LIMITS = {
+    "6.0": (65536, 49152, 2048, 65536, 64),
+    "6.1": (98304, 49152, 2048, 65536, 128),
+    "7.0": (98304, 98304, 2048, 65536, 64),
+    "7.5": (65536, 65536, 1024, 65536, 64),
+    "8.0": (167936, 166912, 2048, 65536, 64),
+    "8.6": (102400, 101376, 1536, 65536, 128),
+    "8.9": (102400, 101376, 1536, 65536, 128),
+    "9.0": (233472, 232448, 2048, 65536, 128),
+    "10.0": (233472, 232448, 2048, 65536, 128),
+    "10.3": (233472, 232448, 2048, 65536, 128),
+    "12.0": (102400, 101376, 1536, 65536, 128),
+}
 # Columns that decide what is compiled, and whether it is.
 FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
-FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "quadro", "core", "tensor"}
+FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "amd", "instinct", "radeon", "core", "tensor"}
+OTHER_CARD = {"ti", "super"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +82,9 @@ class Target:
 
     @property
     def compiler(self) -> str:
-        """`cuda` or `libtpu`."""
-        assert self.row.compiler is not None
+        """`cuda` or `libtpu`; raises StudyError where a device has none."""
+        if self.row.compiler is None:
+            raise StudyError(f"{self.device}: {NO_COMPILER}")
         return self.row.compiler
 
     @property
@@ -96,16 +114,18 @@ class Target:
     @property
     def mixed(self) -> str:
         """The mixed precision of its half format: mixed_bfloat16 where it has that, else mixed_float16."""
-        return "mixed_float16" if self.refusal("mixed_bfloat16") else "mixed_bfloat16"
+        return "mixed_float16" if self.refusal("mixed_bfloat16", self.row.software[0]) else "mixed_bfloat16"
 
-    def refusal(self, precision: str) -> str | None:
-        """Why it has no products in this number format, in one line, or None where it has."""
-        if self.compiler == "libtpu":
+    def refusal(self, precision: str, software: Software = "xla") -> str | None:
+        """Why it has no products in this number format, or no such software, in one line; None where it has both."""
+        if software not in self.row.software:
+            return f"{self.device}: {NO_COMPILER}" if software == "xla" else f"{self.device}: no PyTorch there"
+        if self.kind == "tpu":
             known = precision in ("float32", "mixed_bfloat16", "bfloat16")
             return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
         if precision == "tf32" and self.row.tf32_tflops is None:
             return f"{self.device} has no TF32 products; take float32 or mixed_float16"
-        if "bfloat16" in precision and float(self.row.compute_capability or 0) < 8:
+        if "bfloat16" in precision and self.row.half_type.startswith(("fp16", "none")):
             return f"{self.device} has no bfloat16 products; take mixed_float16"
         return None
 
@@ -113,14 +133,15 @@ class Target:
         """XLA's description of a GPU (a GpuTargetConfigProto as text), made from the sheet."""
         row = self.row
         major, _, minor = (row.compute_capability or "").partition(".")
+        shared, optin, threads, registers, units = LIMITS[row.compute_capability or ""]
         known = FIXED | {
-            "shared_memory_per_core": row.shared_per_sm_bytes,
-            "shared_memory_per_block_optin": row.shared_optin_bytes,
-            "threads_per_core_limit": row.threads_per_sm,
-            "registers_per_core_limit": row.registers_per_sm,
-            "registers_per_block_limit": row.registers_per_sm,
+            "shared_memory_per_core": shared,
+            "shared_memory_per_block_optin": optin,
+            "threads_per_core_limit": threads,
+            "registers_per_core_limit": registers,
+            "registers_per_block_limit": registers,
             "core_count": row.sms,
-            "fpus_per_core": row.fp32_per_sm,
+            "fpus_per_core": units,
             "memory_bandwidth": round((row.mem_bw_gbs or 0.0) * 1e9),
             "l2_cache_size": row.l2_bytes,
             "clock_rate_ghz": row.clock_ghz,
@@ -146,7 +167,7 @@ class CompilerMissingError(StudyError):
 
 
 # TPU slices. v4's two cores are joined (megacore).
-CORES_AS_DEVICES = {"TPU v2": 2, "TPU v3": 2}  # devices in one chip
+CORES_AS_DEVICES = {"TPU v2": 2, "TPU v3": 2, "TPU7x": 2}  # devices in one chip
 ONE_CHIP = MappingProxyType({"chips_per_host_bounds": (1, 1, 1)})
 MEGACORE = MappingProxyType({"chip_config_name": "megacore"})
 
@@ -163,18 +184,24 @@ TOPOLOGIES: dict[str, Topology] = {
         Topology("v6e-1x1", "TPU v6e", "v6e:1x1", 1, "v6e-1", ONE_CHIP),
         Topology("v6e-2x2", "TPU v6e", "v6e:2x2", 4, "v6e-4"),
         Topology("v6e-2x4", "TPU v6e", "v6e:2x4", 8, "v6e-8"),
+        Topology("tpu7x-1x1x1", "TPU7x", "tpu7x:1x1x1", 2, "tpu7x-2", ONE_CHIP),
+        Topology("tpu7x-2x2x1", "TPU7x", "tpu7x:2x2x1", 8, "tpu7x-8"),
     )
 }
 
 
+NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of PyTorch models alone"
+
+
 def target_rows() -> dict[str, HardwareRow]:
-    """Rows of the sheet that have a compiler, by device."""
-    return {name: row for name, row in hardware_rows().items() if row.compiler}
+    """Rows of the sheet that a forecast can be for, by device."""
+    return {name: row for name, row in hardware_rows().items() if row.software}
 
 
-def all_targets(devices: int = 1) -> list[Target]:
+def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:
     """Every target of the sheet: so many GPUs, and the smallest slice of each TPU that has as many devices."""
-    return [target for name in target_rows() if (target := _target(name, devices)) is not None]
+    rows = [name for name, row in target_rows().items() if software in row.software]
+    return [target for name in rows if (target := _target(name, devices)) is not None]
 
 
 def find_target(name: str, devices: int | None = None) -> Target:
@@ -212,7 +239,7 @@ def other_targets(name: str) -> list[str]:
 def _target(row: str, devices: int) -> Target | None:
     """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
     sheet = target_rows()[row]
-    if sheet.compiler == "cuda":
+    if sheet.kind == "gpu":
         return Target(row, devices, sheet) if devices in GPU_COUNTS else None
     slices = sorted((each for each in TOPOLOGIES.values() if each.chip == row), key=lambda each: each.devices)
     chosen = next((each for each in slices if each.devices >= devices), None)
@@ -234,7 +261,7 @@ def _row_named(name: str) -> str:
         known = {row: [_words(each) for each in rows[row].names] for row in rows}
         memory = {row: {f"{rows[row].mem_gb:g}gb"} for row in rows}
         fitting = [row for row in rows if words in known[row]]
-        fitting = fitting or [row for row in rows if any(words <= own | memory[row] for own in known[row])]
+        fitting = fitting or [row for row in rows if any(_fit(words, own | memory[row]) for own in known[row])]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -242,8 +269,13 @@ def _row_named(name: str) -> str:
     near = get_close_matches(_plain(name), own, n=3, cutoff=0.4)
     names = list(dict.fromkeys(own[each] for each in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
     if any(_plain(name) == _plain(each) for row in hardware_rows().values() for each in row.names):
-        raise StudyError(f"device {name!r}: no compiler for it here; nearest that have one: {', '.join(names)}")
+        raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {', '.join(names)}")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
+
+
+def _fit(words: set[str], own: set[str]) -> bool:
+    """Whether the words are of that name, and it is no other card: a GTX 1080 is no GTX 1080 Ti."""
+    return words <= own and not (own - words) & OTHER_CARD
 
 
 def _plain(name: str) -> str:

@@ -34,10 +34,9 @@ UNFITTED_SD = 0.5  # of classes of work without published times: a factor of ano
 TOGETHER_SD = 0.3  # of collectives
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
-# Bytes per second from one GPU to the others, in one direction. NVLink, half of the total of all links: 160, 300, 600,
-# 900 and 1800 GB/s; PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index, interconnects).
-NVLINK = {"P100": 80e9, "V100": 150e9, "A100": 300e9, "H100": 450e9, "H200": 450e9, "GH200": 450e9, "B200": 900e9}
-PCIE = {6: 16e9, 7: 16e9, 8: 32e9, 9: 64e9, 10: 64e9, 12: 64e9}  # by compute capability
+# Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
+# compute capability: the link of GPUs that the sheet gives none of their own.
+PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
 FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
 
 
@@ -50,9 +49,11 @@ class Chip:
     link: float
 
 
-# Clocks: matrix units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e 4 × 256²).
+# Clocks: matrix units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e and a core
+# of 7x 4 × 256²).
 # Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural
-# Networks", CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md.
+# Networks", CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md;
+# 7x: 600 GB/s of six links (stas00/ml-engineering).
 TPUS = {
     "TPU v2": Chip(2, 0.70e9, 62e9),
     "TPU v3": Chip(2, 0.94e9, 82e9),
@@ -60,6 +61,7 @@ TPUS = {
     "TPU v5e": Chip(1, 1.50e9, 50e9),
     "TPU v5p": Chip(1, 1.75e9, 100e9),
     "TPU v6e": Chip(1, 1.75e9, 100e9),
+    "TPU7x": Chip(2, 2.20e9, 100e9),
 }
 
 
@@ -94,7 +96,11 @@ class Peaks:
     @classmethod
     def of(cls, row: HardwareRow) -> "Peaks":
         """Of a row of config/hardware.csv; raises StudyError where a number is missing."""
-        tera = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops or row.fp32_tflops, "half": row.half_dense_tflops}
+        tera = {
+            "float32": row.fp32_tflops,
+            "tf32": row.tf32_tflops or row.fp32_tflops,
+            "half": row.half_dense_tflops or row.fp32_tflops,
+        }
         if row.kind == "tpu" and row.half_dense_tflops is not None:
             tera |= {"tf32": row.half_dense_tflops / 3, "float32": row.half_dense_tflops / 6}
         missing = [name for name, value in {**tera, "bandwidth": row.mem_bw_gbs}.items() if value is None]
@@ -110,8 +116,7 @@ class Peaks:
             tpu = TPUS[row.device]
             per_core = {name: value / tpu.cores for name, value in operations.items()}
             return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
-        link = NVLINK.get(chip_of(row.device)) if "PCIe" not in row.device else None
-        link = link or PCIE.get(int(float(row.compute_capability or 8)), 32e9)
+        link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
         low_power = row.power_w is not None and 0 < row.power_w <= LOW_POWER
         return cls(row.device, "gpu", operations, bandwidth, link, None, low_power)
 

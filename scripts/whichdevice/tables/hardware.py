@@ -133,5 +133,5 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
         row_name,
         None if peak is None or math.isnan(share) else peak * share,
         None if row.mem_bw_gbs is None else row.mem_bw_gbs * memories,
-        f"{row.spec_source} ({row.status})",
+        row.spec_source,
     )
