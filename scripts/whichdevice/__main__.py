@@ -12,6 +12,7 @@ from pathlib import Path
 
 from whichdevice import commands
 from whichdevice.errors import StudyError, did_you_mean, one_line
+from whichdevice.plugins import defining
 
 FOLDER = Path(commands.__file__).parent
 INTERRUPTED = 130
@@ -100,8 +101,8 @@ def _parser(first: list[str]) -> argparse.ArgumentParser:
 
 
 def command_names() -> list[str]:
-    """Every command: the file names in commands/, with - for _."""
-    return sorted(path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    """Every command: a file in commands/ with `add_arguments(parser)` and `run(arguments)`; its name with - for _."""
+    return sorted(name.replace("_", "-") for name in defining(FOLDER, "add_arguments", "run"))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -105,6 +105,17 @@ class Generator(ABC):
     @abstractmethod
     def decode(self, steps: int) -> None:
         """Generate so many further tokens of each sequence; `prefill` was called before."""
+
+
+Declared = TypeVar("Declared", bound="type[Backend]")
+
+
+def backend(name: str, *, framework: str = "keras") -> Callable[[Declared], Declared]:
+    """Declare a class as the backend of this name, for models of Keras or for those of the framework itself.
+
+    The arguments are literals: they are read from the source.
+    """
+    return lambda declared: declared
 
 
 class Backend(ABC):

@@ -19,6 +19,7 @@ from whichdevice.backends.base import (
     Generator,
     OperationLoop,
     TrainingLoop,
+    backend,
     check_own_step,
     huge_pages,
     is_memory_error,
@@ -114,6 +115,7 @@ def _line(message: str) -> str:
     return message.partition("\n")[0].partition(" (set JAX_PLATFORMS")[0].removeprefix("Unable to initialize ")
 
 
+@backend("jax")
 class Jax(Backend):
     """JAX with Keras."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop
+from whichdevice.backends.base import Forward, Means, TrainingLoop, backend
 from whichdevice.backends.jax import Jax
 from whichdevice.backends.keras_on_jax import JaxTraining, State, types_of
 from whichdevice.backends.number_formats import storage_format
@@ -21,6 +21,7 @@ from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 LOSS_SCALE = 2.0**10  # in mixed float16
 
 
+@backend("jax", framework="jax")
 class JaxFunction(Jax):
     """JAX on CPU, GPUs and TPU VM, for models that are its own."""
 

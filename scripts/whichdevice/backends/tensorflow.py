@@ -17,6 +17,7 @@ from whichdevice.backends.base import (
     Forward,
     OperationLoop,
     TrainingLoop,
+    backend,
     check_own_step,
     huge_pages,
     is_memory_error,
@@ -36,6 +37,7 @@ from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkloa
 PREFETCHED = 2  # batches
 
 
+@backend("tensorflow")
 class TensorFlow(Backend):
     """TensorFlow with Keras."""
 

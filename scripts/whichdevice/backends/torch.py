@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, huge_pages
+from whichdevice.backends.base import Backend, Forward, OperationLoop, TrainingLoop, backend, huge_pages
 from whichdevice.backends.number_formats import emulated, product_format
 from whichdevice.errors import StudyError
 from whichdevice.machine.gpu import cuda_variables
@@ -35,6 +35,7 @@ SHOWN = (
 )
 
 
+@backend("torch")
 class Torch(Backend):
     """PyTorch with Keras; several replicas are processes, of which this one is rank 0."""
 

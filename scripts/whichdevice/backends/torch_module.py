@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop
+from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, backend
 from whichdevice.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
@@ -25,6 +25,7 @@ from whichdevice.workloads.base import NO_GENERATION, Split, TrainingWorkload, p
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 
 
+@backend("torch", framework="torch")
 class TorchModule(Torch):
     """PyTorch on one CPU or GPU, for models that are its own."""
 

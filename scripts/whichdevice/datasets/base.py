@@ -4,7 +4,6 @@ dataset.json holds no times and no paths.
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -17,7 +16,9 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from whichdevice.errors import StudyError
+from whichdevice.plugins import defining
 
+FOLDER = Path(__file__).parent
 Arrays = dict[str, np.ndarray]
 
 
@@ -132,27 +133,21 @@ class DatasetInfo(DatasetFacts):
     checksum: str  # over names, shapes, types and content of all arrays
 
 
-@cache
-def _recipes() -> dict[str, Recipe]:
-    modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.ispkg]
-    found = {}
-    for name in modules:
-        recipe = getattr(importlib.import_module(f"whichdevice.datasets.{name}"), "RECIPE", None)
-        if isinstance(recipe, Recipe):
-            found[name] = recipe
-    return found
-
-
 def dataset_names() -> list[str]:
-    """All datasets, sorted."""
-    return sorted(_recipes())
+    """All datasets, sorted: the files of this folder that define a `RECIPE`."""
+    return _names(FOLDER)
+
+
+@cache
+def _names(folder: Path) -> list[str]:
+    return defining(folder, "RECIPE")
 
 
 def get_dataset(name: str) -> Recipe:
     """The dataset of that name; raises StudyError that names the nearest one."""
-    try:
-        return _recipes()[name]
-    except KeyError:
+    if name not in dataset_names():
         near = get_close_matches(name, dataset_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else f"datasets are {', '.join(dataset_names())}"
-        raise StudyError(f"unknown dataset {name!r}: {hint}") from None
+        raise StudyError(f"unknown dataset {name!r}: {hint}")
+    recipe: Recipe = importlib.import_module(f"whichdevice.datasets.{name}").RECIPE
+    return recipe

@@ -5,7 +5,6 @@ several figures of one subject. Listing figures and reading their captions impor
 can do it while it is read.
 """
 
-import ast
 import importlib
 import signal
 from collections.abc import Callable, Iterable
@@ -14,9 +13,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import usable_cores
+from whichdevice.plugins import decorated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,19 +67,12 @@ def _where(name: str) -> tuple[str, Facts]:
 def _found() -> dict[str, tuple[str, Facts]]:
     """For each figure the file that holds it, and its facts."""
     return {
-        node.name.removeprefix("draw_"): (path.stem, _facts(node.decorator_list[0]))
-        for path in FOLDER.glob("*.py")
-        if path.name != "__init__.py"
-        for node in parsed(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("draw_") and node.decorator_list
+        each.name.removeprefix("draw_"): (
+            each.module,
+            Facts(each.arguments[0], each.arguments["caption"], each.arguments["category"]),
+        )
+        for each in decorated(FOLDER, "draws")
     }
-
-
-def _facts(decorator: ast.expr) -> Facts:
-    """The facts in a call of `draws`."""
-    assert isinstance(decorator, ast.Call)
-    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
-    return Facts(ast.literal_eval(decorator.args[0]), named["caption"], named["category"])
 
 
 def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> list[str]:

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from whichdevice.figures import draws, style
 from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
-from whichdevice.tables.limits import PARTS
 from whichdevice.tables.measured import enough_repeats
+from whichdevice.tables.runs import PARTS
 
 MOST_PANELS = 4
 FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}

@@ -15,16 +15,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library"]
 BUILT_IN = Path(__file__).parents[1] / "workloads"
-NOT_WORKLOADS = {"__init__", "base", "image_classifier"}
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
@@ -96,8 +97,19 @@ def is_path(text: str) -> bool:
 
 
 def built_in_names() -> list[str]:
-    """The built-in workloads: every file of this folder that holds one."""
-    return sorted(path.stem for path in BUILT_IN.glob("*.py") if path.stem not in NOT_WORKLOADS)
+    """The built-in workloads, sorted: files with a function `model`, or with a class that states its `recipe`."""
+    return _built_in(BUILT_IN)
+
+
+@cache
+def _built_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.py") if any(map(_is_workload, top_level(path))))
+
+
+def _is_workload(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        return "recipe" in map(defined_name, node.body)
+    return isinstance(node, ast.FunctionDef) and node.name == "model"
 
 
 def _file(text: str) -> Address:

@@ -1,45 +1,43 @@
-"""Tables of a study, each found by its name: a new one needs no edit elsewhere.
+"""Tables of a study. A new one is a function in a file of this folder, and needs no edit elsewhere.
 
-A table is a function `make_<name>(sources)` under `@makes(columns)`, which takes what it needs from `sources`, other
-tables included. Its docstring, or that of its file, begins with "Table `<name>`: what it holds". A file may hold
-several tables of one subject. Listing tables and what they hold imports none, so the Snakefile can do it while it is
-read.
+    @makes("how each device feels", COLUMNS)
+    def make_moods(sources: Sources) -> pd.DataFrame:
+
+It takes what it needs from `sources`, other tables included. A file may hold several tables of one subject. Listing
+tables and what they hold imports none, so the Snakefile can do it while it is read.
 """
 
-import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from whichdevice.errors import StudyError
+from whichdevice.plugins import Plugin, decorated
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from whichdevice.tables.base import Column, Sources
-
-    Make = Callable[[Sources], pd.DataFrame]
-
+Make = TypeVar("Make", bound=Callable[[Any], Any])
 FOLDER = Path(__file__).parent
-ABOUT = re.compile(r'^ *"""Table `(\w+)`: (.+?)\.?(?:""")?$', re.MULTILINE)
 
 
 class Table(NamedTuple):
-    """How a table is made, and its columns."""
+    """How a table is made from sources, and its columns by name."""
 
-    make: "Make"
-    columns: "Mapping[str, Column]"
+    make: Callable[[Any], Any]
+    columns: Mapping[str, Any]
 
 
 _declared: dict[str, Table] = {}
 
 
-def makes(columns: "Mapping[str, Column]") -> "Callable[[Make], Make]":
-    """Declare a function `make_<name>` as the one that makes table `<name>` of these columns."""
+def makes(about: str, columns: Mapping[str, Any]) -> Callable[[Make], Make]:
+    """Declare a function `make_<name>` as the one that makes table `<name>` of these columns.
 
-    def declare(make: "Make") -> "Make":
-        _declared[make.__name__.removeprefix("make_")] = Table(make, columns)
+    `about` says in a sentence what the table holds: a literal, as it is read from the source.
+    """
+
+    def declare(make: Make) -> Make:
+        _declared[_name(make.__name__)] = Table(make, columns)
         return make
 
     return declare
@@ -47,36 +45,36 @@ def makes(columns: "Mapping[str, Column]") -> "Callable[[Make], Make]":
 
 def table_names() -> list[str]:
     """The names of the tables of every study, sorted."""
-    return sorted(_found())
+    return sorted(_found(FOLDER))
 
 
 def table_about(name: str) -> str:
     """What a table holds, in one sentence. Raises StudyError for an unknown table."""
-    return _where(name)[1]
+    return str(_where(name).arguments[0])
 
 
 def get_table(name: str) -> Table:
     """A table's function and columns. Raises StudyError for an unknown table."""
-    import_module(f"{__package__}.{_where(name)[0]}")
+    import_module(f"{__package__}.{_where(name).module}")
     return _declared[name]
 
 
 def table_modules() -> list[str]:
     """The dotted names of the modules that hold tables."""
-    return sorted({f"{__package__}.{module}" for module, _ in _found().values()})
+    return sorted({f"{__package__}.{each.module}" for each in _found(FOLDER).values()})
 
 
-def _where(name: str) -> tuple[str, str]:
-    found = _found()
+def _where(name: str) -> Plugin:
+    found = _found(FOLDER)
     if name not in found:
         raise StudyError(f"no table {name!r}; tables are {', '.join(sorted(found))}")
     return found[name]
 
 
-def _found() -> dict[str, tuple[str, str]]:
-    """For each table the file that holds it, and what it holds."""
-    return {
-        name: (path.stem, about)
-        for path in FOLDER.glob("*.py")
-        for name, about in ABOUT.findall(path.read_text(encoding="utf-8"))
-    }
+@cache
+def _found(folder: Path) -> dict[str, Plugin]:
+    return {_name(each.name): each for each in decorated(folder, "makes")}
+
+
+def _name(function: str) -> str:
+    return function.removeprefix("make_")

@@ -1,4 +1,4 @@
-"""Table `audit`: each published figure, whether its device could have done it, and what its recipe gives here.
+"""Make table `audit`.
 
 Every verdict and every reason is computed: from the claim, the hardware sheet, analytic operations, the source's other
 claims and what was measured. Hand-kept are the claims themselves, the sheet and, where a source shows it, a suspected
@@ -59,7 +59,7 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COLUMNS)
+@makes("each published figure, whether its device could have done it, and what its recipe gives here", COLUMNS)
 def make_audit(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return audit_table(

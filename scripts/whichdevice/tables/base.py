@@ -2,20 +2,20 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.study_cells import make_tables
 from whichdevice.tables import get_table
-from whichdevice.tables.hardware import Sheet, sheet_row
 
+Made = TypeVar("Made")
 Kind = Literal["text", "int", "float", "flag"]
 DTYPES: dict[Kind, Any] = {
     "text": pd.StringDtype("python", na_value=float("nan")),  # rows are taken faster than from pyarrow's arrays
@@ -185,35 +185,19 @@ class Sources:
         artefact_rows: list[dict[str, Any]],
         claimed: list[dict[str, str]],
         compiled_paths: Iterable[Path],
-        sheet: Sheet,
+        sheet: Mapping[str, HardwareRow],
     ) -> None:
         self.study, self.sheet, self.claimed = study, sheet, claimed
         self.run_rows, self.epoch_rows, self.artefact_rows = run_rows, epoch_rows, artefact_rows
         self.compiled_paths = compiled_paths
-        self._made: dict[str, pd.DataFrame] = {}
+        self._made: dict[Callable[[Sources], Any], Any] = {}
 
     def table(self, name: str) -> pd.DataFrame:
         """The table of this name."""
-        if name not in self._made:
-            self._made[name] = get_table(name).make(self)
-        return self._made[name]
+        return self.once(get_table(name).make)
 
-    @cached_property
-    def studied(self) -> pd.DataFrame:
-        """Table `runs` without the runs of the self-check."""
-        from whichdevice.tables.measured import without_self_checks
-
-        return without_self_checks(self.table("runs"))
-
-    @cached_property
-    def hardware(self) -> dict[str, str | None]:
-        """The sheet's row of each of the study's devices, named by the config or recognised by the device's name."""
-        named = self.table("summary").dropna(subset=["device_name"]).groupby("device")["device_name"].first()
-        return {name: sheet_row(name, named.get(name), self.study, self.sheet) for name in self.study.devices}
-
-    @cached_property
-    def cells(self) -> pd.DataFrame:
-        """Table `summary` before table `roofline`, which is made from it, adds its columns."""
-        from whichdevice.tables.summary import summary_table
-
-        return summary_table(self.studied)
+    def once(self, make: Callable[["Sources"], Made]) -> Made:
+        """What a function makes of these sources; it is called once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]

@@ -19,6 +19,7 @@ from whichdevice.tables.measured import (
     measured_values,
     quantity,
     setting_text,
+    studied,
     without_rehearsals,
 )
 
@@ -281,9 +282,9 @@ def _used_means(rows: pd.DataFrame) -> str:
     return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())
 
 
-@makes(CROSSOVER_COLUMNS)
+@makes("between which batch sizes another of two devices becomes the faster one, as measured", CROSSOVER_COLUMNS)
 def make_crossover(sources: Sources) -> pd.DataFrame:
-    """Table `crossover`: between which batch sizes another of two devices becomes the faster one, as measured.
+    """Return table `crossover`.
 
     One row per crossing, or one row that says why none was found. Devices are compared at the sizes that both ran, by
     paired repeats. All ratios with the same settings are one family; ratios of each device's best settings are another.
@@ -295,7 +296,7 @@ def make_crossover(sources: Sources) -> pd.DataFrame:
     "Some problems in interval estimation", JRSS B 16, 1954; derived here: mean(w)² <= t² var(w) / n is a quadratic in
     w.) The straight line is an assumption that no interval covers: see how far apart the two measured sizes are.
     """
-    return crossover_table(sources.studied, sources.study)
+    return crossover_table(sources.once(studied), sources.study)
 
 
 def crossover_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -393,10 +394,10 @@ SATURATION_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(SATURATION_COLUMNS)
+@makes("how much a larger batch brings on each device, and from which size on it brings little", SATURATION_COLUMNS)
 def make_saturation(sources: Sources) -> pd.DataFrame:
-    """Table `saturation`: how much a larger batch brings on each device, and from which size on it brings little."""
-    return saturation_table(sources.studied)
+    """Return table `saturation`."""
+    return saturation_table(sources.once(studied))
 
 
 def saturation_table(runs: pd.DataFrame) -> pd.DataFrame:

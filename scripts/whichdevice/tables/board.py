@@ -1,4 +1,4 @@
-"""Table `board`: each workload on each device, measured or forecast, at the batch size that most devices have.
+"""Make table `board`.
 
 A measured device shows its fastest cell of that batch size; a device that nobody ran the fastest forecast that fits its
 memory. Where a device was measured and forecast in the same number format, the forecast is beside the measured time.
@@ -12,6 +12,7 @@ import pandas as pd
 
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, Column, Sources, device_name, table
+from whichdevice.tables.hardware import device_rows
 from whichdevice.tables.limits import WIDE
 from whichdevice.tables.measured import enough_repeats, without_rehearsals
 
@@ -58,11 +59,11 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COLUMNS)
+@makes("each workload on each device, measured or forecast, at the batch size that most devices have", COLUMNS)
 def make_board(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
-    return board_table(summary, costs, forecasts, sources.hardware)
+    return board_table(summary, costs, forecasts, sources.once(device_rows))
 
 
 def board_table(

@@ -20,6 +20,7 @@ from whichdevice.tables.measured import (
     joined_sources,
     measured_values,
     setting_text,
+    studied,
     without_rehearsals,
 )
 
@@ -59,15 +60,15 @@ COSTS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COSTS_COLUMNS)
+@makes("money and energy of a million examples in steady state, one row per measured cell", COSTS_COLUMNS)
 def make_costs(sources: Sources) -> pd.DataFrame:
-    """Table `costs`: money and energy of a million examples in steady state, one row per measured cell.
+    """Return table `costs`.
 
     Money is the time at the price of the whole device; energy is all that the device's own meter counted from the first
     timed window to the end of the last, the moments between them included: an upper bound. Start, compilation and
     warm-up are in neither.
     """
-    return cost_table(sources.studied, sources.study, sources.sheet)
+    return cost_table(sources.once(studied), sources.study, sources.sheet)
 
 
 def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -147,16 +148,16 @@ COST_CHOICES_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COST_CHOICES_COLUMNS)
+@makes("for each piece of work the cheapest and the lowest-energy settings of every device", COST_CHOICES_COLUMNS)
 def make_cost_choices(sources: Sources) -> pd.DataFrame:
-    """Table `cost_choices`: for each piece of work the cheapest and the lowest-energy settings of every device.
+    """Return table `cost_choices`.
 
     A piece of work is one workload in one number format at the largest share of its data that most devices measured,
     for single operations of one size too. Backend, loop and batch size are free: of each device's settings with enough
     good repeats those with the lowest geometric mean stand here. They are chosen from the very repeats that are then
     compared, so that a device with many nearly equal settings is slightly favoured.
     """
-    return cost_choice_table(sources.studied, sources.study, sources.sheet)
+    return cost_choice_table(sources.once(studied), sources.study, sources.sheet)
 
 
 def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -237,13 +238,13 @@ FASTEST_COLUMNS: dict[str, Column] = COST_CHOICES_COLUMNS | {
 }
 
 
-@makes(FASTEST_COLUMNS)
+@makes("for each piece of work the fastest settings of every device, compared", FASTEST_COLUMNS)
 def make_fastest(sources: Sources) -> pd.DataFrame:
-    """Table `fastest`: for each piece of work the fastest settings of every device, compared.
+    """Return table `fastest`.
 
     Table `cost_choices` defines a piece of work, and how settings are chosen and judged; here time is the cost.
     """
-    return fastest_table(sources.studied)
+    return fastest_table(sources.once(studied))
 
 
 def fastest_table(runs: pd.DataFrame) -> pd.DataFrame:

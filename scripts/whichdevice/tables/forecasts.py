@@ -1,4 +1,4 @@
-"""Table `forecasts`: one row per program that was compiled for a device. Nobody ran them; times are forecasts."""
+"""Make table `forecasts`."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.hardware import SECONDS, Sheet, cores_of
+from whichdevice.tables.hardware import SECONDS, Sheet, cores_of, device_rows
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -80,10 +80,10 @@ COLUMNS: dict[str, Column] = {
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
-@makes(COLUMNS)
+@makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
 def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.hardware, sources.sheet)
+    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.once(device_rows), sources.sheet)
 
 
 def forecast_table(

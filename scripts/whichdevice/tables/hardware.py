@@ -13,6 +13,7 @@ import pandas as pd
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
 from whichdevice.machine.tpu import CHIPS, V2
+from whichdevice.tables.base import Sources
 
 Sheet = Mapping[str, HardwareRow]
 SECONDS = 3600.0
@@ -26,6 +27,12 @@ def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
     if wrong_row(device, device_name, study, sheet):
         return None
     return _configured(device, study, sheet) or _recognised(device_name, sheet)
+
+
+def device_rows(sources: Sources) -> dict[str, str | None]:
+    """Return the sheet's row of each of the study's devices, named by the config or recognised by the device's name."""
+    named = sources.table("summary").dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+    return {name: sheet_row(name, named.get(name), sources.study, sources.sheet) for name in sources.study.devices}
 
 
 def wrong_row(device: str, device_name: str | None, study: Study, sheet: Sheet) -> str | None:

@@ -27,9 +27,9 @@ INFERENCE_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(INFERENCE_COLUMNS)
+@makes("latency and throughput of predictions, one row per measured cell of mode predict", INFERENCE_COLUMNS)
 def make_inference(sources: Sources) -> pd.DataFrame:
-    """Table `inference`: latency and throughput of predictions, one row per measured cell of mode predict.
+    """Return table `inference`.
 
     A call is one batch from inputs in host memory to predictions in host memory; the next one begins when it has ended.
     So throughput is batch size over mean latency, without batches on their way at the same time.
@@ -68,9 +68,9 @@ GENERATION_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(GENERATION_COLUMNS)
+@makes("time of the prompts and of single tokens, one row per measured cell of mode generate", GENERATION_COLUMNS)
 def make_generation(sources: Sources) -> pd.DataFrame:
-    """Table `generation`: time of the prompts and of single tokens, one row per measured cell of mode generate.
+    """Return table `generation`.
 
     A decoding step makes one token of each sequence in the batch; the prompt is the first half of each sequence.
     """

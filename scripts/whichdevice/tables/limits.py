@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.records.schema import Record
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
-from whichdevice.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
+from whichdevice.tables.measured import disturbed, enough_repeats, studied, timed, without_rehearsals
+from whichdevice.tables.runs import MEANINGS, PARTS
+from whichdevice.tables.summary import UTILISATION, cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
@@ -49,15 +50,15 @@ LIMITS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(LIMITS_COLUMNS)
+@makes("what each device can do, measured: the best matrix product and the best memory stream", LIMITS_COLUMNS)
 def make_limits(sources: Sources) -> pd.DataFrame:
-    """Table `limits`: what each device can do, measured: the best matrix product and the best memory stream.
+    """Return table `limits`.
 
     A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit. Best is
     of the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there
     are any.
     """
-    return limits_table(sources.cells, sources.studied, sources.study, sources.sheet)
+    return limits_table(sources.once(cells_of_runs), sources.once(studied), sources.study, sources.sheet)
 
 
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -162,12 +163,6 @@ def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Shee
     }
 
 
-UTILISATION: dict[str, Column] = {
-    "mfu": Column(
-        "float", "model FLOP utilisation: analytic operations / the best product of any backend in that format"
-    ),
-    "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
-}
 ROOFLINE_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
@@ -193,14 +188,14 @@ ROOFLINE_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(ROOFLINE_COLUMNS)
+@makes("each cell against its device's limits, and its columns in `summary`", ROOFLINE_COLUMNS)
 def make_roofline(sources: Sources) -> pd.DataFrame:
-    """Table `roofline`: each cell against its device's limits, and its columns in `summary`.
+    """Return table `roofline`.
 
     Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step that
     keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
     """
-    return roofline_table(sources.cells, sources.table("limits"))
+    return roofline_table(sources.once(cells_of_runs), sources.table("limits"))
 
 
 def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
@@ -237,25 +232,6 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def with_utilisation(summary: pd.DataFrame, roofline: pd.DataFrame) -> pd.DataFrame:
-    """`summary` with the utilisation of each cell."""
-    kept = roofline[[*CELL, *UTILISATION]]
-    return summary.drop(columns=[name for name in UTILISATION if name in summary]).merge(kept, on=CELL, how="left")
-
-
-PARTS = ("input", "host", "compute", "other")
-MEANINGS = {
-    "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
-    "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
-    "compute": "the step itself, with the framework's own scheduling of its operations",
-    "other": "starting a call of the loop, waiting for it and reading its result",
-}
-BREAKDOWN_RUN_COLUMNS: dict[str, Column] = {
-    "broken_down": Column("float", "s, step time beside the variants that its parts were found with; the parts' sum"),
-    **{f"{name}_time": Column("float", f"s of a step: {text}") for name, text in MEANINGS.items()},
-    "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
-    "breakdown_method": Column("text", "how the parts were found"),
-}
 BREAKDOWN_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
@@ -270,24 +246,14 @@ BREAKDOWN_COLUMNS: dict[str, Column] = {
 }
 
 
-def breakdown_row(record: Record) -> dict[str, Any]:
-    """`BREAKDOWN_RUN_COLUMNS` of one record."""
-    found = record.breakdown
-    if found is None:
-        return {}
-    parts = {f"{name}_time": getattr(found, name) for name in PARTS}
-    note = found.reason or "; ".join(found.notes) or None
-    return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
-
-
 def _cells(runs: pd.DataFrame) -> pd.Series:
     return runs.groupby(CELL, dropna=False, sort=False).ngroup()
 
 
-@makes(BREAKDOWN_COLUMNS)
+@makes("where a step's time goes, from the runs that were broken down", BREAKDOWN_COLUMNS)
 def make_breakdown(sources: Sources) -> pd.DataFrame:
-    """Table `breakdown`: where a step's time goes, from the runs that were broken down."""
-    return breakdown_table(sources.studied)
+    """Return table `breakdown`."""
+    return breakdown_table(sources.once(studied))
 
 
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:

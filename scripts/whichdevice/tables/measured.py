@@ -10,7 +10,7 @@ import pandas as pd
 
 from whichdevice.config.model import SELF_CHECKS
 from whichdevice.records.schema import GENERATED_UNIT, PREDICTION, WHOLE_COUNT
-from whichdevice.tables.base import Column
+from whichdevice.tables.base import Column, Sources
 
 SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
 GAP = pd.Timedelta(hours=1)
@@ -98,6 +98,11 @@ def _formatted(values: pd.Series, text: str) -> pd.Series:
 def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:
     """The rows without the study's checks of itself and anything else planted, which are compared with nothing."""
     return runs[~runs["workload"].isin(SELF_CHECKS) & ~(runs["planted"] > 0)]
+
+
+def studied(sources: Sources) -> pd.DataFrame:
+    """Return table `runs` without the runs of the self-check."""
+    return without_self_checks(sources.table("runs"))
 
 
 def at_common_share(good: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Table `noise_floor`: what the study sees where nothing differs, and where a known slowdown was planted."""
+"""Make table `noise_floor`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +40,7 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COLUMNS)
+@makes("what the study sees where nothing differs, and where a known slowdown was planted", COLUMNS)
 def make_noise_floor(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return noise_floor_table(sources.table("runs"), sources.table("summary"))

@@ -1,4 +1,4 @@
-"""Table `published`: each published figure beside what this study measured of the same thing."""
+"""Make table `published`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -265,7 +265,7 @@ def _is_number(text: str | None) -> bool:
         return False
 
 
-@makes(COLUMNS)
+@makes("each published figure beside what this study measured of the same thing", COLUMNS)
 def make_published(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return published_table(sources.claimed, sources.table("summary"))

@@ -33,9 +33,9 @@ EPOCHS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(EPOCHS_COLUMNS)
+@makes("one row per epoch that a run learned", EPOCHS_COLUMNS)
 def make_epochs(sources: Sources) -> pd.DataFrame:
-    """Table `epochs`: one row per epoch that a run learned."""
+    """Return table `epochs`."""
     return table(sources.epoch_rows, EPOCHS_COLUMNS)
 
 
@@ -65,9 +65,9 @@ WINDOWS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(WINDOWS_COLUMNS)
+@makes("every timed window of one cell of each workload and device, for figure `noise`", WINDOWS_COLUMNS)
 def make_windows(sources: Sources) -> pd.DataFrame:
-    """Table `windows`: every timed window of one cell of each workload and device, for figure `noise`.
+    """Return table `windows`.
 
     The cell is the one with most processes, then most data, then the largest batch. The windows are of its first ten
     good runs, in the order in which they were timed.
@@ -105,9 +105,9 @@ ARTEFACTS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(ARTEFACTS_COLUMNS)
+@makes("the files that runs kept beside their records, such as predictions and samples", ARTEFACTS_COLUMNS)
 def make_artefacts(sources: Sources) -> pd.DataFrame:
-    """Table `artefacts`: the files that runs kept beside their records, such as predictions and samples."""
+    """Return table `artefacts`."""
     return table(sources.artefact_rows, ARTEFACTS_COLUMNS)
 
 

@@ -1,4 +1,4 @@
-"""Table `runs`: one row per run that the config asks for or that left a record, whatever its status."""
+"""Make table `runs`."""
 
 import sys
 from collections.abc import Set
@@ -16,10 +16,22 @@ from whichdevice.study_cells import study_runs, workflow_command
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import NOISE_RUN_COLUMNS, within_process
-from whichdevice.tables.limits import BREAKDOWN_RUN_COLUMNS, breakdown_row
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
+PARTS = ("input", "host", "compute", "other")
+MEANINGS = {
+    "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
+    "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
+    "compute": "the step itself, with the framework's own scheduling of its operations",
+    "other": "starting a call of the loop, waiting for it and reading its result",
+}
+BREAKDOWN_RUN_COLUMNS: dict[str, Column] = {
+    "broken_down": Column("float", "s, step time beside the variants that its parts were found with; the parts' sum"),
+    **{f"{name}_time": Column("float", f"s of a step: {text}") for name, text in MEANINGS.items()},
+    "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
+    "breakdown_method": Column("text", "how the parts were found"),
+}
 COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
     **CELL_COLUMNS,
@@ -147,7 +159,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         **_speed(record),
         **_latency(record),
         **_prefill(record),
-        **breakdown_row(record),
+        **_breakdown(record),
         **_quality(record),
         **_circumstances(record),
         "dataset": record.data.dataset if record.data else asked.dataset,
@@ -326,7 +338,17 @@ def _listed(values: dict[str, str], between: str) -> str | None:
     return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None
 
 
-@makes(COLUMNS)
+def _breakdown(record: Record) -> dict[str, Any]:
+    """`BREAKDOWN_RUN_COLUMNS` of one record."""
+    found = record.breakdown
+    if found is None:
+        return {}
+    parts = {f"{name}_time": getattr(found, name) for name in PARTS}
+    note = found.reason or "; ".join(found.notes) or None
+    return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+
+
+@makes("one row per run that the config asks for or that left a record, whatever its status", COLUMNS)
 def make_runs(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return table(sources.run_rows, COLUMNS)

@@ -20,6 +20,7 @@ from whichdevice.tables.measured import (
     quantity,
     setting_text,
     settings,
+    studied,
     without_rehearsals,
 )
 
@@ -47,10 +48,10 @@ SPEEDUPS_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(SPEEDUPS_COLUMNS)
+@makes("how much faster one choice is than another, all else equal, from paired repeats", SPEEDUPS_COLUMNS)
 def make_speedups(sources: Sources) -> pd.DataFrame:
-    """Table `speedups`: how much faster one choice is than another, all else equal, from paired repeats."""
-    return speedup_table(sources.studied, sources.study)
+    """Return table `speedups`."""
+    return speedup_table(sources.once(studied), sources.study)
 
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -135,16 +136,16 @@ SCALING_COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(SCALING_COLUMNS)
+@makes("what more replicas of the same device bring, as efficiency with its interval", SCALING_COLUMNS)
 def make_scaling(sources: Sources) -> pd.DataFrame:
-    """Table `scaling`: what more replicas of the same device bring, as efficiency with its interval.
+    """Return table `scaling`.
 
     Strong scaling: the same batch, shared by more replicas. Weak scaling: the same batch on each replica, so a larger
     one altogether. Each is compared with the fewest replicas that ran it: efficiency = throughput ratio / replica
     ratio, so 1 is perfect. An operation such as a matrix product runs on every replica: it scales weakly and never
     strongly.
     """
-    return scaling_table(sources.studied, sources.study)
+    return scaling_table(sources.once(studied), sources.study)
 
 
 def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Table `summary`: one row per cell, its repeats as one number with an interval."""
+"""Make table `summary`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,7 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.decision_rule import arithmetic, geometric, noise_split
-from whichdevice.tables.limits import UTILISATION, with_utilisation
-from whichdevice.tables.measured import disturbed, timed
+from whichdevice.tables.measured import disturbed, studied, timed
 from whichdevice.tables.runs import NOT_MEASURED
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
@@ -72,6 +71,12 @@ def _bounded(texts: Mapping[str, str]) -> dict[str, Column]:
     return found
 
 
+UTILISATION: dict[str, Column] = {
+    "mfu": Column(
+        "float", "model FLOP utilisation: analytic operations / the best product of any backend in that format"
+    ),
+    "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
+}
 COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
@@ -128,10 +133,21 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@makes(COLUMNS)
+@makes("one row per cell, its repeats as one number with an interval", COLUMNS)
 def make_summary(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return table(with_utilisation(sources.cells, sources.table("roofline")), COLUMNS)
+    return table(_with_utilisation(sources.once(cells_of_runs), sources.table("roofline")), COLUMNS)
+
+
+def cells_of_runs(sources: Sources) -> pd.DataFrame:
+    """Return the table before table `roofline`, which is made from it, adds its columns."""
+    return summary_table(sources.once(studied))
+
+
+def _with_utilisation(summary: pd.DataFrame, roofline: pd.DataFrame) -> pd.DataFrame:
+    """`summary` with the utilisation of each cell."""
+    kept = roofline[[*CELL, *UTILISATION]]
+    return summary.drop(columns=[name for name in UTILISATION if name in summary]).merge(kept, on=CELL, how="left")
 
 
 def summary_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Table `time_to_target`: what it takes until a cell's runs first reach the quality that their workload has to reach.
+"""Make table `time_to_target`.
 
 The config's `target` wins on any data. A recipe's target is what its publication reached, to two digits on the easy
 side; it counts on the real data. On stand-in data, whose qualities say nothing about the real ones, a recipe may have
@@ -21,7 +21,7 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
-from whichdevice.tables.measured import disturbed
+from whichdevice.tables.measured import disturbed, studied
 from whichdevice.workloads.base import Target
 
 STANDIN = "standin"
@@ -109,10 +109,10 @@ def recipe_target(study: Study, workload: str) -> Target | None:
         return None
 
 
-@makes(COLUMNS)
+@makes("what it takes until a cell's runs first reach the quality that their workload has to reach", COLUMNS)
 def make_time_to_target(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return time_to_target_table(sources.studied, sources.table("epochs"), sources.study, sources.sheet)
+    return time_to_target_table(sources.once(studied), sources.table("epochs"), sources.study, sources.sheet)
 
 
 def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

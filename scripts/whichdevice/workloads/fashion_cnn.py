@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from whichdevice.models.image_classifier import ImageClassifier, softmax_classes
 from whichdevice.workloads.base import Recipe, Target
-from whichdevice.workloads.image_classifier import ImageClassifier, softmax_classes
 
 GARMENTS = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from whichdevice.models.image_classifier import CLASSES, ImageClassifier, softmax_classes
 from whichdevice.models.losses import cross_entropy
 from whichdevice.workloads.base import Arrays, Recipe, Target
-from whichdevice.workloads.image_classifier import CLASSES, ImageClassifier, softmax_classes
 
 
 class MnistCnn(ImageClassifier):
