@@ -355,7 +355,7 @@ def counted_costs() -> str:
 
 def workload_costs(names: Iterable[str] | None = None) -> str:
     """CSV of parameters and operations of one example, forward and in training; Keras must be on JAX."""
-    from whichdevice.models.costs import model_costs
+    from whichdevice.models.counting import model_costs
     from whichdevice.workloads.base import Options
 
     lines = ["workload,parameters,forward,training"]

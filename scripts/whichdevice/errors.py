@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable
@@ -9,6 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+# As Python, PyTorch, TensorFlow, XLA, CUDA, cuBLAS and cuDNN say it: whole words, as RandomZoom is no "oom".
+NO_MEMORY = re.compile(
+    r"\b((?i:memoryerror|bad_alloc|\w*alloc_failed|out[_ ]of[_ ]memory|resource[_ ]exhausted|resource allocation failed"
+    r"|(can't|cannot|could not|failed to|unable to) allocate)|OOM)\b"
+)
 SHORT = reprlib.Repr()  # of nested lists only the beginning
 SHORT.maxstring = SHORT.maxlong = SHORT.maxother = 2000
 
@@ -51,3 +57,8 @@ def or_exit(function: Callable[..., Result], *arguments: Any) -> Result:
     except OSError as error:
         room = ": make some and make the same call again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         sys.exit(f"error: {error.filename or Path.cwd()}: {error.strerror or error}{room}")
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error is of a lack of host or device memory, by its type or words; another process may hold it."""
+    return isinstance(error, MemoryError) or NO_MEMORY.search(str(error)) is not None

@@ -366,13 +366,16 @@ def test_tables_are_found_and_other_modules_are_not() -> None:
 
 
 def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hopes = 'def make_hopes(sources):\n    """Table `hopes`: what each hopes."""\n'
-    (tmp_path / "moods.py").write_text(f'"""Table `moods`: how each device feels."""\n\n{hopes}', encoding="utf-8")
-    (tmp_path / "helpers.py").write_text('"""What tables share."""\n', encoding="utf-8")
+    declared = [
+        f'@makes("what each {name}", COLUMNS)\ndef make_{name}(sources):\n    pass\n' for name in ("hopes", "fears")
+    ]
+    (tmp_path / "moods.py").write_text("\n\n".join(declared), encoding="utf-8")
+    (tmp_path / "helpers.py").write_text('"""Table `nothing`: what tables share."""\n', encoding="utf-8")
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    assert table_names() == ["hopes", "moods"]
-    assert table_about("moods") == "how each device feels"
-    assert table_about("hopes") == "what each hopes"
+    assert [(name, table_about(name)) for name in table_names()] == [
+        ("fears", "what each fears"),
+        ("hopes", "what each hopes"),
+    ]
 
 
 def test_an_unknown_table_is_named() -> None:

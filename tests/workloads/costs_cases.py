@@ -8,7 +8,7 @@ import os
 import keras
 import pytest
 
-from whichdevice.models.costs import model_costs, output_shape
+from whichdevice.models.counting import model_costs, output_shape
 from whichdevice.models.loading import workload_class
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Options
@@ -21,7 +21,7 @@ only_jax = pytest.mark.skipif(BACKEND != "jax", reason="a jaxpr needs no run, wh
 def without_jax(monkeypatch):
     """With Keras on PyTorch these cases count as where JAX is not installed."""
     if BACKEND == "torch":
-        monkeypatch.setattr("whichdevice.models.costs.find_spec", lambda name: None)
+        monkeypatch.setattr("whichdevice.models.counting.find_spec", lambda name: None)
 
 
 def built(name: str, **options):

@@ -41,7 +41,7 @@ from dataclasses import asdict
 from pathlib import Path
 from whichdevice.models.loading import workload_class
 from whichdevice.workloads.base import Options
-from whichdevice.models.costs import model_costs
+from whichdevice.models.counting import model_costs
 
 kept = Path(sys.argv[2])
 

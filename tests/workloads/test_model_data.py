@@ -7,10 +7,11 @@ import pytest
 
 from whichdevice.errors import StudyError
 from whichdevice.models import data
+from whichdevice.models.consistency import check_data
 from whichdevice.models.data import generate, splits_of
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.loading import workload_class
-from whichdevice.models.shapes import Array, check_data
+from whichdevice.models.shapes import Array
 from whichdevice.workloads.base import Options
 
 SORTED = """

@@ -5,19 +5,10 @@ import pytest
 
 from whichdevice.errors import StudyError
 from whichdevice.models import data
+from whichdevice.models.consistency import check_data, check_inputs, check_outputs
 from whichdevice.models.data import splits_of
 from whichdevice.models.declaration import Declaration, read_declaration
-from whichdevice.models.shapes import (
-    Array,
-    Signature,
-    check_data,
-    check_inputs,
-    check_outputs,
-    from_json,
-    named,
-    packed,
-    to_json,
-)
+from whichdevice.models.shapes import Array, Signature, from_json, named, packed, to_json
 
 WHERE = "mine.py: data()"
 X, Y = np.zeros((16, 3)), np.zeros(16)

@@ -8,10 +8,12 @@ from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 from whichdevice.plugins import Plugin, decorated
 
+FOLDER = Path(__file__).parent
+
 
 def backend_names() -> list[str]:
     """The backends that this version can run, sorted."""
-    return sorted({name for name, _ in _found(Path(__file__).parent)})
+    return sorted({name for name, _ in _found(FOLDER)})
 
 
 def backend_class(name: str, framework: str = "keras") -> type[Backend]:
@@ -28,7 +30,7 @@ def backend_module(name: str, framework: str = "keras") -> str:
 
 
 def _of(name: str, framework: str) -> Plugin:
-    found = _found(Path(__file__).parent)
+    found = _found(FOLDER)
     return found.get((name, framework)) or found[name, "keras"]
 
 

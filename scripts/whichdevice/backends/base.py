@@ -22,24 +22,6 @@ from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkloa
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
-# As Python, PyTorch, XLA, CUDA, cuBLAS and cuDNN say it, in lower case.
-NO_MEMORY = (
-    "memoryerror",
-    "can't allocate memory",
-    "resource_exhausted",
-    "out of memory",
-    "out_of_memory",
-    "alloc_failed",
-    "resource allocation failed",
-)
-
-
-def is_memory_error(error: BaseException) -> bool:
-    """Whether a framework's error is of host or device memory, by its words; another process may hold it."""
-    message = str(error).lower()
-    return any(words in message for words in NO_MEMORY)
-
-
 GENERATED_BY = "mode generate of a Keras model runs on backend jax: set backend: jax"
 Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays
 

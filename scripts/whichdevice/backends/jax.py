@@ -22,14 +22,13 @@ from whichdevice.backends.base import (
     backend,
     check_own_step,
     huge_pages,
-    is_memory_error,
     needs_optimizer,
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_generation import JaxGenerator
 from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.machine import gpu, tpu
 from whichdevice.machine.gpu import cuda_variables
 from whichdevice.processes import quick_imports
@@ -282,7 +281,7 @@ class Jax(Backend):
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, XLA that finds no room for a buffer or a program, or a CUDA library that cannot even begin."""
-        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_memory_error(error))
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and lacks_memory(error))
 
 
 class JaxOperation:

@@ -20,14 +20,13 @@ from whichdevice.backends.base import (
     backend,
     check_own_step,
     huge_pages,
-    is_memory_error,
     needs_optimizer,
     without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
 from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.machine import gpu
 from whichdevice.machine.gpu import cuda_variables
 from whichdevice.processes import quick_imports
@@ -208,7 +207,7 @@ class TensorFlow(Backend):
         """MemoryError, TensorFlow's allocator, or a CUDA library that cannot even begin."""
         if isinstance(error, MemoryError | self._tf.errors.ResourceExhaustedError):
             return True
-        return isinstance(error, self._tf.errors.OpError | RuntimeError) and is_memory_error(error)
+        return isinstance(error, self._tf.errors.OpError | RuntimeError) and lacks_memory(error)
 
 
 def scaling_loss(tf: Any, optimizer: Any) -> Any:

@@ -3,8 +3,7 @@
 import torch
 from torch import distributed
 
-from whichdevice.backends.base import is_memory_error
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.machine import gpu
 from whichdevice.records.schema import Request
 
@@ -52,4 +51,4 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Host or device memory, in Python's, CUDA's and PyTorch's words, here or of another rank."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and is_memory_error(error)
+    return isinstance(error, RuntimeError) and lacks_memory(error)

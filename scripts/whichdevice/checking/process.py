@@ -22,9 +22,10 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.estimated_memory import estimated_memory
 from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit, run_to_end
 from whichdevice.measuring.training_run import own_formats, with_finite_loss, workload_facts
+from whichdevice.models.consistency import shown
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import overridden
-from whichdevice.models.shapes import Tree, named, shown
+from whichdevice.models.shapes import Tree, named
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, TrainingWorkload

@@ -112,10 +112,10 @@ def question(args: argparse.Namespace) -> Study:
     """
     from whichdevice.checking.check import first_backend
     from whichdevice.config.load import load_study, resolved
+    from whichdevice.models.consistency import check_declared
     from whichdevice.models.framework import BACKENDS, KERAS, TORCH
     from whichdevice.models.loading import workload_class
     from whichdevice.models.model_file import ModelFile
-    from whichdevice.models.shapes import check_declared
     from whichdevice.planning.checks import check_cells, check_study, wrong_backend
     from whichdevice.study_cells import study_runs, with_model_settings
     from whichdevice.workloads.base import TrainingWorkload

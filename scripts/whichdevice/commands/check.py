@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.checking.check import findings, first_backend, forecasts, installed_backends, try_everywhere
     from whichdevice.commands.forecast import given_options
     from whichdevice.forecast.targets import find_target
+    from whichdevice.models.consistency import check_declared
     from whichdevice.models.framework import BACKENDS
     from whichdevice.models.loading import workload_class
     from whichdevice.models.model_file import ModelFile
-    from whichdevice.models.shapes import check_declared
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
 

@@ -72,6 +72,7 @@ def _found() -> dict[str, tuple[str, Facts]]:
             Facts(each.arguments[0], each.arguments["caption"], each.arguments["category"]),
         )
         for each in decorated(FOLDER, "draws")
+        if each.name.startswith("draw_")
     }
 
 

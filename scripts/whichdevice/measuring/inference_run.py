@@ -19,7 +19,7 @@ from whichdevice.measuring.estimated_memory import activation_bytes, inference_m
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import own_formats
-from whichdevice.models.costs import model_costs, output_shape
+from whichdevice.models.counting import model_costs, output_shape
 from whichdevice.models.shapes import Tree, leaves, mapped
 from whichdevice.models.without_keras import NativeFile
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts

@@ -30,7 +30,7 @@ from whichdevice.measuring.attempts import chosen, repetition, with_note
 from whichdevice.measuring.events import with_what_was_asked
 from whichdevice.measuring.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
 from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, supervise_job
-from whichdevice.models.costs import counts_folder
+from whichdevice.models.counting import counts_folder
 from whichdevice.records.schema import Artefact, DataFacts, Record, Request
 from whichdevice.records.store import write_record
 from whichdevice.study_cells import study_runs

@@ -25,7 +25,8 @@ from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
-from whichdevice.models.costs import Costs, model_costs, output_shape
+from whichdevice.models.costs import Costs
+from whichdevice.models.counting import model_costs, output_shape
 from whichdevice.models.shapes import leaves
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.records.schema import Epoch, Learning, Request, WorkloadFacts

@@ -12,6 +12,7 @@ A new kind is a branch of `read_address` and one of `whichdevice.workloads.workl
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,6 +30,7 @@ BUILT_IN = Path(__file__).parents[1] / "workloads"
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
+ARGUMENTS = " -- "  # between a script and its arguments
 FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
 
 
@@ -43,6 +45,7 @@ class Address:
     function: str = "model"  # of the file, that gives the model; the name in a library
     root: Path | None = None  # the folder from which the file's imports are found
     library: str | None = None
+    arguments: tuple[str, ...] = ()  # of a script, what stands behind ` -- `
 
     @property
     def label(self) -> str:
@@ -93,6 +96,7 @@ def read_address(text: str) -> Address:
 
 def is_path(text: str) -> bool:
     """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
+    text = text.partition(ARGUMENTS)[0]
     return text.endswith((".py", ".keras")) or "/" in text or "\\" in text
 
 
@@ -113,7 +117,8 @@ def _is_workload(node: ast.stmt) -> bool:
 
 
 def _file(text: str) -> Address:
-    path = Path(text)
+    name, _, given = text.partition(ARGUMENTS)
+    path = Path(name)
     if path.is_dir():
         raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
@@ -129,7 +134,8 @@ def _file(text: str) -> Address:
         while (folder / "__init__.py").is_file():  # a file of a package is imported as a part of it
             names, folder = [folder.name, *names], folder.parent
         module = ".".join(names) if len(names) > 1 and all(name.isidentifier() for name in names) else None
-        found = Address(text, "file", path, module, root=folder if module else path.absolute().parent)
+        root = folder if module else path.absolute().parent
+        found = Address(text, "file", path, module, root=root, arguments=tuple(shlex.split(given)))
     else:
         raise StudyError(f"workload file {path}: not a Python file; its name must end in .py (or .keras)")
     _refuse_results(found)

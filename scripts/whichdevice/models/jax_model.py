@@ -17,7 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, jaxpr_costs
 from whichdevice.models.framework import JAX
 from whichdevice.models.shapes import mapped
-from whichdevice.models.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
+from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.base import Arrays
 
 RATE = 1e-3  # of an optimiser that is given by its name
@@ -80,9 +80,9 @@ class JaxModel(NativeModel):
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
-        forward, training = ((each or 0.0) / EXAMPLE for each in (counted.forward_flops, counted.training_flops))
+        forward, training = ((each or 0.0) / workload.tried for each in (counted.forward_flops, counted.training_flops))
         parameters, trained = self.sizes()
-        numbers = counted.activations / EXAMPLE
+        numbers = counted.activations / workload.tried
         costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
         return costs, list(jax.tree.leaves(output)[0].shape[1:])
 

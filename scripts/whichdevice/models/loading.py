@@ -14,13 +14,19 @@ from types import ModuleType
 from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, built_in_names, is_path, read_address
-from whichdevice.models.declaration import is_model_file
+from whichdevice.models.declaration import is_model_file, read_declaration
+from whichdevice.models.framework import JAX, TORCH
+from whichdevice.models.jax_model import JaxFile
+from whichdevice.models.libraries import ready_model_class
 from whichdevice.models.model_file import error_line, model_file_class
-from whichdevice.workloads.base import Workload
+from whichdevice.models.scripts import is_script, script_class
+from whichdevice.models.torch_model import TorchFile
+from whichdevice.workloads.base import Options, Workload
 
 __all__ = ["is_path", "read_address", "workload_class", "workload_hash", "workload_names"]
 
 workload_names = built_in_names
+NATIVE = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
 _classes: dict[tuple[str, int, int], type[Workload]] = {}  # by address and the state of its file
 _imported: dict[str, Path] = {}  # root folders of modules that workloads imported, by the modules' first names
 
@@ -55,14 +61,22 @@ def workload_hash(module: str, *entries: str) -> str:
 
 def _class_of(address: Address) -> type[Workload]:
     if address.kind in ("saved", "library"):
-        from whichdevice.models.libraries import ready_model_class
+        made = ready_model_class(address)
+    elif address.path is not None and address.kind == "file" and is_script(address.path):
+        made = script_class(address, NATIVE)
+    else:
+        assert address.path is not None
+        load = partial(_import, address)
+        if address.kind != "function" and not is_model_file(address.path):
+            return _class_in(load(), address.text)
+        declared = read_declaration(address.path, address.function)
+        made = model_file_class(address, load, declared, NATIVE.get(declared.framework))
+    made.again = staticmethod(_again)
+    return made
 
-        return ready_model_class(address)
-    assert address.path is not None
-    load = partial(_import, address)
-    if address.kind == "function" or is_model_file(address.path):
-        return model_file_class(address, load)
-    return _class_in(load(), address.text)
+
+def _again(module: str, options: Options) -> Workload:
+    return workload_class(module)(options)
 
 
 def _class_in(source: ModuleType, module: str) -> type[Workload]:

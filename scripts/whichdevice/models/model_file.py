@@ -17,20 +17,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.code_hash import string_constants
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.models.address import Address
+from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
 from whichdevice.models.data import drawn, generate, size_of, splits_of
-from whichdevice.models.declaration import GENERATING, Declaration, read_declaration
-from whichdevice.models.framework import JAX, KERAS, TORCH
+from whichdevice.models.declaration import GENERATING, Declaration
+from whichdevice.models.framework import JAX, KERAS
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.models.shapes import (
     Array,
     Signature,
     Tree,
-    check_data,
-    check_declared,
-    check_inputs,
-    check_outputs,
     concrete,
     leaves,
     mapped,
@@ -55,7 +52,6 @@ SEED = 1
 FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
-NO_MEMORY = ("resource_exhausted", "out of memory", "oom", "bad_alloc", "can't allocate", "failed to allocate")
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = (  # what an error's text holds, and what to do
     ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
@@ -69,12 +65,9 @@ HINTS = (  # what an error's text holds, and what to do
 
 
 def model_file_class(
-    address: Address, load: Callable[[], Any], declared: Declaration | None = None
+    address: Address, load: Callable[[], Any], declared: Declaration, kind: "type[ModelFile] | None" = None
 ) -> type["ModelFile"]:
-    """The workload class of one model; `load` gives what has its functions, by default as its file declares them."""
-    if declared is None:
-        assert address.path is not None
-        declared = read_declaration(address.path, address.function)
+    """The workload class of one model, derived from `kind`; `load` gives what has the functions it declares."""
     goal, label = declared.goal, address.label
     fields = {
         "address": address,
@@ -98,7 +91,7 @@ def model_file_class(
         ),
         "__doc__": f"The workload of {label}.",
     }
-    return type("ModelFile", (_kind(declared.framework),), fields)
+    return type("ModelFile", (kind or ModelFile,), fields)
 
 
 def _may_generate(address: Address, declared: Declaration) -> bool:
@@ -108,18 +101,6 @@ def _may_generate(address: Address, declared: Declaration) -> bool:
     return True
 
 
-def _kind(framework: str) -> "type[ModelFile]":
-    if framework == TORCH:
-        from whichdevice.models.torch_model import TorchFile
-
-        return TorchFile
-    if framework == JAX:
-        from whichdevice.models.jax_model import JaxFile
-
-        return JaxFile
-    return ModelFile
-
-
 class ModelFile(TrainingWorkload):
     """What a model's file gives, as a workload."""
 
@@ -127,6 +108,7 @@ class ModelFile(TrainingWorkload):
     module: ClassVar[str]
     declared: ClassVar[Declaration]
     load: ClassVar[Callable[[], Any]]
+    again: ClassVar[Callable[[str, Options], Any]]  # makes the workload anew from its address, in another process
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -139,7 +121,7 @@ class ModelFile(TrainingWorkload):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Other processes make the class anew from the file."""
-        return _again, (self.module, self.options)
+        return type(self).again, (self.module, self.options)
 
     @property
     def length(self) -> int | None:
@@ -471,11 +453,6 @@ def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None
     return frames[-1] if frames else None
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Whether an error is of a lack of memory, whoever raised it."""
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)
-
-
 def _metric_name(declared: Declaration) -> str | None:
     if "metric" in declared.functions:
         return "metric"
@@ -584,9 +561,3 @@ def _vocabulary(model: Any) -> int:
 
 def _plain_type(dtype: str) -> str:
     return "float32" if "float" in dtype else "uint8" if dtype == "uint8" else "int32"
-
-
-def _again(module: str, options: Options) -> Any:
-    from whichdevice.models.loading import workload_class
-
-    return workload_class(module)(options)

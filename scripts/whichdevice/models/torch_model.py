@@ -15,7 +15,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, convolution_gradients
 from whichdevice.models.framework import TORCH
 from whichdevice.models.shapes import packed
-from whichdevice.models.without_keras import EXAMPLE, NativeFile, NativeModel, call_arguments, examples_of
+from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
 
@@ -96,9 +96,9 @@ class TorchModel(NativeModel):
                 if weights:
                     torch.autograd.grad(loss, weights, allow_unused=True)
         numbers = sum(each.untyped_storage().nbytes() / each.element_size() for each in kept.values())
-        ahead, behind = (float(counter.get_total_flops()) / EXAMPLE for counter in (forward, backward))
+        ahead, behind = (float(counter.get_total_flops()) / workload.tried for counter in (forward, backward))
         shape = list(prediction_of(output).shape[1:])
-        return Costs(ahead, ahead + behind, numbers / EXAMPLE, *self.sizes(), WHOLE_COUNT), shape
+        return Costs(ahead, ahead + behind, numbers / workload.tried, *self.sizes(), WHOLE_COUNT), shape
 
 
 def copied(module: Any, device: str) -> Any:

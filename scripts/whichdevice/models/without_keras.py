@@ -3,17 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from whichdevice.errors import StudyError
+from whichdevice.models.consistency import check_declared
+from whichdevice.models.costs import Costs
 from whichdevice.models.model_file import ModelFile
-from whichdevice.models.shapes import Array, Tree, check_declared, mapped, packed
+from whichdevice.models.shapes import Array, Tree, mapped, packed
 from whichdevice.workloads.base import Arrays, Options, Split
-
-if TYPE_CHECKING:
-    from whichdevice.models.costs import Costs
 
 
 class NativeModel(ABC):
@@ -45,11 +44,11 @@ class NativeModel(ABC):
 
     @property
     @abstractmethod
-    def trial(self) -> tuple["Costs", list[int]]:
+    def trial(self) -> tuple[Costs, list[int]]:
         """Costs of one example and the shape of its prediction, found once; raises what the file's functions raise."""
 
     @property
-    def costs(self) -> "Costs":
+    def costs(self) -> Costs:
         """What one example costs, forward and backward."""
         return self.trial[0]
 
@@ -59,13 +58,11 @@ class NativeModel(ABC):
         return self.trial[1]
 
 
-EXAMPLE = 2  # examples that a model is tried on: enough for batch statistics
-
-
 class NativeFile(ModelFile):
     """A model file of PyTorch or JAX, whose model has no part of Keras."""
 
     loops = ("epoch", "fit")
+    tried: ClassVar[int] = 2  # examples that a model is tried on, enough for batch statistics; a script: its batch
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -76,7 +73,7 @@ class NativeFile(ModelFile):
         train, validation = super().splits(arrays)
         if "weights" in train.arrays:
             raise StudyError(f"{self.address.label}: data() gives sample weights; only Keras models take them")
-        self._first = {name: np.array(values[:EXAMPLE]) for name, values in train.arrays.items()}
+        self._first = {name: np.array(values[: self.tried]) for name, values in train.arrays.items()}
         return train, validation
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:

@@ -30,7 +30,7 @@ from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
-from whichdevice.models.costs import model_costs
+from whichdevice.models.counting import model_costs
 from whichdevice.models.loading import read_address, workload_class
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request

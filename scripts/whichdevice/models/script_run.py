@@ -1,0 +1,138 @@
+"""Run a training script as Python would, and read what its training is from its variables."""
+
+import ast
+import runpy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+from whichdevice.code_hash import parsed
+from whichdevice.errors import StudyError
+from whichdevice.models.address import Address
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.framework import TORCH
+from whichdevice.models.model_file import error_line
+
+EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
+HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
+HALF = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16", "half": "mixed_float16"}
+
+
+class Started(BaseException):
+    """The training starts: no error, so that no script catches it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a script's training is, as plain data; None: the script does not show it."""
+
+    framework: str
+    batch_size: int
+    examples: int | None = None  # of one epoch
+    epochs: int | None = None
+    steps_per_epoch: int | None = None
+    precision: str | None = None  # the mixed precision that the script asks for
+    compiled: bool = False  # whether a PyTorch script calls torch.compile
+    unit: str = "example"
+    line: int | None = None  # of the script, where its training starts
+
+    def declaration(self) -> Declaration:
+        """As constants of a model file."""
+        return Declaration(
+            batch_size=self.batch_size,
+            epochs=self.epochs or 1,
+            steps_per_epoch=self.steps_per_epoch,
+            examples=self.examples,
+            unit=self.unit,
+            functions=frozenset({"model", "data", *(("optimizer",) if self.framework == TORCH else ())}),
+            by_compile=True,
+            frameworks=(self.framework,),
+            framework=self.framework,
+        )
+
+
+@dataclass
+class Script:
+    """A script that was stopped: what was found, and a model file's functions made of its own objects."""
+
+    found: Found
+    functions: SimpleNamespace = field(default_factory=SimpleNamespace)
+
+
+def run(path: Path) -> None:
+    """Run the script as Python would; returns when it ends. Raises StudyError in one line for its own errors."""
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except (Started, StudyError, KeyboardInterrupt):
+        raise
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise StudyError(f"{path.name}: ended before its training with exit code {error.code}") from error
+    except BaseException as error:
+        address = Address(str(path), "file", path, root=path.absolute().parent)
+        raise StudyError(f"{path.name}: {error_line(error, address)}") from error
+
+
+def line_of(frame: FrameType | None, path: Path) -> int | None:
+    """The line of the script from which a call came."""
+    while frame is not None:
+        if Path(frame.f_code.co_filename).absolute() == path.absolute():
+            return frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def frames(frame: FrameType | None) -> Iterator[Mapping[str, Any]]:
+    """Variables of each function from the innermost to the script, then the script's own."""
+    outermost: FrameType | None = None
+    while frame is not None:
+        yield frame.f_locals
+        outermost = (
+            frame if "__file__" in frame.f_globals and frame.f_globals.get("__name__") == "__main__" else outermost
+        )
+        frame = frame.f_back
+    if outermost is not None:
+        yield outermost.f_globals
+
+
+def epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
+    """The number of epochs by the usual names of variables and of what holds settings."""
+    for scope in scopes:
+        for name, value in scope.items():
+            if name.lower() in EPOCHS and _is_count(value):
+                return int(value)
+        for holder in HOLDERS:
+            owner = scope.get(holder)
+            for held in (owner, getattr(owner, "args", None)):
+                for name in EPOCHS:
+                    value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+                    if value is not None and _is_count(value):
+                        return int(value)
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
+
+
+def precision_in(path: Path) -> str | None:
+    """The mixed precision of the first `autocast` in a script: its dtype, by default float16 on a GPU."""
+    for node in ast.walk(parsed(path.read_bytes())):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name != "autocast":
+            continue
+        text = ast.unparse(node)
+        return next((kind for word, kind in HALF.items() if word in text), "mixed_float16")
+    return None
+
+
+def called_in(path: Path, name: str) -> bool:
+    """Whether a script calls `torch.<name>` or so."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
+        for node in ast.walk(parsed(path.read_bytes()))
+    )

@@ -1,0 +1,113 @@
+"""Ordinary training scripts: stopped where they start to train, taken as they are, or refused in one line."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.models.address import read_address
+from whichdevice.models.loading import workload_class
+from whichdevice.models.script_run import Found
+from whichdevice.models.scripts import is_script, known, probe
+from whichdevice.workloads.base import Options
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+FOUND = {
+    "keras_fit.py": Found("keras", 128, 600, 5),
+    "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed_bfloat16"),
+    "torch_loop.py": Found("torch", 64, 512, 5),
+    "torch_gan.py": Found("torch", 50, None, 7),
+    "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed_bfloat16"),
+}
+REFUSED = {
+    "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
+    "import keras\nif False:\n    keras.Model().fit()": "nothing called fit",
+    "import torch\ntorch.zeros(1).step()": "AttributeError",
+    "import torch\nif False:\n    x.step()": "no optimiser stepped",
+    "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
+    "import jax\nstate.step()": "JAX",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_one_folder(tmp_path_factory):
+    """Each script is run once: later tests know what it showed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("scripts"))
+        yield
+
+
+def address_of(name: str):
+    if name.startswith("torch"):
+        pytest.importorskip("torch")
+    return read_address(f"{SCRIPTS}/{name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOUND)
+def test_a_script_shows_its_training(name):
+    address = address_of(name)
+    found = probe(address)
+    assert found == known(address)
+    assert replace(found, line=None) == FOUND[name]
+    assert "fit(" in (line := address.path.read_text().splitlines()[found.line - 1]) or ".step(" in line
+
+
+@pytest.mark.slow
+def test_a_script_that_trains_on_tensorflow_alone_is_refused_with_its_line():
+    with pytest.raises(StudyError, match=r"keras_tape.py, line 8: a loop with tf.GradientTape .* call fit"):
+        probe(address_of("keras_tape.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_does_not_train_is_refused_in_one_line(text, tmp_path):
+    if "torch" in text:
+        pytest.importorskip("torch")
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    assert is_script(path)
+    with pytest.raises(StudyError, match=REFUSED[text]) as refused:
+        probe(read_address(str(path)))
+    assert str(refused.value).startswith("train.py") and "\n" not in str(refused.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["torch_loop.py", "torch_gan.py"])
+def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
+    torch = pytest.importorskip("torch")
+    address = address_of(name)
+    found = known(address) or probe(address)
+    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+    train, _ = workload.splits({})
+    model = workload.model()
+    inputs, target = workload.batch(
+        {key: torch.from_numpy(each) for key, each in train.arrays.items()}, slice(found.batch_size)
+    )
+    before = float(workload.loss(target, workload.forward(model.module, inputs, target)))
+    optimizer = workload.optimizer(model.module)
+    workload.loss(target, workload.forward(model.module, inputs, target)).backward()
+    optimizer.step()
+    assert float(workload.loss(target, workload.forward(model.module, inputs, target))) < before
+    assert optimizer.defaults["weight_decay"] == (0.1 if name == "torch_loop.py" else 0)
+
+
+@pytest.mark.slow
+def test_an_edited_script_or_other_arguments_are_looked_at_anew(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text((SCRIPTS / "keras_fit.py").read_text())
+    assert known(read_address(str(path))) is None
+    probe(read_address(str(path)))
+    assert known(read_address(f"{path} -- --fast")) is None
+    path.write_text(path.read_text().replace("epochs=5", "epochs=6"))
+    assert known(read_address(str(path))) is None
+    with pytest.raises(StudyError, match="was not looked at yet: whichdevice ask"):
+        workload_class(str(path))(Options(batch_size=32)).splits({})
+
+
+def test_a_model_file_is_no_script(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("def model(options):\n    return options.fit()\n")
+    assert not is_script(path)
+    assert all(map(is_script, SCRIPTS.glob("*.py")))
