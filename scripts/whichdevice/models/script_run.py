@@ -3,7 +3,7 @@
 import ast
 import runpy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.model_file import error_line
+from whichdevice.models.pipeline import Rate
 
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
@@ -37,6 +38,7 @@ class Found:
     compiled: bool = False  # whether a PyTorch script calls torch.compile
     unit: str = "example"
     line: int | None = None  # of the script, where its training starts
+    pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
 
     def declaration(self) -> Declaration:
         """As constants of a model file."""
@@ -58,7 +60,8 @@ class Script:
     """A script that was stopped: what was found, and a model file's functions made of its own objects."""
 
     found: Found
-    functions: SimpleNamespace = field(default_factory=SimpleNamespace)
+    functions: SimpleNamespace
+    batches: Any = None  # what gives them one after the other, if anything does
 
 
 def run(path: Path) -> None:

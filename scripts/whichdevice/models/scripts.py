@@ -19,7 +19,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +33,7 @@ from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script_run import Found, Script, Started, line_of, run
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -58,7 +59,8 @@ def is_script(path: Path) -> bool:
 def known(address: Address) -> Found | None:
     """What an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
-        return Found(**json.loads(_kept(address).read_text(encoding="utf-8")))
+        found = json.loads(_kept(address).read_text(encoding="utf-8"))
+        return Found(**found | {"pipeline": tuple(Rate(*each) for each in found["pipeline"])})
     return None
 
 
@@ -176,7 +178,8 @@ def _start_keras(path: Path) -> Script:
         line=line,
     )
     parts = x if y is None and _streams(x) else tuple(part for part in (x, y, weights) if part is not None)
-    return Script(found, SimpleNamespace(model=lambda: model, data=lambda: parts))
+    functions = SimpleNamespace(model=lambda: model, data=lambda: parts)
+    return Script(found, functions, x if _streams(x) else None)
 
 
 def _streams(x: Any) -> bool:
@@ -235,7 +238,8 @@ def main() -> None:
     except StudyError as error:
         print(error, file=sys.stderr)
         raise SystemExit(1) from None
-    write_atomically(json.dumps(asdict(script.found)), Path(kept))
+    found = replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size)))
+    write_atomically(json.dumps(asdict(found)), Path(kept))
     sys.stdout.flush()
     os._exit(0)  # threads of the script's data loaders would go on
 

@@ -17,6 +17,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
+from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import TORCH
@@ -169,10 +170,11 @@ def start_torch(path: Path) -> Script:
         raise StudyError(f"{path.name}: {ended}: which training is meant?")
     step, batch = _step(tape, path)
     size = len(next(iter(batch.values())))
+    loader = _loader(seen.scopes, size)
     found = Found(
         framework=TORCH,
         batch_size=size,
-        examples=_examples(seen.scopes, batch, size),
+        examples=len(loader.dataset) if loader is not None else _longest(seen.scopes, batch, size),
         epochs=epochs_in(seen.scopes),
         precision=precision_in(path),
         compiled=called_in(path, "compile"),
@@ -180,10 +182,10 @@ def start_torch(path: Path) -> Script:
     )
     data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
     optimizer = seen.optimizer or _optimizer_in(seen.scopes)
-    return Script(
-        found,
-        SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda module: _again(optimizer, module)),
+    functions = SimpleNamespace(
+        model=lambda: step, data=lambda: data, optimizer=lambda module: _again(optimizer, module)
     )
+    return Script(found, functions, loader)
 
 
 def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
@@ -253,17 +255,18 @@ def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
     return Step(linked, renumbered(at), {name: value.dtype for name, value in batch.items()}), batch
 
 
-def _examples(scopes: Sequence[Mapping[str, Any]], batch: Mapping[str, torch.Tensor], size: int) -> int | None:
-    """Examples of an epoch: of the loader with this batch size, else of the longest array like the first input."""
-    values = [value for scope in scopes for value in scope.values()]
-    loaders = [
-        each for each in values if isinstance(each, torch.utils.data.DataLoader) and hasattr(each.dataset, "__len__")
-    ]
-    for loader in sorted(loaders, key=lambda each: (each.batch_size != size, -len(each.dataset))):
-        return len(loader.dataset)
-    first = next(iter(batch.values()))
-    same = [len(each) for each in values if torch.is_tensor(each) and each.shape[1:] == first.shape[1:] and each.ndim]
-    return max(same, default=0) if max(same, default=0) > size else None
+def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
+    """The loader with this batch size, or the one of the most examples."""
+    values = [value for scope in scopes for value in scope.values() if isinstance(value, DataLoader)]
+    known = [loader for loader in values if hasattr(loader.dataset, "__len__")]
+    return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
+
+
+def _longest(scopes: Sequence[Mapping[str, Any]], batch: Mapping[str, torch.Tensor], size: int) -> int | None:
+    """The number of examples of the longest array like the first input, of a script that cuts its batches itself."""
+    shape, values = next(iter(batch.values())).shape[1:], [value for scope in scopes for value in scope.values()]
+    same = [len(each) for each in values if torch.is_tensor(each) and each.ndim and each.shape[1:] == shape]
+    return max((each for each in same if each > size), default=None)
 
 
 def _optimizer_in(scopes: Sequence[Mapping[str, Any]]) -> Any:

@@ -1,0 +1,103 @@
+"""The rate of a training's input pipeline on this machine, measured by itself: no model takes part.
+
+    for rate in rates(loader, batch_size=64):
+        rate.workers, rate.examples_per_second, rate.first_seconds
+
+A pipeline is what gives batches one after the other: a tf.data.Dataset, a PyTorch DataLoader, a keras.utils.PyDataset
+or a generator. Arrays in memory are none. The first batch is timed apart: it starts workers and fills buffers.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SECONDS = 1.5  # of measuring for each number of workers
+MOST_BATCHES = 200
+
+
+class Rate(NamedTuple):
+    """What so many workers give; 0 workers: the training's own process."""
+
+    workers: int
+    examples_per_second: float
+    first_seconds: float
+
+
+def rates(given: Any, batch_size: int) -> list[Rate]:
+    """Rates with 0 workers, one, and one for each core, as far as this kind of pipeline has workers; [] of arrays."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return [
+        Rate(workers, *_timed(make(workers), batch_size)) for workers, make in _makers(given, sorted({0, 1, cores}))
+    ]
+
+
+def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
+    """For each number of workers a function that makes the pipeline anew."""
+    if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
+        for workers in wanted if hasattr(given.dataset, "__getitem__") else wanted[:1]:
+            yield workers, lambda workers: _loader(given, workers)
+    elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
+        for workers in wanted[1:]:
+            yield workers, lambda workers: _with_threads(given, workers)
+    elif hasattr(given, "__getitem__") and hasattr(given, "__len__") and not hasattr(given, "shape"):
+        if not isinstance(given, list | tuple | dict | str):  # a PyDataset
+            yield 0, lambda _: (given[place] for place in range(len(given)))
+    elif isinstance(given, Iterator):
+        yield 0, lambda _: given
+
+
+def _loader(given: Any, workers: int) -> Any:
+    from torch.utils.data import DataLoader
+
+    kept = {"collate_fn": given.collate_fn, "num_workers": workers, "pin_memory": False}
+    if given.batch_size is None or type(given.batch_sampler).__name__ != "BatchSampler":
+        return DataLoader(given.dataset, batch_sampler=given.batch_sampler, **kept)
+    return DataLoader(
+        given.dataset, batch_size=given.batch_size, sampler=given.sampler, drop_last=given.drop_last, **kept
+    )
+
+
+def _with_threads(given: Any, workers: int) -> Any:
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = workers
+    return given.with_options(options)
+
+
+def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
+    """Examples per second after the first batch, and the seconds of the first one.
+
+    A pipeline of few batches runs again, and again its first batch does not count; one of a single batch counts it.
+    """
+    began = time.perf_counter()
+    waiting = iter(batches)
+    size = _size(next(waiting, None), batch_size)
+    first = time.perf_counter() - began
+    spent = 0.0
+    count = number = 0
+    while number < MOST_BATCHES and time.perf_counter() - began < first + SECONDS:
+        start = time.perf_counter()
+        batch = next(waiting, None)
+        if batch is not None:
+            spent += time.perf_counter() - start
+            count, number = count + _size(batch, batch_size), number + 1
+        elif not number or iter(batches) is waiting:  # a single batch, or a generator
+            break
+        else:
+            waiting = iter(batches)
+            next(waiting, None)
+    return (count / spent if spent else size / first), first
+
+
+def _size(batch: Any, otherwise: int) -> int:
+    """Examples of a batch: the first size of its first array."""
+    if isinstance(batch, dict):
+        return _size(next(iter(batch.values()), None), otherwise)
+    if isinstance(batch, list | tuple):
+        return _size(batch[0], otherwise) if batch else otherwise
+    shape = np.shape(batch) if batch is not None else ()
+    return int(shape[0]) if shape else otherwise
