@@ -8,6 +8,7 @@ everything else is kept as it was.
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -50,7 +51,7 @@ class Call(NamedTuple):
     function: Any  # a function of PyTorch, or the place of a module among `Step.modules_called`
     args: Any
     kwargs: Any
-    output: Any
+    output: Any = None  # as the script got it
 
 
 class Tape(TorchFunctionMode):
@@ -143,6 +144,9 @@ def start_torch(path: Path) -> Script:
     tape, seen = Tape(), SimpleNamespace(optimizer=None, scopes=[], line=None)
 
     def stop(optimizer: Any, args: Any, kwargs: Any) -> None:
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if callable(closure):  # it works out the loss
+            closure()
         seen.optimizer = optimizer
         seen.scopes, seen.line = list(frames(inspect.currentframe())), line_of(inspect.currentframe(), path)
         raise Started
@@ -190,69 +194,66 @@ def start_torch(path: Path) -> Script:
 
 def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
     """The part of the tape that the loss needs, and the tensors of the first batch by name."""
-    calls, loss = tape.calls, tape.loss
-    made: dict[int, Result] = {}
+    calls = tape.calls
+    made: dict[int, list[Result]] = {}  # by tensor, in the order of calls: an operation in place makes it again
     for number, call in enumerate(calls):
         for key, leaf in _paths(call.output):
             if torch.is_tensor(leaf):
-                made[id(leaf)] = Result(number, key)
-    at = made.get(id(loss), Result(len(calls) - 1)) if loss is not None else Result(len(calls) - 1)
+                made.setdefault(id(leaf), []).append(Result(number, key))
+
+    def maker(leaf: Any, before: int) -> Result | None:
+        found = [each for each in made.get(id(leaf), ()) if int(each.source) < before]
+        return found[-1] if torch.is_tensor(leaf) and found else None
+
+    loss = maker(tape.loss, len(calls)) or Result(len(calls) - 1)
     needed: set[int] = set()
-    waiting: list[str | int] = [at.source]
+    waiting = [int(loss.source)]
     while waiting:
-        source = waiting.pop()
-        if isinstance(source, int) and source not in needed:
-            needed.add(source)
-            given = (*_leaves(calls[source].args), *_leaves(calls[source].kwargs))
-            waiting += [made[id(each)].source for each in given if id(each) in made and made[id(each)].source != source]
-    start = next((place for place in sorted(needed) if isinstance(calls[place].function, torch.nn.Module)), None)
-    if start is None:
+        place = waiting.pop()
+        if place not in needed:
+            needed.add(place)
+            given = (*_leaves(calls[place].args), *_leaves(calls[place].kwargs))
+            waiting += [int(found.source) for each in given if (found := maker(each, place)) is not None]
+    modules = [place for place in sorted(needed) if isinstance(calls[place].function, torch.nn.Module)]
+    if not modules:
         raise StudyError(f"{path.name}: its loss follows from no module: which training is meant?")
-    needed = {place for place in needed if place >= start}  # what came before made the batch
-    made = {key: result for key, result in made.items() if result.source in needed}
-    first = calls[start]
+    kept = [place for place in sorted(needed) if place >= modules[0]]  # what came before made the batch
+    first = calls[modules[0]]
     tensors = [leaf for leaf in (*_leaves(first.args), *_leaves(first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
     if not tensors:
         raise StudyError(
             f"{path.name}: the first module takes no tensor, so its batch is not known; write a model file"
         )
-    size = len(tensors[0])
-    weights = {
-        id(each) for call in calls if isinstance(call.function, torch.nn.Module) for each in call.function.parameters()
-    }
+    weights = {id(each) for place in modules for each in calls[place].function.parameters()}
+    order = {old: new for new, old in enumerate(kept)}
     batch: dict[str, torch.Tensor] = {}
     names: dict[int, str] = {}
 
-    def reference(name: str, leaf: Any) -> Any:
-        if not torch.is_tensor(leaf) or id(leaf) in weights:
+    def reference(leaf: Any, before: int, name: str) -> Any:
+        """A leaf as the step has it: an earlier outcome, an input, or what it was."""
+        found = maker(leaf, before)
+        if found is not None and found.source in order:
+            return found._replace(source=order[int(found.source)])
+        if not torch.is_tensor(leaf) or id(leaf) in weights or not leaf.ndim or len(leaf) != len(tensors[0]):
             return leaf
-        if id(leaf) in made:
-            return made[id(leaf)]
-        if leaf.ndim and len(leaf) == size:
-            if id(leaf) not in names:
-                names[id(leaf)] = name if name not in batch else f"input_{len(batch)}"
-                batch[names[id(leaf)]] = leaf.detach()
-            return Result(names[id(leaf)])
-        return leaf
-
-    kept = sorted(needed)
-    order = {old: new for new, old in enumerate(kept)}
-    linked = []
-    for place in kept:
-        call = calls[place]
-        args = _mapped(lambda leaf: reference(f"input_{len(batch)}", leaf), call.args)
-        kwargs = {
-            name: _mapped(lambda leaf, name=name: reference(name, leaf), each) for name, each in call.kwargs.items()
-        }
-        linked.append(call._replace(args=args, kwargs=kwargs, output=None))
-
-    def renumbered(leaf: Any) -> Any:
-        return leaf._replace(source=order[leaf.source]) if isinstance(leaf, Result) and leaf.source in order else leaf
+        if id(leaf) not in names:
+            names[id(leaf)] = name = name if name and name not in batch else f"input_{len(batch)}"
+            batch[name] = leaf.detach()
+        return Result(names[id(leaf)])
 
     linked = [
-        each._replace(args=_mapped(renumbered, each.args), kwargs=_mapped(renumbered, each.kwargs)) for each in linked
+        Call(
+            calls[place].function,
+            _mapped(partial(reference, before=place, name=""), calls[place].args),
+            {
+                name: _mapped(partial(reference, before=place, name=name), each)
+                for name, each in calls[place].kwargs.items()
+            },
+        )
+        for place in kept
     ]
-    return Step(linked, renumbered(at), {name: value.dtype for name, value in batch.items()}), batch
+    step = Step(linked, loss._replace(source=order[int(loss.source)]), {key: each.dtype for key, each in batch.items()})
+    return step, batch
 
 
 def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
