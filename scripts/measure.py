@@ -16,16 +16,6 @@ from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.processes import stop_with_parent
 
 
-class Quiet(io.StringIO):
-    """Discard progress messages but the one that explains why nothing happens."""
-
-    def write(self, text: str) -> int:
-        """Print the line about waiting for another measurement, and no other."""
-        from whichdevice.measuring.measure import WAITING
-
-        return sys.stderr.write(f"{text.strip()}\n") if WAITING in text else len(text)
-
-
 def main() -> int:
     """Exit 0 whenever a record was written, whatever its status; 2 where the study is at fault."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -49,7 +39,9 @@ def main() -> int:
         if arguments.study and not arguments.config.is_file():
             write_study(Study.model_validate_json(arguments.study), arguments.config)
         log = arguments.log or arguments.record.with_name("run.log")
-        measure(arguments.config, arguments.record, log, Quiet() if arguments.quiet else None)
+        # Quiet, it prints only the line that explains why nothing happens.
+        quiet = (io.StringIO(), lambda text: print(text, file=sys.stderr)) if arguments.quiet else ()
+        measure(arguments.config, arguments.record, log, *quiet)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

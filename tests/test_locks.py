@@ -1,6 +1,8 @@
 """Locks between processes, also when their owner is killed."""
 
+import errno
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -14,24 +16,24 @@ import pytest
 import whichdevice
 from whichdevice import locks
 from whichdevice.errors import StudyError
+from whichdevice.locks import MEASUREMENT_LOCK, StudyLock, measurement_lock
 
 SCRIPTS = str(Path(whichdevice.__file__).parents[1])
 HEAD = "import os, subprocess, sys, time\nfrom pathlib import Path\nfrom whichdevice.locks import *\n"
+STUDY = "lock = StudyLock(Path({0!r})).take()"
+MEASUREMENT = "lock = measurement_lock('study quick, cpu/matmul', print, Path({0!r})); lock.__enter__()"
 Owner = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def owner() -> Iterator[Owner]:
-    """Starts a process that runs some code, says what it prints first and then sleeps."""
+def owner(tmp_path: Path) -> Iterator[Owner]:
+    """Starts a process that runs some code on the folder, prints `held` and sleeps."""
     processes = []
 
     def start(code: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-c", f"{HEAD}{code}\nprint('held', flush=True)\ntime.sleep(60)"],
-            env={**os.environ, "PYTHONPATH": SCRIPTS},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        code = f"{HEAD}{code.format(str(tmp_path))}\nprint('held', flush=True)\ntime.sleep(60)"
+        environment = {**os.environ, "PYTHONPATH": SCRIPTS}
+        process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         processes.append(process)
         return process
 
@@ -51,101 +53,103 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.wait()
 
 
-def test_a_study_in_use_is_refused_in_one_line(tmp_path: Path, owner: Owner) -> None:
-    other = owner(f"lock = StudyLock(Path({str(tmp_path)!r})).take()")
+def never(text: str) -> None:
+    raise AssertionError(f"nothing to wait for: {text}")
+
+
+def test_a_study_in_use_is_refused_in_one_line_until_its_owner_dies(tmp_path: Path, owner: Owner) -> None:
+    other = owner(STUDY)
     assert first_line(other) == "held"
     with pytest.raises(StudyError) as error:
-        locks.StudyLock(tmp_path).take()
+        StudyLock(tmp_path).take()
     assert str(error.value) == f"{tmp_path} is in use by another call; wait for it, or use another study name"
+    kill(other)
+    lock = StudyLock(tmp_path).take()
+    for _ in range(2):  # a release may be repeated
+        lock.release()
+    StudyLock(tmp_path).take().release()
 
 
 def test_making_the_lock_touches_nothing(tmp_path: Path) -> None:
-    locks.StudyLock(tmp_path / "study")
+    StudyLock(tmp_path / "study")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_owner_frees_the_study(tmp_path: Path, owner: Owner) -> None:
-    other = owner(f"lock = StudyLock(Path({str(tmp_path)!r})).take()")
-    assert first_line(other) == "held"
-    kill(other)
-    locks.StudyLock(tmp_path).take().release()
-
-
-@pytest.mark.parametrize(
-    "lock", ["lock = StudyLock(Path({0!r})).take()", "held = measurement_lock(print, Path({0!r})); held.__enter__()"]
-)
+@pytest.mark.parametrize("lock", [STUDY, MEASUREMENT])
 def test_a_program_that_outlives_its_killed_owner_holds_nothing(tmp_path: Path, owner: Owner, lock: str) -> None:
     child = "child = subprocess.Popen(['sleep', '60'], close_fds=False); print(child.pid, flush=True)"
-    other = owner(f"{lock.format(str(tmp_path))}\n{child}")
+    other = owner(f"{lock}\n{child}")
     survivor = int(first_line(other))
     try:
         assert first_line(other) == "held"
         kill(other)
         os.kill(survivor, 0)  # still there
-        waits: list[str] = []
-        locks.StudyLock(tmp_path).take().release()
-        with locks.measurement_lock(lambda: waits.append("waits"), tmp_path):
-            assert waits == []
+        StudyLock(tmp_path).take().release()
+        with measurement_lock("mine", never, tmp_path):
+            pass
     finally:
         os.kill(survivor, signal.SIGKILL)
 
 
-def test_release_frees_and_may_be_repeated(tmp_path: Path) -> None:
-    lock = locks.StudyLock(tmp_path / "new/folder").take()
-    lock.release()
-    lock.release()
-    locks.StudyLock(tmp_path / "new/folder").take()
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StudyError, match=r"cannot lock .*file/study: Not a directory"):
-        locks.StudyLock(tmp_path / "file/study").take()
+        StudyLock(tmp_path / "file/study").take()
 
 
-def test_a_measurement_waits_for_another_and_says_so_once(tmp_path: Path, owner: Owner) -> None:
-    messages: list[str] = []
-    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r})); lock.__enter__()")
+def test_who_waits_reads_for_whom_since_when_and_how_to_go_on_and_never_waits_without_end(
+    tmp_path: Path, owner: Owner
+) -> None:
+    other = owner(MEASUREMENT)
     assert first_line(other) == "held"
-    got = threading.Event()
+    lines: list[str] = []
+    with pytest.raises(StudyError) as error, measurement_lock("mine", lines.append, tmp_path, limit=0):
+        pass
+    since = r"20\d\d-\d\d-\d\d \d\d:\d\d"
+    who = rf"process {other.pid} \(study quick, cpu/matmul\) since {since}; to go on now, end it: kill {other.pid}"
+    assert len(lines) == 1 and re.fullmatch(f"waiting for another measurement on this host, {who}", lines[0])
+    assert re.search(f"has not ended after 0 minutes of waiting, {who}; or repeat this command later", str(error.value))
 
-    def measure() -> None:
-        with locks.measurement_lock(lambda: messages.append("waits"), tmp_path):
-            got.set()
 
-    thread = threading.Thread(target=measure, daemon=True)
-    thread.start()
-    assert not got.wait(0.3)
-    assert messages == ["waits"]
+def test_work_that_is_not_timed_prints_that_it_waits(
+    tmp_path: Path, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
+    other = owner(MEASUREMENT)
+    assert first_line(other) == "held"
+    waits = owner("with beside_no_measurement('compiling'): pass".replace("with", "sys.stderr = sys.stdout\nwith"))
+    assert f"compiling: waiting for another measurement on this host, process {other.pid} " in first_line(waits)
     kill(other)
-    assert got.wait(5)
-    thread.join()
-    assert messages == ["waits"]
+    assert first_line(waits) == "held"
 
 
-def test_a_free_host_is_taken_without_a_word(tmp_path: Path) -> None:
-    messages: list[str] = []
-    for _ in range(2):
-        with locks.measurement_lock(lambda: messages.append("waits"), tmp_path):
-            pass
-    assert messages == []
+def test_an_owner_that_could_not_write_its_name_is_waited_for_as_well(tmp_path: Path, owner: Owner) -> None:
+    other = owner(MEASUREMENT)
+    assert first_line(other) == "held"
+    (tmp_path / MEASUREMENT_LOCK).write_text("\x1b[2J\n")
+    with pytest.raises(StudyError, match="unknown process"), measurement_lock("mine", str, tmp_path, limit=0):
+        pass
 
 
-def test_the_file_is_open_to_all_users_whatever_the_umask(tmp_path: Path) -> None:
+def test_a_free_host_is_taken_without_a_word_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
     old = os.umask(0o077)
     try:
-        with locks.measurement_lock(print, tmp_path):
-            pass
+        for _ in range(2):
+            with measurement_lock("mine", never):
+                pass
     finally:
         os.umask(old)
-    assert stat.S_IMODE((tmp_path / locks.MEASUREMENT_LOCK).stat().st_mode) == 0o666
+    assert stat.S_IMODE((tmp_path / MEASUREMENT_LOCK).stat().st_mode) == 0o666
 
 
 def test_a_file_of_another_user_is_locked_without_writing_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with fs.protected_regular in a sticky folder: another's file opens for reading and never with O_CREAT."""
-    (tmp_path / locks.MEASUREMENT_LOCK).touch()
+    (tmp_path / MEASUREMENT_LOCK).touch()
     real = os.open
 
     def protected(path: str, flags: int, *mode: int) -> int:
@@ -154,7 +158,7 @@ def test_a_file_of_another_user_is_locked_without_writing_to_it(
         return real(path, flags, *mode)
 
     monkeypatch.setattr(locks.os, "open", protected)
-    with locks.measurement_lock(print, tmp_path):
+    with measurement_lock("mine", never, tmp_path):
         pass
 
 
@@ -166,76 +170,70 @@ def test_a_file_closed_to_us_is_an_error_of_one_line(tmp_path: Path, monkeypatch
     monkeypatch.setattr(locks, "OPEN_PATIENCE", 0.05)
     with (
         pytest.raises(StudyError, match="Permission denied; ask its owner to delete it"),
-        locks.measurement_lock(print, tmp_path),
+        measurement_lock("mine", never, tmp_path),
     ):
         pass
 
 
 def test_a_planted_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / locks.MEASUREMENT_LOCK).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StudyError, match="delete it"), locks.measurement_lock(print, tmp_path):
+    (tmp_path / MEASUREMENT_LOCK).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StudyError, match="delete it"), measurement_lock("mine", never, tmp_path):
         pass
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_file_that_was_cleared_away_while_waiting_is_not_taken_for_the_lock(tmp_path: Path, owner: Owner) -> None:
     """Else the waiter would hold the deleted file and a newcomer a new one, both at once."""
-    other = owner(f"lock = measurement_lock(print, Path({str(tmp_path)!r})); lock.__enter__()")
+    other = owner(MEASUREMENT)
     assert first_line(other) == "held"
     waiting, has, done = threading.Event(), threading.Event(), threading.Event()
 
     def measure() -> None:
-        with locks.measurement_lock(waiting.set, tmp_path):
+        with measurement_lock("mine", lambda _: waiting.set(), tmp_path):
             has.set()
             done.wait(5)
 
     first = threading.Thread(target=measure, daemon=True)
     first.start()
     assert waiting.wait(5)
-    (tmp_path / locks.MEASUREMENT_LOCK).unlink()
+    (tmp_path / MEASUREMENT_LOCK).unlink()
     kill(other)
-    assert has.wait(5) and (tmp_path / locks.MEASUREMENT_LOCK).exists()
-    waits = threading.Event()
-
-    def newcomer() -> None:
-        with locks.measurement_lock(waits.set, tmp_path):
-            pass
-
-    second = threading.Thread(target=newcomer, daemon=True)
-    second.start()
-    assert waits.wait(5)
+    assert has.wait(5) and (tmp_path / MEASUREMENT_LOCK).exists()
+    with pytest.raises(StudyError), measurement_lock("a newcomer", str, tmp_path, limit=0):
+        pass
     done.set()
-    second.join(5)
+    first.join(5)
 
 
 def test_a_file_system_without_locks_warns_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def unsupported(*_: object) -> None:
-        raise OSError(locks.errno.ENOLCK, "No locks available")
+        raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(locks.fcntl, "flock", unsupported)
-    with locks.measurement_lock(print, tmp_path):
+    with measurement_lock("mine", never, tmp_path):
         pass
-    locks.StudyLock(tmp_path).take().release()
+    StudyLock(tmp_path).take().release()
     assert "this file system has no locks" in caplog.text
 
 
 @pytest.mark.parametrize("variable", locks.SCHEDULERS)
 def test_a_scheduler_s_job_waits_for_no_measurement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path))
     monkeypatch.setenv(variable, "1")
-    with locks.measurement_lock(print), locks.beside_no_measurement(print):
+    with measurement_lock("mine", never), locks.beside_no_measurement("compiling"):
         pass
+    assert capsys.readouterr().err == ""
 
 
 def test_a_variable_names_another_place_which_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path / "new" / "folder"))
-    with locks.measurement_lock(lambda: pytest.fail("nobody has it")):
-        assert (tmp_path / "new" / "folder" / locks.MEASUREMENT_LOCK).is_file()
+    with measurement_lock("mine", never):
+        assert (tmp_path / "new" / "folder" / MEASUREMENT_LOCK).is_file()
     (tmp_path / "file").touch()
     monkeypatch.setenv(locks.LOCK_FOLDER, str(tmp_path / "file" / "folder"))
-    with pytest.raises(StudyError, match="WHICHDEVICE_LOCK_FOLDER: cannot make"), locks.measurement_lock(lambda: None):
+    with pytest.raises(StudyError, match="WHICHDEVICE_LOCK_FOLDER: cannot make"), measurement_lock("mine", never):
         pass

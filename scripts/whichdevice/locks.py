@@ -4,10 +4,12 @@ import errno
 import fcntl
 import logging
 import os
+import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -20,6 +22,8 @@ LOCK_FOLDER = "WHICHDEVICE_LOCK_FOLDER"  # variable: another place for it, e.g. 
 SCHEDULERS = ("SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")  # variables: this job has its node or its pod from one of them
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 OPEN_PATIENCE = 1.0  # seconds for another user to finish making the file
+WAIT_LIMIT = 2 * 3600.0  # seconds to wait for another measurement
+LOOK_EVERY = 0.2  # seconds between two looks whether it has ended
 
 
 class StudyLock:
@@ -53,21 +57,20 @@ class StudyLock:
 
 
 @contextmanager
-def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) -> Iterator[None]:
+def measurement_lock(
+    what: str, on_wait: Callable[[str], object], folder: Path | None = None, limit: float = WAIT_LIMIT
+) -> Iterator[None]:
     """Wait until no other measurement runs on this host, whoever started it, and let none start in the `with` block.
 
-    `on_wait` is called once if there is something to wait for. The file is in /tmp rather than in TMPDIR, which differs
-    between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place. Programs that are started meanwhile do not
-    inherit the lock, so one that outlives a killed owner keeps nobody waiting.
+    `what` names this measurement for those that wait for it. Where this one waits, `on_wait` gets one line: for whom,
+    since when, how to go on. Raises StudyError after `limit` seconds. The file is in /tmp rather than in TMPDIR, which
+    differs between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place. Programs that are started meanwhile do
+    not inherit the lock, so one that outlives a killed owner keeps nobody waiting.
     """
     path = (folder or _shared_folder()) / MEASUREMENT_LOCK
     descriptor = _open_shared(path)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _take(descriptor, path, on_wait, limit)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             os.close(descriptor)
@@ -78,25 +81,68 @@ def measurement_lock(on_wait: Callable[[], object], folder: Path | None = None) 
         raise
     try:
         if _is_current(descriptor, path):
+            _write_owner(what, path)
             yield
             return
     finally:
         os.close(descriptor)
-    with measurement_lock(on_wait, folder):  # the file was deleted meanwhile: a newcomer would lock a new one
+    # The file was deleted meanwhile: a newcomer would lock a new one.
+    with measurement_lock(what, on_wait, folder, limit):
         yield
 
 
 @contextmanager
-def beside_no_measurement(on_wait: Callable[[], object]) -> Iterator[None]:
+def beside_no_measurement(what: str) -> Iterator[None]:
     """The measurement lock for work that is not timed itself; none in a scheduler's job.
 
-    There a measured run has its node to itself, and waiting would use up the job's own time.
+    There a measured run has its node to itself, and waiting would use up the job's own time. That it waits is printed.
     """
     if any(os.environ.get(variable) for variable in SCHEDULERS):
         yield
     else:
-        with measurement_lock(on_wait):
+        with measurement_lock(what, lambda text: print(f"{what}: {text}", file=sys.stderr)):
             yield
+
+
+def _take(descriptor: int, path: Path, on_wait: Callable[[str], object], limit: float) -> None:
+    end = time.monotonic() + limit
+    announced = False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not announced:
+                time.sleep(LOOK_EVERY)  # for the other to write who it is
+                on_wait(f"waiting for another measurement on this host, {_owner(descriptor, path)}")
+                announced = True
+        if time.monotonic() > end:
+            raise StudyError(
+                f"another measurement on this host has not ended after {limit / 60:.3g} minutes of waiting, "
+                f"{_owner(descriptor, path)}; or repeat this command later"
+            )
+        time.sleep(LOOK_EVERY)
+
+
+def _write_owner(what: str, path: Path) -> None:
+    """Write who measures into the file, for those that wait; another user's file may refuse it."""
+    text = f"{os.getpid()} {time.strftime('%Y-%m-%d %H:%M')} {what}"
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+
+def _owner(descriptor: int, path: Path) -> str:
+    """Who measures, since when, and how to go on."""
+    text = os.pread(descriptor, 300, 0).decode("utf-8", "replace")
+    found = re.match(r"(\d+) (\S+ \d\d:\d\d) (.+)", "".join(letter for letter in text if letter.isprintable()))
+    if found is None:
+        return f"by an unknown process (fuser {path} names it); end that to go on now"
+    pid, since, what = found.groups()
+    return f"process {pid} ({what}) since {since}; to go on now, end it: kill {pid}"
 
 
 def _warn_no_locks(what: Path) -> None:

@@ -1,7 +1,6 @@
 """An export is a record of what was checked, whatever its status."""
 
 import hashlib
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from whichdevice.config.model import Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.exporting import export
 from whichdevice.exporting.export import best_learned, export_model, export_path, new_folder
+from whichdevice.locks import LOCK_FOLDER
 from whichdevice.measuring.supervisor import Finish
 from whichdevice.records.products import read_export
 from whichdevice.records.schema import Artefact, Record
@@ -102,7 +102,7 @@ def exported(study, working_folder, monkeypatch):
     """Exports with processes that send what the test says instead of running TensorFlow."""
     records = written(working_folder / "results" / "small", {256: 0.9})
     monkeypatch.setattr(export, "find_spec", lambda name: True)
-    monkeypatch.setattr(export, "beside_no_measurement", lambda on_wait: nullcontext())  # others may measure meanwhile
+    monkeypatch.setenv(LOCK_FOLDER, str(working_folder))  # others may measure meanwhile
 
     def run(finish: str = "ok", reason: str | None = None, **check):
         def process(part, job, log, parts) -> Finish:

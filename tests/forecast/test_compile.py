@@ -86,6 +86,12 @@ def test_a_failure_is_not_kept(installed, monkeypatch):
     assert not list(compiling.CACHE.glob("*.json"))
 
 
+def test_a_compiler_that_hangs_names_the_key_of_its_time_limit(installed, monkeypatch):
+    stand_in(monkeypatch, [Finish("timed_out", "still running after 67 s; killed", 1)])
+    record = compile_programs(asked()[:1])[0]
+    assert record.reason == "still compiling after forecast.timeout = 7 s; killed"
+
+
 def test_an_interrupt_ends_the_call(installed, monkeypatch):
     def process(*_):
         raise KeyboardInterrupt

@@ -1,6 +1,5 @@
 """A disturbed run is measured once more; which attempt counts depends on the noise alone."""
 
-from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.load import write_study
+from whichdevice.locks import LOCK_FOLDER
 from whichdevice.measuring import measure as measuring
 from whichdevice.measuring.attempts import chosen, repetition, with_note
 from whichdevice.measuring.measure import measure
@@ -120,7 +120,7 @@ def scripted(working_folder: Path, monkeypatch: pytest.MonkeyPatch):
     config = working_folder / study.root / "config.yaml"
     write_study(study, config)
     path = working_folder / planned_record(study, TIMES)
-    monkeypatch.setattr(measuring, "measurement_lock", lambda waiting: nullcontext())
+    monkeypatch.setenv(LOCK_FOLDER, str(working_folder))
 
     def run(*severities: float | None) -> Record:
         script = iter(severities)

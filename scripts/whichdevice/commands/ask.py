@@ -185,7 +185,7 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     from whichdevice.cells import Run
     from whichdevice.config.load import write_study
     from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
-    from whichdevice.measuring.measure import WAITING, measure
+    from whichdevice.measuring.measure import measure
     from whichdevice.measuring.request import dataset_folder, dataset_of, planned_record
     from whichdevice.models.loading import workload_class
     from whichdevice.study_cells import study_runs
@@ -193,11 +193,8 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
     runs: list[Run] = study_runs(study)
     paths = [Path(planned_record(study, run)) for run in runs]
     records = [None if again else _kept(path) for path in paths]
-    phase = io.StringIO()  # what the run would print
 
     def text() -> str:
-        if phase.getvalue().rstrip().endswith(WAITING):
-            return WAITING
         return f"measuring {model} here: process {count.done + 1} of {count.pieces} · about {duration(count.left)} left"
 
     def enough(number: int) -> bool:
@@ -221,7 +218,7 @@ def _measured(study: Study, model: str, again: bool) -> dict[int, Row]:
             for number in missing:
                 if enough(number):
                     continue
-                record = measure(config, paths[number], Path(folder) / "run.log", phase)
+                record = measure(config, paths[number], Path(folder) / "run.log", io.StringIO(), line.line)
                 records[number] = record
                 count.finish()
                 if record.status == "failed":

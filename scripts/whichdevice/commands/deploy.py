@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from whichdevice.commands.plan import add_arguments as add_config
@@ -15,6 +14,7 @@ from whichdevice.commands.plan import merged
 from whichdevice.config.load import check_yaml, load_study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
+from whichdevice.files import CONFIG
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.remote.transfer import open_place
@@ -22,7 +22,7 @@ from whichdevice.terminal import agree
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
 LABEL = "whichdevice"  # on everything that is made; its value is the model
-PRICES = Path(__file__).parents[3] / "config" / "vertex_prices.csv"
+PRICES = CONFIG / "vertex_prices.csv"
 TRIES, LOOKS, PAUSE = 180, 3, 10.0  # to remove; that must find nothing, as an answer may be lost; seconds between two
 
 

@@ -5,7 +5,6 @@ failed.json beside an earlier export that succeeded.
 """
 
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -201,9 +200,7 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
         folder=folder,
     )
     parts: dict[str, Any] = {}
-    with beside_no_measurement(
-        lambda: print(f"{draft.workload}: waiting for a measurement on this host", file=sys.stderr)
-    ):
+    with beside_no_measurement(f"export of {draft.workload}"):
         for part in ("write", "check"):
             finish = end_from_inside(partial(_run, part, job, log, parts), log, folder)
             if finish.status != "ok":

@@ -8,7 +8,7 @@ its breakdown then come from the second process, its learning from the first.
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -150,16 +150,19 @@ def _supervised(
     return finish
 
 
-WAITING = "waiting for another measurement on this host"
-
-
-def measure(config: Path, record_path: Path, log: Path, stream: IO[str] | None = None) -> Record:
+def measure(
+    config: Path,
+    record_path: Path,
+    log: Path,
+    stream: IO[str] | None = None,
+    on_wait: Callable[[str], object] | None = None,
+) -> Record:
     """Measure the run that `record_path` names in the study of `config`, and write its record.
 
     A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once.
     Raises StudyError where the study itself is at fault: no such run, no dataset, or code that was edited after the
     path was planned. A path without a key, as a person writes it, takes whatever the run is now.
-    Progress goes to `stream`, else to standard error.
+    Progress goes to `stream`, else to standard error; that it waits for another measurement, to `on_wait` if given.
     """
     study, run = read_study(config), parse_run(record_path.as_posix())
     request = build_request(study, run)
@@ -171,7 +174,7 @@ def measure(config: Path, record_path: Path, log: Path, stream: IO[str] | None =
     log.write_bytes(b"")
     with (
         Progress(run, of_device.index(run) + 1, len(of_device), stream) as progress,
-        measurement_lock(lambda: progress.phase(WAITING)),
+        measurement_lock(f"study {study.study}, {run.path}", on_wait or progress.phase),
     ):
         _require_planned(study, run, record_path)  # here: the code may be edited while this process waits
         with _fresh_folder(record_path.parent) as folder:

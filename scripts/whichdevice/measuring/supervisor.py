@@ -58,7 +58,8 @@ def supervise_job(
     """Run `whichdevice.measuring.process` on a job, written to `job_file` with the clock at its start."""
     job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
     command = [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)]
-    return supervise(command, {**environment, **package_first()}, log, timeout, on_message, on_minute)
+    variables = {**environment, **package_first()}
+    return supervise(command, variables, log, timeout, on_message, on_minute, limit_name="measure.timeout")
 
 
 def supervise_module(
@@ -89,10 +90,12 @@ def supervise(
     on_message: OnMessage,
     on_minute: Callable[[], None] = lambda: None,
     by_phase: bool = False,
+    limit_name: str = "",
 ) -> Finish:
     """Run one process to its end; its own output goes to `log`, its messages to `on_message`.
 
-    The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names.
+    The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names. `limit_name` is the config key of
+    the time limit, for the reason of a process that exceeds it.
     """
     read_end, write_end = os.pipe()
     kills, available = memory_kills(), available_memory()
@@ -126,7 +129,8 @@ def supervise(
         raise
     listener.join(GRACE_SECONDS)
     short = memory_kills() > kills or (peak or 0) > NEAR * available
-    return _finish(last[-1] if last else None, hung, code, peak, timeout, short)
+    after = f"{limit_name} = {timeout:g} s" if limit_name else f"{timeout:g} s"
+    return _finish(last[-1] if last else None, hung, code, peak, after, short)
 
 
 def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) -> None:
@@ -196,13 +200,13 @@ def _kill_group(group: int) -> None:
 
 
 def _finish(
-    last: dict[str, Any] | None, hung: bool, code: int | None, peak: int | None, timeout: float, short: bool
+    last: dict[str, Any] | None, hung: bool, code: int | None, peak: int | None, after: str, short: bool
 ) -> Finish:
     if last is not None:
         return Finish(last["status"], last["reason"], peak)
     if hung or code is None:
         left = "" if code is not None else f" (still there {DYING_SECONDS:g} s later, waiting in the kernel: see dmesg)"
-        return Finish("timed_out", f"still running after measure.timeout = {timeout:g} s; killed{left}", peak)
+        return Finish("timed_out", f"still running after {after}; killed{left}", peak)
     if code == -signal.SIGKILL and short:
         return Finish("out_of_memory", "killed by the system (signal 9) for lack of memory", peak)
     if code == -signal.SIGKILL:

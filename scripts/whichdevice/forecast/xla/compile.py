@@ -56,9 +56,6 @@ def compile_programs(
     missing = [numbers[0] for numbers in same.values()]
     if missing:
 
-        def waiting() -> None:
-            print("compiling waits for a measurement on this host", file=sys.stderr)
-
         def found(number: int, record: CompiledRecord) -> None:
             path = cache_path(record)
             if record.status in KEPT:
@@ -69,7 +66,10 @@ def compile_programs(
                 records[other] = named
                 on_record(other, named)
 
-        with beside_no_measurement(waiting), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        with (
+            beside_no_measurement("compiling for forecasts"),
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        ):
             _Pool({number: drafts[number] for number in missing}, Path(folder), log, found).run()
     return [record for record in records if record is not None]
 
@@ -196,13 +196,13 @@ class _Pool:
         log = self._log or self._folder / f"{worker}.log"
         finish = supervise_module("whichdevice.forecast.xla.process", job, variables, log, limit, on_message)
         for number, part in parts.items():
-            status, reason = _ended(finish)
+            status, reason = _ended(finish, self._drafts[number])
             self._done.put((number, self._record(number, {**part, "status": status, "reason": reason})))
         if not began and finish.status != "ok" and (unclaimed := self._unclaimed()):
             # It never came as far as a program: the next one would end in the same way.
             number = unclaimed[0]
             (self._folder / "claims" / str(number)).touch()
-            status, reason = _ended(finish)
+            status, reason = _ended(finish, self._drafts[number])
             self._done.put((number, self._record(number, {"status": status, "reason": reason})))
 
     def _record(self, number: int, part: dict[str, Any]) -> CompiledRecord:
@@ -212,13 +212,13 @@ class _Pool:
         return CompiledRecord.model_validate({**self._drafts[number].model_dump(mode="json"), **known})
 
 
-def _ended(finish: Finish) -> tuple[str, str]:
+def _ended(finish: Finish, draft: CompiledRecord) -> tuple[str, str]:
     """Status and reason of a program in whose middle its process ended."""
     reason = finish.reason or "the compiling process ended"
     if finish.status == "out_of_memory":
         return "out_of_memory", f"this host has too little memory to compile it: {reason}"
     if finish.status == "timed_out":
-        return "timed_out", reason
+        return "timed_out", f"still compiling after forecast.timeout = {draft.asked.timeout:g} s; killed"
     return "failed", f"{reason}{_limited()}"
 
 

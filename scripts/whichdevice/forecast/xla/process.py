@@ -96,7 +96,7 @@ class _Compiling:
         self._emit.part(number, {"status": status, "reason": reason, "done": True})
 
     def _give_up(self, number: str, request: ProgramRequest) -> None:
-        reason = f"still compiling after {request.timeout:g} s; given up"
+        reason = f"still compiling after forecast.timeout = {request.timeout:g} s; given up"
         self._emit.part(number, {"status": "timed_out", "reason": reason, "done": True})
         os._exit(1)
 
