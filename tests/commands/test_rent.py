@@ -128,6 +128,8 @@ def stage(working_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(rent, "RECONNECTS", 3)
     synthetic.write_study(synthetic.small_study(devices={"gpu": Device(kind="gpu")}), folder / "records")
     Path("small.json").write_text(json.dumps(CONFIG))
+    Path("envs").mkdir()
+    Path("envs/rented.sh").touch()
     stage = Stage(folder)
     stage.faults()
     return stage

@@ -58,16 +58,43 @@ def test_its_requirements_are_those_of_the_environments(wheel: Path, project_roo
     assert any(each.startswith("torch==") and "extra == 'torch'" in each for each in required)
 
 
-@pytest.mark.slow
-def test_a_study_is_planned_from_the_packaged_workflow_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    done = whichdevice(installed, tmp_path, "study", "cpu", "--dry-run", "--config", "data={source: standin}")
-    assert done.returncode == 0, done.stderr
-    assert "measure" in done.stdout + done.stderr
+SMALL = ["--config", "workloads={matmul: {batch_size: [64]}}", "devices={cpu: {kind: cpu}}", "forecast={devices: []}"]
+# A cheap call of each command: exit status, and what it prints.
+CALLS = {
+    "ask": (["nothing.py"], 2, "nothing.py"),
+    "check": (["matmul"], 2, "no training workload"),
+    "config": ([], 0, "study: quick"),
+    "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
+    "export": (["results/none"], 2, "results/none"),
+    "fetch": (["nowhere"], 2, "no study was published at nowhere"),
+    "forecast": (["matmul", "--devices", "T4"], 0, "T4"),
+    "merge": (["--list"], 0, ""),
+    "plan": (SMALL, 0, "matmul"),
+    "rent": (["--device", "gpu", "--dry-run"], 2, "no checkout of whichdevice"),
+    "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
+}
+
+
+def test_each_command_prints_its_help(installed: Path, tmp_path: Path, project_root: Path) -> None:
+    commands = {path.stem for path in project_root.glob("scripts/whichdevice/commands/[!_]*.py")}
+    assert set(CALLS) == commands, "a cheap call for each"
+    for command in commands:
+        done = whichdevice(installed, tmp_path, command, "--help")
+        assert done.stdout.startswith(f"usage: whichdevice {command}"), done.stderr
 
 
 @pytest.mark.slow
-def test_config_comes_from_the_package_too(installed: Path, tmp_path: Path) -> None:
-    done = whichdevice(
-        installed, tmp_path, "config", "--check", str(installed / "whichdevice/workflow/config/config.yaml")
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("command", CALLS)
+def test_each_command_runs_in_an_empty_folder(installed: Path, tmp_path: Path, command: str) -> None:
+    arguments, status, text = CALLS[command]
+    done = whichdevice(installed, tmp_path, command, *arguments)
+    printed = done.stdout + done.stderr
+    assert (done.returncode, "Traceback" in printed) == (status, False), printed
+    assert text in printed
+
+
+def test_deploy_finds_the_prices_of_the_package(installed: Path, tmp_path: Path) -> None:
+    code = "from whichdevice.commands.deploy import price_line; print(price_line('e2-standard-2', 1, 'us-central1'))"
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.startswith("Price: about 0.077 USD an hour"), done.stderr

@@ -4,10 +4,9 @@ import argparse
 import re
 from pathlib import Path
 
+from whichdevice.config.load import check_yaml, default_config, load_study
 from whichdevice.config.model import LONGEST_NAME, NAME
 from whichdevice.errors import StudyError
-
-DEFAULT = Path("config/config.yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,14 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rename", action="append", default=[], metavar="THERE=HERE", help="a device's name there and here: cpu=laptop"
     )
     parser.add_argument("--study", help="into results/STUDY, with the config there; default: the study of --configfile")
-    parser.add_argument("--configfile", type=Path, default=DEFAULT, help="config of the study that they go to")
+    parser.add_argument("--configfile", type=Path, default=default_config(), help="config of the study that they go to")
     parser.add_argument("--list", action="store_true", help="print what is merged")
     parser.add_argument("--drop", metavar="ID", help="delete the records of a merged source")
 
 
 def run(args: argparse.Namespace) -> int:
     """Merge, list or drop; print what was done."""
-    from whichdevice.config.load import check_yaml, load_study
     from whichdevice.records.store import merged_sources
     from whichdevice.remote.merge import drop, merge_folder
 

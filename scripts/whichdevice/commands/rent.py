@@ -36,6 +36,7 @@ TPUS = {
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
 }
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
+ON_THE_MACHINE = "envs/rented.sh"  # of the checkout: it installs and measures there
 NOT_SENT = ("run_on", "against", "retry")  # keys that concern this machine alone
 COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]
 EVERY, PATIENCE = 180.0, 900.0  # seconds between two copies of the records; that one copy or taking down may last
@@ -56,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the price, ask, rent, measure, bring back, take down; the exit status."""
+    if not Path(ON_THE_MACHINE).is_file():
+        raise StudyError("rent: a rented machine gets this folder, which is no checkout of whichdevice; rent from one")
     values = merged(check_yaml(args.configfile), args.config)
     plan = plan_study({**values, "run_on": "all"})
     args.accelerator = args.accelerator or {"gpu": "L4:1", "tpu": "tpu-v2-8"}[args.device]
@@ -100,7 +103,7 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
-    script = f"{send}\nsh envs/rented.sh {kind} {' '.join(environments)}"
+    script = f"{send}\nsh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
 
 
