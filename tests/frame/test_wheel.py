@@ -65,7 +65,7 @@ CALLS = {
     "check": (["matmul"], 2, "no training workload"),
     "config": ([], 0, "study: quick"),
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
-    "export": (["results/none"], 2, "results/none"),
+    "export": (["--parquet", "results/none"], 2, "results/none"),
     "fetch": (["nowhere"], 2, "no study was published at nowhere"),
     "forecast": (["matmul", "--devices", "T4"], 0, "T4"),
     "merge": (["--list"], 0, ""),

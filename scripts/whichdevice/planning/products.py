@@ -96,7 +96,7 @@ def drawing_code(study: Study) -> dict[str, str]:
     figures = ["whichdevice.figures", *figure_modules(*figure_names())]
     sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", price_sheet(study.prices)]
     page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
-    page += [CONFIG / f"forecast_{name}" for name in ("results.csv", "published.csv", "constants.json")]
+    page += sorted(CONFIG.glob("forecast_*.*"))
     compared = ["whichdevice.report.compare", *figure_modules("comparison")]
     return {
         "tables": code_hash(*tables, files=sheets),
