@@ -468,9 +468,16 @@ def _prices(row: HardwareRow) -> list[Any] | None:
     best = row.cheapest
     if best is None:
         return None
-    spot = [each.spot for each in row.offers if each.spot is not None]
+    spot = row.cheapest_of("spot")
     offer = f"{best.provider} {best.instance}, {best.region}"
-    return [row.device, f"{best.on_demand:.2f}", offer, best.date, f"{min(spot):.2f}" if spot else "", len(row.offers)]
+    return [
+        row.device,
+        f"{best.usd_per_hour:.2f}",
+        offer,
+        best.date,
+        f"{spot.usd_per_hour:.2f}" if spot else "",
+        len(row.offers),
+    ]
 
 
 def _number(value: float | None) -> str | None:

@@ -372,8 +372,8 @@ def _priced(row: Row, target: "Target") -> Row:
 
     offer = target.row.cheapest
     usd = None
-    if offer is not None and offer.on_demand is not None:
-        usd = offer.on_demand * target.devices / CORES_AS_DEVICES.get(target.device, 1)
+    if offer is not None:
+        usd = offer.usd_per_hour * target.devices / CORES_AS_DEVICES.get(target.device, 1)
     accelerator = (
         f"tpu-{target.slice.accelerator}"
         if target.slice is not None

@@ -168,9 +168,9 @@ def _costs(row: dict[str, Any], step: float, ends: tuple[float, float], sheet: S
     if known.power_w and units:
         found["joules_per_unit_at_most"] = known.power_w * chips * step / units
     offer = known.cheapest
-    if offer is None or offer.on_demand is None:
+    if offer is None:
         return found | {"price": f"no price: the price sheet has none for {row['device']}"}
-    hour = offer.on_demand * chips
+    hour = offer.usd_per_hour * chips
     found |= {"usd_per_hour": hour, "price": offer.words}
     if units:
         names = ("usd_per_million", "usd_per_million_low", "usd_per_million_high")
