@@ -33,6 +33,7 @@ HALF = (torch.bfloat16, torch.float16)
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 LARGE = 4e9  # bytes of a module that is not built for real
+FEW_LAYERS = 4, 6  # that are traced of many equal ones
 LIST = 48  # tensors that one kernel of an optimiser takes
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
@@ -61,6 +62,7 @@ class Step:
     loss: Callable[[Any, Any], Any]
     optimizer: Callable[[Any], Any] | None = None
     precision: str = "float32"
+    layers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Trace:
     """A traced step on one device.
 
     `memory` is in bytes: weights (buffers too), gradients, optimizer (its state), activations (kept by the forward
-    pass, with inputs), peak (largest sum of all over the step, each storage rounded up to 512).
+    pass, with inputs), working (the most that the passes hold beside weights, whole gradients and the optimiser), peak
+    (largest sum of all over the step, each storage rounded up to 512).
     """
 
     work: Work
@@ -88,14 +91,31 @@ class Trace:
 
 
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
-    """Trace a step of `accumulation` batches of `size` examples.
+    """Trace a step of `accumulation` batches of `size` examples; of many equal layers a few, and the rest by difference.
 
     Raises what the module, the loss or PyTorch raises where a step on fake tensors is not possible.
     """
+    few, more = FEW_LAYERS
+    if step.layers is None or step.layers <= more:
+        return _traced(step, size, accumulation)
+    first, second = (_traced(step, size, accumulation, layers) for layers in FEW_LAYERS)
+    times = (step.layers - few) / (more - few)
+
+    def extended(shallow: float, deep: float) -> float:
+        return shallow + (deep - shallow) * times
+
+    memory = {name: extended(each, second.memory[name]) for name, each in first.memory.items()}
+    memory["layers"] = float(step.layers)
+    memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (more - few)
+    counts = (round(extended(getattr(first, name), getattr(second, name))) for name in ("parameters", "trained"))
+    return Trace(first.work.deepened(second.work, 1 + times), memory, *counts)
+
+
+def _traced(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     fake, trains = FakeTensorMode(allow_non_fake_inputs=True), step.optimizer is not None
     kernels, dtype = Kernels(step.precision), MIXED.get(step.precision)
     updates, state = Kernels(step.precision, "optimizer"), 0
-    module = _built(step, fake)
+    module = _built(step, fake, *layers)
     module.train(trains)
     if step.optimizer is not None:
         with fake, AsOnGPU():
@@ -113,19 +133,24 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
                 loss = step.loss(module, batch)
             kept = kernels.live - weights - state
             if trains:
-                loss.backward()
+                for each in trained:
+                    each.register_post_accumulate_grad_hook(kernels.accumulated)
+                with AsOnGPU(kernels, dtype):  # where the forward pass is made again
+                    loss.backward()
         gradients = sum(rounded(each.grad) for each in trained if each.grad is not None)
     total = Total()
     for items, times in ((kernels.items(), accumulation), (updates.items(), 1)):
         for item in items:
             total.put(item, times)
     peak = max(kernels.peak + (gradients if accumulation > 1 else 0), weights + gradients + state + updates.peak)
-    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "peak": peak}
+    working = kernels.peak_besides - weights - state
+    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "working": working}
+    memory["peak"] = peak
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
     return Trace(total.work("gpu", "eager"), {name: float(each) for name, each in memory.items()}, *counts)
 
 
-def _built(step: Step, fake: FakeTensorMode) -> Any:
+def _built(step: Step, fake: FakeTensorMode, *layers: int) -> Any:
     """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
 
     One whose constructor reads values is built for real, if what the first attempt made until then is small.
@@ -133,19 +158,19 @@ def _built(step: Step, fake: FakeTensorMode) -> Any:
     made, whole = Kernels(step.precision), step.precision == "bfloat16"
     try:
         with fake, made, AsOnGPU():
-            module = step.build()
+            module = step.build(*layers)
             return _fake(module, True) if whole else module
     except Exception:
         try:
             with torch.device("meta"), AsOnGPU(device="meta"):
-                module = step.build()
+                module = step.build(*layers)
             with fake:
                 return _fake(module, whole)
         except Exception:
             if made.peak > LARGE:
                 raise
     with AsOnGPU():
-        module = step.build()
+        module = step.build(*layers)
     return module.bfloat16() if whole else module
 
 
@@ -268,7 +293,7 @@ class Kernels(TorchDispatchMode):
 
     def __init__(self, precision: str, kind: Kind | None = None) -> None:
         super().__init__()
-        self.live = self.peak = 0
+        self.live = self.peak = self.peak_besides = self.gradients = 0
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
@@ -302,6 +327,8 @@ class Kernels(TorchDispatchMode):
             kind, operations = convolution_work(name, args, outputs)
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
+        elif "grouped_mm" in name:
+            kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
             kind, operations = "product", counted(*args, **kwargs, out_val=result)
         half = any(each.dtype in HALF for each in inputs or outputs)
@@ -322,7 +349,12 @@ class Kernels(TorchDispatchMode):
                 self._known.add(key)
                 self.live += rounded(each)
                 self.peak = max(self.peak, self.live)
+                self.peak_besides = max(self.peak_besides, self.live - self.gradients)
                 weakref.finalize(storage, self._drop, key, rounded(each))
+
+    def accumulated(self, parameter: Any) -> None:
+        """Count a parameter's gradient as whole, from when it is."""
+        self.gradients += rounded(parameter.grad)
 
     def _drop(self, key: int, nbytes: int) -> None:
         self._known.discard(key)
