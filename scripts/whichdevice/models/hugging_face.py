@@ -3,8 +3,8 @@
     hf:meta-llama/Llama-3.1-8B     sizes in config/llm_models.csv
     hf:path/to/folder              which has a config.json
 
-A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of a
-sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
+A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of
+a sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
 import csv
@@ -29,10 +29,34 @@ from whichdevice.workloads.base import Options
 PREFIX = "hf:"
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = ("method", "lora_rank", "lora_layers", "gradient_checkpointing", "gradient_accumulation", "optimizer")
-CLASSIFIERS = ("bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers")
+CLASSIFIERS = (
+    "bert",
+    "distilbert",
+    "roberta",
+    "xlm-roberta",
+    "deberta-v2",
+    "electra",
+    "albert",
+    "camembert",
+    "modernbert",
+)
+LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+    "num_decoder_layers",
+    "encoder_layers",
+    "decoder_layers",
+)
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-UNEQUAL = ("first_k_dense_replace", "mlp_only_layers", "moe_layer_freq", "decoder_sparse_step", "hybrid_override_pattern")
+UNEQUAL = (
+    "first_k_dense_replace",
+    "mlp_only_layers",
+    "moe_layer_freq",
+    "decoder_sparse_step",
+    "hybrid_override_pattern",
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +177,9 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
     """The workload class of an `hf:` address, derived from `kind`; raises StudyError where its sizes are not known."""
     found = configuration(address.function)
     length = min(found.longest, LENGTH)
-    target = Array((), "int32", 2) if found.task == "SequenceClassification" else Array((None,), "int32", found.vocabulary)
+    target = (
+        Array((), "int32", 2) if found.task == "SequenceClassification" else Array((None,), "int32", found.vocabulary)
+    )
     declared = Declaration(
         input=_inputs(found),
         target={"labels": target},

@@ -60,7 +60,7 @@ class Tuning:
         return cls(**given)
 
     def applied(self, module: nn.Module, label: str) -> nn.Module:
-        """The module with its frozen parts, adapters and checkpointing; raises StudyError where it has no such layers."""
+        """The module with frozen parts, adapters and checkpointing; raises StudyError where it has no such layers."""
         if self.method != "full":
             _adapt(module, self, label)
         if self.gradient_checkpointing:
@@ -131,7 +131,7 @@ class Adapted(nn.Module):
 
 
 class Linear4bit(nn.Module):
-    """A frozen linear layer whose weights are held as 4-bit NormalFloat with double quantisation (Dettmers et al., 2023).
+    """A frozen linear layer with 4-bit NormalFloat weights, doubly quantised (Dettmers et al., 2023).
 
     It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward.
     """

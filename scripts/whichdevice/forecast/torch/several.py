@@ -23,7 +23,7 @@ MASTER = 2  # times the bytes of a weight of 16 bits, in float32
 def on_gpus(trace: Trace, devices: int, sharing: Sharing, master: bool = False, accumulation: int = 1) -> Trace:
     """The step of one of `devices` ranks, each with the batch of `trace`.
 
-    With `master` the trace is in 16 bits, and weights, gradients and the optimiser's state are kept in float32 beside it.
+    With `master` the trace is in 16 bits; weights, gradients and the optimiser's state are kept in float32 beside it.
     `accumulation` batches make one step: `trace` is of all of them.
     """
     if master:
@@ -39,7 +39,9 @@ def with_masters(trace: Trace) -> Trace:
     for part in ("weights", "gradients", "optimizer"):
         memory["peak"] += memory[part] * (MASTER - 1)
         memory[part] *= MASTER
-    items = (replace(each, bytes=each.bytes * MASTER) if each.kind == "optimizer" else each for each in trace.work.items)
+    items = (
+        replace(each, bytes=each.bytes * MASTER) if each.kind == "optimizer" else each for each in trace.work.items
+    )
     return replace(trace, work=replace(trace.work, items=tuple(items)), memory=memory)
 
 

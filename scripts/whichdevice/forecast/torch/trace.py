@@ -91,7 +91,7 @@ class Trace:
 
 
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
-    """Trace a step of `accumulation` batches of `size` examples; of many equal layers a few, and the rest by difference.
+    """Trace a step of `accumulation` batches of `size` examples: of many equal layers a few, the rest by difference.
 
     Raises what the module, the loss or PyTorch raises where a step on fake tensors is not possible.
     """
@@ -107,8 +107,9 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     memory = {name: extended(each, second.memory[name]) for name, each in first.memory.items()}
     memory["layers"] = float(step.layers)
     memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (more - few)
-    counts = (round(extended(getattr(first, name), getattr(second, name))) for name in ("parameters", "trained"))
-    return Trace(first.work.deepened(second.work, 1 + times), memory, *counts)
+    parameters = round(extended(first.parameters, second.parameters))
+    trained = round(extended(first.trained, second.trained))
+    return Trace(first.work.deepened(second.work, 1 + times), memory, parameters, trained)
 
 
 def _traced(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
