@@ -16,7 +16,7 @@ from whichdevice.models.tuning import Tuning  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
 SMALL = {
-    "model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 10,
+    "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "torch_dtype": "bfloat16",
 }  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_lora_trains_two_thin_layers_beside_each_frozen_one(folder):
         )
     )
     trained = [sum(each.numel() for each in module.parameters() if each.requires_grad) for module in (full, lora, thin)]
-    attention, rest = 4 * (32 + 32) + 4 * (32 + 16), 4 * (32 + 16) + 4 * (32 + 32) + 3 * 4 * (32 + 64)
+    attention, rest = 4 * (128 + 128 + 128 + 64), 4 * (128 + 64 + 128 + 128 + 3 * (128 + 256))
     assert trained == [parameters(full), 10 * (attention + rest), 10 * attention]
 
 
