@@ -171,7 +171,7 @@ def _work(
         row = _forecast(each)
         rows += [row, *_free(row, offers.get(str(each["device"]), ()))]
     modes = [str(row["mode"]) for row in [*cells, *expected] if pd.notna(row["mode"])]
-    operation = unit in OPERATIONS or not modes
+    operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
     length = None if pd.isna(first["sequence_length"]) else int(first["sequence_length"])
     whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
