@@ -15,6 +15,7 @@ import numpy as np
 
 from whichdevice.answer.rows import DOES_NOT_FIT, Row, Work
 from whichdevice.errors import StudyError
+from whichdevice.forecast import joint
 
 HOUR, DAY = 3600.0, 86400.0
 MILLION = 1e6
@@ -169,24 +170,16 @@ def _epochs(many: float) -> str:
     return "" if many == 1 else f" × {many:g} epochs"
 
 
-def draws(rows: Sequence[Row], n: int = DRAWS, seed: int = 1) -> np.ndarray:
-    """Joint step times in seconds [rows, n]: forecasts share an error, chips and measurements have their own.
-
-    A step takes the larger of the device's time and the host's, which all forecasts of a question share.
-    """
-    random = np.random.default_rng(seed)
-
-    def normal() -> np.ndarray:
-        half = random.standard_normal(n // 2)
-        return np.concatenate([half, -half])  # each with its mirror image, so that medians are exact
-
-    shared, host = normal(), normal()
-    own = {chip: normal() for chip in dict.fromkeys(row.chip for row in rows)}
+def draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
+    """Joint step times in seconds [rows, n], nan for a row without one; measured rows have an error of their own."""
+    timed = [place for place, row in enumerate(rows) if row.step_time]
+    known = [vars(rows[place]) | {"device_time": rows[place].device_time or rows[place].step_time} for place in timed]
+    own = [
+        each | {"software": each["chip"]} if rows[place].is_here else each
+        for place, each in zip(timed, known, strict=True)
+    ]
     found = np.full((len(rows), n), np.nan)
-    for place, row in enumerate(rows):
-        if row.step_time:
-            device = row.step_time * np.exp(row.log_sd_shared * shared + row.log_sd_own * own[row.chip])
-            found[place] = np.maximum(device, row.host_time * np.exp(row.host_log_sd * host))
+    found[timed] = joint.draws(own, n)
     return found
 
 
@@ -258,15 +251,17 @@ def _option(
 ) -> Option:
     if not row.step_time:
         return Option(row)
-    low, middle, high = (float(each) for each in np.quantile(seconds, QUANTILES))
-    found: dict[str, Any] = {"seconds": middle, "seconds_low": low, "seconds_high": high}
+    found = _ends("seconds", seconds)
     if row.usd_per_hour is not None:
-        found |= dict(zip(("usd_low", "usd", "usd_high"), map(float, np.quantile(usd, QUANTILES)), strict=True))
+        found |= _ends("usd", usd)
     if here is not None and not np.isnan(here).any():
-        ends = np.quantile(here / steps, QUANTILES)
-        found |= dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ends), strict=True))
+        found |= _ends("ratio", here / steps)
     floor = row.host_time > 0 and float(np.median(steps)) < 1.1 * row.host_time
     return Option(row, **found, in_time=float((seconds <= wants.deadline).mean()), host_decides=floor)
+
+
+def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
+    return dict(zip((f"{name}_low", name, f"{name}_high"), map(float, np.quantile(values, QUANTILES)), strict=True))
 
 
 def _ruled_out(option: Option, wants: Wants, work: Work) -> str | None:

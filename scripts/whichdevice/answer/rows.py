@@ -36,6 +36,7 @@ class Row:
     software: str = ""  # that runs the step
     precision: str = ""
     step_time: float | None = None
+    device_time: float | None = None  # without the host, as far as it is known apart
     log_sd_shared: float = 0.0  # of the logarithm of the step time: what all forecasts of a question have in common
     log_sd_own: float = 0.0  # what is the chip's own, or the measurement's
     chip: str = ""  # rows of one chip have the same own error
@@ -275,9 +276,9 @@ def _forecast(row: pd.Series) -> Row:
         "device": str(row["device"]) if str(row["slice"]).endswith("-1x1") else device_name(row),
         "kind": str(row["kind"]),
         "evidence": DOES_NOT_FIT if fits is False else FORECAST if known else UNKNOWN,
-        "software": str(row["software"]) if pd.notna(row.get("software")) else "compiled",
+        "software": "" if pd.isna(row["software"]) else str(row["software"]),
         "precision": "" if pd.isna(row["precision"]) else str(row["precision"]),
-        "chip": str(row["chip"]) if pd.notna(row.get("chip")) else str(row["device"]),
+        "chip": str(row["device"]) if pd.isna(row["chip"]) else str(row["chip"]),
         "fits": fits,
         "memory_needed": _number(row["memory_needed"]),
         "memory_available": _number(row["memory_available"]),
@@ -291,24 +292,15 @@ def _forecast(row: pd.Series) -> Row:
         "note": "" if known and fits is not False else str(row["reason"]),
     }
     if known and fits is not False:
-        shared, own = spreads(row)
-        found |= {"step_time": float(row["step_time"]), "log_sd_shared": shared, "log_sd_own": own}
+        names = ("step_time", "device_time", "log_sd_shared", "log_sd_own")
+        found |= {name: float(row[name]) for name in names}
         found["rough"] = bool(row["step_time_high"] > WIDE * row["step_time_low"])
-        found |= {name: _number(row.get(name)) or 0.0 for name in ("host_time", "host_log_sd")}
+        found |= {name: _number(row[name]) or 0.0 for name in ("host_time", "host_log_sd")}
         found |= {"prefill_time": _number(row["prefill_time"])}
     return Row(**found)
 
 
 START_TIME = 300.0  # s until a rented machine works: SkyPilot's tutorial and providers' pages name 1 to 8 minutes
-SHARED = 0.8  # of the variance of a forecast is common to the devices of one question, where no column says it
-
-
-def spreads(row: pd.Series) -> tuple[float, float]:
-    """Standard deviations of a forecast's logarithm: what is shared with other devices, and its own."""
-    if pd.notna(row.get("log_sd_own")):
-        return float(row["log_sd_shared"]), float(row["log_sd_own"])
-    total = math.log(row["step_time_high"] / row["step_time_low"]) / 2 / Z80
-    return total * math.sqrt(SHARED), total * math.sqrt(1 - SHARED)
 
 
 def _free(row: Row, offers: Sequence[Price]) -> Iterator[Row]:
