@@ -183,8 +183,7 @@ class StudyResults:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
-        offers = {name: row.offers for name, row in sheet.items()}
-        return answers(self.summary, self.costs, self.forecasts, None, hardware, offers)
+        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet)
 
     @property
     def devices(self) -> list[str]:

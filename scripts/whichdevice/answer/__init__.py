@@ -4,7 +4,7 @@
 words a decision.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.answer.decide import Amount, Answer, Option, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.answer.words import lines
-from whichdevice.config.prices import Price
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
 
 __all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
@@ -26,7 +26,7 @@ def answers(
     forecasts: pd.DataFrame,
     wants: Wants | None = None,
     hardware: Mapping[str, str | None] = {},
-    offers: Mapping[str, Sequence[Price]] = {},
+    sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
 ) -> list[Answer]:
     """An answer for each piece of work of these tables, those that train first and single operations last.
@@ -35,7 +35,7 @@ def answers(
     """
     wants = wants or Wants()
     found = []
-    for work in works(summary, costs, forecasts, hardware, offers, every_batch):
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
         epochs, units = training_size(work)
         decided = decide(work, wants, amount_of(work, wants, epochs, units))
         found.append(replace(decided, words=tuple(lines(decided))))

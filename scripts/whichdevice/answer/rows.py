@@ -5,14 +5,15 @@ interval of an answer holds 80 % of true values: a forecast's as it is, a measur
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 from scipy import stats
 
-from whichdevice.config.prices import Price
+from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.prices import START_UP_MINUTES, USD_PER_KWH
 from whichdevice.tables.base import CELL, device_name
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
@@ -21,9 +22,7 @@ Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_LEAST, ROUGH_MOST = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-KWH_USD = 0.30  # a household's price of a kilowatt-hour: Eurostat nrg_pc_204, 2025, 0.29 EUR; in the US 0.17 USD
 WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 300.0}  # of a whole machine at work, where no meter and no sheet says more
-FREE, SPOT = "free", "spot"
 
 
 @dataclass(frozen=True)
@@ -103,12 +102,12 @@ def works(
     costs: pd.DataFrame,
     forecasts: pd.DataFrame,
     hardware: Mapping[str, str | None] = {},
-    offers: Mapping[str, Sequence[Price]] = {},
+    sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
 ) -> list[Work]:
     """Every piece of work of the tables, in their order: at the batch size that most devices have, or `every_batch`.
 
-    `hardware` is the sheet's row of each measured device; `offers` are the prices of each row of the sheet.
+    `hardware` is the sheet's row of each measured device; `sheet` has the offers of each forecast device.
     """
     prices = costs[[*CELL, "usd_per_hour", "price", "watts"]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
@@ -123,7 +122,7 @@ def works(
         for size in sizes:
             values = {"workload": key[0], "sequence_length": key[1], "batch_size": size}
             own, other = _same(measured, values), _same(expected, values)
-            if (work := _work(own, other, hardware, offers)) is not None:
+            if (work := _work(own, other, hardware, sheet)) is not None:
                 found.append(work)
     return found
 
@@ -151,7 +150,7 @@ def _work(
     measured: pd.DataFrame,
     forecasts: pd.DataFrame,
     hardware: Mapping[str, str | None],
-    offers: Mapping[str, Sequence[Price]],
+    sheet: Mapping[str, HardwareRow],
 ) -> Work | None:
     cells = list(_chosen_cells(measured))
     expected = list(_one_a_device(forecasts))
@@ -170,7 +169,7 @@ def _work(
         rows.append(row)
     for each in expected:
         row = _forecast(each)
-        rows += [row, *_free(row, offers.get(str(each["device"]), ()))]
+        rows += [row, *_free(row, sheet.get(str(each["device"])))]
     modes = [str(row["mode"]) for row in [*cells, *expected] if pd.notna(row["mode"])]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
@@ -238,9 +237,9 @@ def _measured(cell: pd.Series) -> Row:
     usd = _number(cell["usd_per_hour"])
     watts = _number(cell["watts"])
     if usd is None:
-        known["usd_per_hour"] = (watts or WATTS[kind]) / 1000 * KWH_USD
+        known["usd_per_hour"] = (watts or WATTS[kind]) / 1000 * USD_PER_KWH
         used = f"{watts:.0f} W metered" if watts else f"about {WATTS[kind]:.0f} W"
-        known["price"] = f"electricity: {used} at {KWH_USD:.2f} USD a kWh"
+        known["price"] = f"electricity: {used} at {USD_PER_KWH:.2f} USD a kWh"
     else:
         known |= {"usd_per_hour": usd, "price": str(cell["price"])}
     return Row(**({
@@ -287,7 +286,7 @@ def _forecast(row: pd.Series) -> Row:
         "price": cloud,
         "provider": "" if pd.isna(row["usd_per_hour"]) else cloud.partition(" ")[0],
         "rented": True,
-        "start_time": START_TIME,
+        "start_time": 60 * START_UP_MINUTES,
         "known": bool(row["known_device"]) and bool(row["known_family"]) if known else True,
         "note": "" if known and fits is not False else str(row["reason"]),
     }
@@ -300,17 +299,14 @@ def _forecast(row: pd.Series) -> Row:
     return Row(**found)
 
 
-START_TIME = 300.0  # s until a rented machine works: SkyPilot's tutorial and providers' pages name 1 to 8 minutes
-
-
-def _free(row: Row, offers: Sequence[Price]) -> Iterator[Row]:
-    """The same device where somebody gives it for nothing: one row, of the offer with the longest session."""
-    free = [offer for offer in offers if offer.free and row.device == offer.device]
-    if free:
-        best = max(free, key=lambda offer: offer.session_hours or 0.0)
+def _free(row: Row, known: HardwareRow | None) -> Iterator[Row]:
+    """The same device where somebody gives it for nothing: one row, of the offer with the longest week."""
+    free = [offer for offer in known.offers if offer.offer == "free"] if known is not None else []
+    if free and row.device == free[0].device:
+        best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
-            row, device=f"{row.device}, {FREE}", usd_per_hour=0.0, price=best.words, provider=names,
+            row, device=f"{row.device}, free", usd_per_hour=0.0, price=best.words, provider=names,
             session_hours=best.session_hours, week_hours=best.week_hours,
         )  # fmt: skip
 

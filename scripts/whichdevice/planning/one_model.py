@@ -118,7 +118,7 @@ class OneModel:
 
         Raises StudyError where the model fails; one that does not fit is a record that says so.
         """
-        from whichdevice.measuring.measure import WAITING, measure
+        from whichdevice.measuring.measure import measure
         from whichdevice.measuring.request import planned_record
         from whichdevice.study_cells import study_runs
 
@@ -134,22 +134,21 @@ class OneModel:
             return any(record.status != "ok" for record in own) or (long and len(own) > 1)
 
         missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
-        phase = io.StringIO()  # what the run would print
 
         def doing() -> str:
-            if phase.getvalue().rstrip().endswith(WAITING):
-                return WAITING
             return f"measuring {self.model} here: process {self.left.processes.done + 1} of {len(missing)}"
 
         self.left.processes = Countdown(len(missing), PROCESS_SECONDS)
         if missing:
             self._prepare_data()
-            with self.left.line(doing), tempfile.TemporaryDirectory() as folder:
+            with self.left.line(doing) as line, tempfile.TemporaryDirectory() as folder:
                 config = Path(folder) / "config.yaml"
                 write_study(self.study, config)
                 for number in missing:
                     if not enough(number):
-                        records[number] = measure(config, paths[number], Path(folder) / "run.log", phase)
+                        records[number] = measure(
+                            config, paths[number], Path(folder) / "run.log", io.StringIO(), line.line
+                        )
                         self.left.processes.finish()
                         if records[number].status == "failed":  # type: ignore[union-attr]
                             break
@@ -180,8 +179,7 @@ class OneModel:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
         summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
-        offers = {name: row.offers for name, row in sheet.items()}
-        return answers(summary, costs, forecasts, wants, sources.once(device_rows), offers, every_batch=True)
+        return answers(summary, costs, forecasts, wants, sources.once(device_rows), sheet, every_batch=True)
 
 
 class TimeLeft:
