@@ -1,8 +1,10 @@
-"""What tests share: the project's folder, a place to work in, and real data where it is available."""
+"""What tests share: the project's folder, a place to work in, real data where it is available, a summary of skips."""
 
 import os
+import re
 import shutil
 import tempfile
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +21,18 @@ if find_spec("jax"):
     os.environ.setdefault("KERAS_BACKEND", "jax")
 
 PROJECT = Path(__file__).resolve().parent.parent
+# What a test that was skipped needs: words of its reason, a name, how to install it.
+NEEDS = (
+    ("torch", "PyTorch", "make torch-cpu"),
+    ("slurm", "Slurm", "apt-get install slurm-wlm slurmdbd munge mariadb-server; sh envs/extra.sh slurm --apart"),
+    ("kubernetes", "the executor for Kubernetes", "sh envs/extra.sh kubernetes --apart"),
+    ("browser", "a browser", "apt-get install chromium chromium-driver"),
+    ("rsync", "rsync", "apt-get install rsync"),
+    ("skypilot", "SkyPilot", "sh envs/extra.sh sky"),
+    (r"\bgit\b", "git", "apt-get install git"),
+    ("original", "original data", "WHICHDEVICE_DATA=<folder of their archives>"),
+    ("not installed|could not import|make test-environment", "Python packages", "make test-environment"),
+)
 LONGEST = (
     "workflow/test_study.py",
     "backends/test_same_learning.py",
@@ -62,6 +76,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: longest.get(item.path, 0 if item.path in slow else 1))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print in one place what was skipped, and what to install for it."""
+    skips: Counter[tuple[str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
+        found = next((need for need in NEEDS if re.search(need[0], reason, re.IGNORECASE)), None)
+        skips[found[1:] if found else (reason, "")] += 1
+    if skips:
+        terminalreporter.section("skipped", sep="=")
+        for (name, install), count in sorted(skips.items(), key=lambda item: -item[1]):
+            line = f"{count:4} need {name}: {install}" if install else f"{count:4} {name}"
+            terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session")
 def project_root() -> Path:
     """The project's top folder."""
@@ -71,10 +99,10 @@ def project_root() -> Path:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """Folder of original archives, <folder>/<dataset>/<archive>; skips where there is none."""
-    folder = Path(os.environ.get("WHICHDEVICE_DATA") or PROJECT.parent / "shared" / "data")
-    if not folder.is_dir():
+    folder = os.environ.get("WHICHDEVICE_DATA")
+    if not folder:
         pytest.skip("no original archives: set WHICHDEVICE_DATA to their folder")
-    return folder
+    return Path(folder)
 
 
 @pytest.fixture

@@ -56,12 +56,6 @@ def test_any_cut_is_refused(array: np.ndarray, data: st.DataObject) -> None:
         parse_idx(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
-@pytest.mark.parametrize("name", ["images.gz", "images"])
-def test_packed_and_plain_files_are_read(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(idx(IMAGES)) if name.endswith("gz") else idx(IMAGES))
-    np.testing.assert_array_equal(read_idx(tmp_path / name, (4, 3, 2)), IMAGES)
-
-
 def damaged() -> dict[str, bytes]:
     packed = gzip.compress(idx(IMAGES))
     crc = bytearray(packed)

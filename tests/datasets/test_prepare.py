@@ -84,24 +84,6 @@ def test_a_cut_archive_is_named_and_leaves_nothing(invented: Path, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_swapped_archives_are_named(invented: Path, tmp_path: Path) -> None:
-    folder = invented / "mnist"
-    shutil.copy(folder / f"{NAMES[2]}.gz", folder / f"{NAMES[0]}.gz")
-    with pytest.raises(StudyError, match=r"train-images.*expected \[60000, 28, 28\]"):
-        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
-
-
-def test_a_missing_archive_is_named(invented: Path, tmp_path: Path) -> None:
-    (invented / "mnist" / f"{NAMES[3]}.gz").unlink()
-    with pytest.raises(StudyError, match=r"no t10k-labels-idx1-ubyte\.gz in .*put the original archive there"):
-        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
-
-
-def test_files_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"mnist: source is files, but data\.dir is not set"):
-        prepare_dataset("mnist", "files", None, 1, tmp_path / "mnist/files")
-
-
 @pytest.mark.parametrize("text", [b"To be" * 1000, bytes([255]) * 1115394])
 def test_another_text_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "tiny_shakespeare").mkdir()
@@ -239,19 +221,6 @@ def put_archives(root: Path, name: str, packed: bool = True) -> None:
         (root / name / file).write_bytes(gzip.compress(b""))
 
 
-def test_a_named_source_wins(tmp_path: Path) -> None:
-    assert decide_source("mnist", Data(source="tfds")) == "tfds"
-    assert decide_source("mnist", Data(source="tfds", sources={"mnist": "files"})) == "files"
-    assert decide_source("mnist", Data(sources={"mnist": "standin"})) == "standin"
-
-
-@pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.usefixtures("no_network")
-def test_auto_takes_files_first(tmp_path: Path, packed: bool) -> None:
-    put_archives(tmp_path, "mnist", packed)
-    assert decide_source("mnist", Data(dir=str(tmp_path))) == "files"
-
-
 def test_auto_does_not_take_an_incomplete_folder(tmp_path: Path) -> None:
     put_archives(tmp_path, "mnist")
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
@@ -281,13 +250,27 @@ def test_a_stand_in_that_nobody_asked_for_is_one_line(tmp_path: Path) -> None:
     assert standin_notes(Data(dir=data.dir, source="standin"), taken) == []
 
 
-@pytest.mark.usefixtures("no_network")
-def test_auto_without_archives_is_the_standin_and_asks_no_network() -> None:
-    assert decide_sources(dataset_names(), Data()) == dict.fromkeys(dataset_names(), "standin")
-
-
 def test_a_misspelt_dataset_is_named() -> None:
     with pytest.raises(StudyError, match=r"data\.sources: no dataset 'minst'; nearest: mnist"):
         decide_sources(["mnist"], Data(sources={"minst": "files"}))
     with pytest.raises(StudyError, match="unknown dataset 'fashion_mnst': did you mean fashion_mnist"):
         decide_sources(["fashion_mnst"], Data())
+
+
+def test_a_missing_archive_is_named(invented: Path, tmp_path: Path) -> None:
+    (invented / "mnist" / f"{NAMES[3]}.gz").unlink()
+    with pytest.raises(StudyError, match=r"no t10k-labels-idx1-ubyte\.gz in .*put the original archive there"):
+        prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
+
+
+def test_a_named_source_wins(tmp_path: Path) -> None:
+    assert decide_source("mnist", Data(source="tfds")) == "tfds"
+    assert decide_source("mnist", Data(source="tfds", sources={"mnist": "files"})) == "files"
+    assert decide_source("mnist", Data(sources={"mnist": "standin"})) == "standin"
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.usefixtures("no_network")
+def test_auto_takes_files_first(tmp_path: Path, packed: bool) -> None:
+    put_archives(tmp_path, "mnist", packed)
+    assert decide_source("mnist", Data(dir=str(tmp_path))) == "files"

@@ -42,11 +42,6 @@ def test_round_trip_is_memory_mapped_and_complete(folder: Path) -> None:
     assert leftovers(folder) == []
 
 
-def test_arrays_load_with_numpy_alone(folder: Path) -> None:
-    write_dataset(folder, arrays(), FACTS)
-    assert np.load(folder / "images.npy", allow_pickle=False).shape == (2, 3, 4)
-
-
 def test_same_data_gives_the_same_file_anywhere(folder: Path, tmp_path: Path) -> None:
     write_dataset(folder, arrays(), FACTS)
     write_dataset(tmp_path / "elsewhere", arrays(), FACTS)
@@ -98,17 +93,6 @@ def test_a_failed_write_leaves_the_old_data_as_it_was(folder: Path, monkeypatch:
     assert leftovers(folder) == []
 
 
-def test_a_failed_first_write_leaves_nothing(folder: Path, monkeypatch: Any) -> None:
-    def fail(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(store.os, "fsync", fail)
-    with pytest.raises(StudyError, match="no room on disk"):
-        write_dataset(folder, arrays(), FACTS)
-    assert not folder.exists()
-    assert leftovers(folder) == []
-
-
 def test_a_full_disk_is_found_before_writing(folder: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))
     with pytest.raises(StudyError, match=r"tiny: no room on disk: .* needs 47 MB.*\(0 MB free\)"):
@@ -127,24 +111,10 @@ def test_a_cut_array_is_named(folder: Path, keep: int) -> None:
         load_dataset(folder)
 
 
-def test_a_missing_array_is_named(folder: Path) -> None:
-    write_dataset(folder, arrays(), FACTS)
-    (folder / "times.npy").unlink()
-    with pytest.raises(StudyError, match=r"times\.npy: No such file"):
-        load_dataset(folder)
-
-
 def test_a_pickled_array_is_never_opened(folder: Path) -> None:
     write_dataset(folder, arrays(), FACTS)
     np.save(folder / "times.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(StudyError, match=r"times\.npy"):
-        load_dataset(folder)
-
-
-def test_another_shape_is_an_error(folder: Path) -> None:
-    write_dataset(folder, arrays(), FACTS)
-    np.save(folder / "times.npy", np.arange(6))
-    with pytest.raises(StudyError, match=r"times\.npy holds int64\[6\]"):
         load_dataset(folder)
 
 
@@ -164,8 +134,3 @@ def test_garbled_info_is_an_error(folder: Path, text: str) -> None:
     (folder / "dataset.json").write_text(text, encoding="utf-8")
     with pytest.raises(StudyError, match=r"dataset\.json is garbled"):
         load_dataset(folder)
-
-
-def test_missing_info_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"cannot read .*dataset\.json"):
-        load_dataset(tmp_path)

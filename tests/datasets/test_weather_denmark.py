@@ -52,15 +52,6 @@ def test_nothing_is_missing_and_hours_are_regular() -> None:
     assert (result["times"] % HOUR == 0).all()
 
 
-def test_order_and_repeated_times_do_not_matter() -> None:
-    city = observed(np.random.default_rng(5))
-    back = Observations(city.times[::-1], city.values[::-1])
-    twice = Observations(np.concatenate([city.times, city.times]), np.concatenate([city.values, city.values + 1]))
-    expected = hourly({"a": city})["signals"]
-    np.testing.assert_array_equal(hourly({"a": back})["signals"], expected)
-    np.testing.assert_array_equal(hourly({"a": twice})["signals"], expected)
-
-
 def test_a_signal_without_any_value_is_named() -> None:
     city = observed(np.random.default_rng(6))
     city.values[:, 1] = np.nan
@@ -119,12 +110,6 @@ def test_observations_of_each_city(path: Path) -> None:
     assert not np.isnan(signals).any()
 
 
-def test_nothing_is_written_beside_the_archive(path: Path) -> None:
-    pack(path, {"weather-denmark.csv": table().encode()})
-    read_archive(path)
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
-
-
 @pytest.mark.parametrize("name", ["../weather-denmark.csv", "a/../../evil"])
 def test_path_traversal_is_refused(path: Path, name: str) -> None:
     pack(path, {name: b"x", "weather-denmark.csv": table().encode()})
@@ -169,19 +154,6 @@ def test_another_table_is_refused(path: Path, content: bytes) -> None:
     with pytest.raises(StudyError, match="is not the published table") as error:
         read_archive(path)
     assert "\n" not in str(error.value)
-
-
-def test_an_archive_without_the_table_is_refused(path: Path) -> None:
-    pack(path, {"other.csv": b"x"})
-    with pytest.raises(StudyError, match=r"holds no weather-denmark\.csv"):
-        read_archive(path)
-
-
-def test_a_missing_city_is_named(path: Path) -> None:
-    lines = [line for line in table().splitlines(keepends=True) if not line.startswith("Odense")]
-    pack(path, {"weather-denmark.csv": "".join(lines).encode()})
-    with pytest.raises(StudyError, match="weather of Odense: no observation"):
-        hourly(read_archive(path))
 
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"

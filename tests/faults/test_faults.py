@@ -1,42 +1,126 @@
 """Whatever happens to a study, finished records stay byte for byte, unfinished runs go on, and the report tells."""
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from faults import small_disk
-from faults.campaign import kills
-from faults.planted import FAULTS
-from faults.trial import STUDY, Trial
-from workflow.conftest import copy_project
+from faults.small_disk import WORDS, fill, small_disk
+from workflow.conftest import Project, copy_project
 
-# A disk that is full and calls that are killed have a short test each in tests/workflow.
+# Kills and interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
+# tests/measuring; two calls at once in tests/test_locks.py.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="mounts and signals of Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts of Linux"),
 ]
+MEASURE = {"seconds": 0.2, "min_steps": 1, "repeats": 2, "timeout": 600, "retry_disturbed": False}
+STUDY = {
+    "devices": {"cpu": {"kind": "cpu"}},
+    "measure": MEASURE,
+    "train": {"epochs": 0},
+    "data": {"source": "standin"},
+    "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
+}
+LEARNING = {"mnist_official": {"batch_size": [64], "backend": ["jax"], "fraction": [0.02]}}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_project(tmp_path_factory.mktemp("faults") / "a study").folder
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return copy_project(tmp_path_factory.mktemp("faults") / "a study")
 
 
-# The others have tests of their own in tests/workflow; the campaign plants all of them.
-@pytest.mark.parametrize(
-    "name",
-    ["disk_full", "killed_as_a_record_lands", "record_cut", "dataset_bit_flipped", "clock_set_back", "read_only_tree"],
-)
-def test_a_planted_fault_loses_nothing(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_disk, "ROOM", (0, 2**20))  # the campaign tries more
-    trial = Trial(folder, name, STUDY)
-    reason = FAULTS[name](trial)
-    trial.watch.end()
-    if reason is not None:
-        pytest.skip(reason)
-    assert trial.losses == []
+def records(project: Project, name: str) -> dict[Path, bytes]:
+    return {
+        path: path.read_bytes() for path in sorted((project.folder / f"results/{name}").glob("runs/**/record.json"))
+    }
 
 
-def test_kills_at_random_moments_lose_nothing(folder: Path) -> None:
-    assert kills(folder, number=3, seed=3, duration=12, say=print) == []
+def finished(project: Project, config: dict, *arguments: str) -> dict[Path, bytes]:
+    """The records once the whole study is made, none of which a further call would measure."""
+    done = project.snakemake(*(arguments or ("all",)), config=config)
+    assert done.code == 0, done.out[-2000:]
+    assert "Nothing to be done" in project.snakemake("runs", "-n").out
+    assert not list((project.folder / "results").glob("*/runs/**/.record.json.*")), "half-written"
+    return records(project, config["study"])
+
+
+def statuses(project: Project, name: str) -> set[str]:
+    return set(pd.read_csv(project.folder / f"results/{name}/tables/runs.csv")["status"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbled"])
+def test_a_damaged_record_is_told_and_measured_again_when_asked(project: Project, damage: str) -> None:
+    config = {**STUDY, "study": damage}
+    victim, other = finished(project, config).items()
+    content = victim[1]
+    victim[0].write_bytes(content[: len(content) // 2] if damage == "cut" else content[:100] + os.urandom(50))
+    assert finished(project, config)[other[0]] == other[1]
+    assert statuses(project, damage) == {"ok", "unreadable"}
+    assert "unreadable" in (project.folder / f"results/{damage}/report.html").read_text(encoding="utf-8")
+    after = finished(project, config, "all", "--forcerun", "measure", "--config", "retry=failed")
+    assert statuses(project, damage) == {"ok"} and after[other[0]] == other[1]
+
+
+def test_a_flipped_bit_of_a_dataset_is_seen_before_the_next_run(project: Project) -> None:
+    config = {**STUDY, "study": "bit", "workloads": LEARNING, "measure": {**MEASURE, "repeats": 1}}
+    before = finished(project, config)
+    (array,) = project.folder.glob("results/datasets/mnist/standin-*/train_images.npy")
+    content = bytearray(array.read_bytes())
+    content[len(content) // 2] ^= 1
+    array.write_bytes(content)
+    after = finished(project, {**config, "measure": MEASURE})
+    assert array.read_bytes() != bytes(content) and before.items() <= after.items()
+
+
+def test_a_clock_that_is_set_back_loses_no_record_and_hides_no_new_one(project: Project) -> None:
+    config = {**STUDY, "study": "clock"}
+    before = finished(project, config)
+    tomorrow = time.time() + 86_400
+    for path in project.folder.rglob("*"):
+        if ".snakemake" not in path.parts:
+            os.utime(path, (tomorrow, tomorrow))
+    after = finished(project, {**config, "measure": {**MEASURE, "repeats": 3}})
+    assert before.items() <= after.items() and len(after) == 3
+    assert (project.folder / "results/clock/tables/runs.csv").read_text(encoding="utf-8").count("/r3,") == 1
+
+
+def test_a_call_killed_as_its_first_record_lands_keeps_it_whole(project: Project) -> None:
+    config = {**STUDY, "study": "kill"}
+    project.write(config)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"]
+    with subprocess.Popen(command, cwd=project.folder, stderr=subprocess.DEVNULL) as process:
+        while not (before := records(project, "kill")) and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+    after = finished(project, config)
+    assert len(before) == 1 and len(after) == 2 and statuses(project, "kill") == {"ok"}
+
+
+@pytest.mark.parametrize("room", [0, 2**20])
+def test_a_full_disk_is_one_line_and_what_is_missing_is_made_once_there_is_room(project: Project, room: int) -> None:
+    config = {**STUDY, "study": f"full{room}", "workloads": {**STUDY["workloads"], **LEARNING}, "train": {"epochs": 1}}
+    with small_disk(folder := project.folder / f"results/full{room}"):
+        fill(folder, room)
+        done = project.snakemake("all", config=config)
+        assert any(words in done.out for words in WORDS), done.out[-1500:]
+        assert "whichdevice/" not in done.out, "code is shown"
+        (folder / "ballast").unlink()
+        finished(project, config)
+        assert statuses(project, f"full{room}") == {"ok"}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_harms_nothing(project: Project) -> None:
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a read-only mount needs root")
+    config = {**STUDY, "study": "closed"}
+    before = finished(project, config)
+    mounted = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && cd "$0" && exec "$@"'
+    closed = Project(project.folder, ("unshare", "-m", "sh", "-c", mounted, str(project.folder)))
+    done = closed.snakemake("all", "--forcerun", "measure")
+    assert done.code != 0 and "Traceback" not in done.out
+    assert finished(project, config) == before

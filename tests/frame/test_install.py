@@ -99,12 +99,6 @@ def test_it_says_first_what_it_downloads_and_how_much_disk_it_takes(made: Path, 
     assert "downloads " in line and " GB of disk" in line
 
 
-def test_a_second_call_does_nothing(made: Path) -> None:
-    before = (made / ".venv" / ".installed-cpu").stat().st_mtime_ns
-    assert install(made, "cpu").stdout == ""
-    assert (made / ".venv" / ".installed-cpu").stat().st_mtime_ns == before
-
-
 def test_pip_installs_where_uv_fails(made: Path, python: str) -> None:
     shutil.rmtree(made / ".venv")
     _, notice, pip, *_ = install(made, "cpu", python, uv="exit 1").stdout.splitlines()
@@ -116,11 +110,6 @@ def test_an_interrupted_installation_is_made_anew(made: Path, python: str) -> No
     (made / ".venv" / ".installing").touch()
     assert "Making .venv" in install(made, "cpu", python).stdout
     assert not (made / ".venv" / ".installing").exists()
-
-
-def test_a_changed_lock_is_installed_into_the_same_environment(made: Path) -> None:
-    (made / "envs" / "cpu.lock").write_text("# changed\n", encoding="utf-8")
-    assert "Bringing .venv up to envs/cpu.lock" in install(made, "cpu").stdout
 
 
 def test_cuda_12_and_cuda_13_never_share_an_environment(made: Path, python: str) -> None:
@@ -166,11 +155,6 @@ def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, project_roo
     prepare(tmp_path / "p", project_root)
     result = install(tmp_path / "p", "cpu", "/nowhere/python")
     assert result.stderr == ("PYTHON=/nowhere/python does not run as Python 3.11, 3.12 or 3.13; name one that does\n")
-
-
-def test_an_unknown_environment_is_refused(tmp_path: Path, project_root: Path) -> None:
-    prepare(tmp_path / "p", project_root)
-    assert install(tmp_path / "p", "cpuu").stderr == "no envs/cpuu.lock; ENV is cpu, gpu, torch or tpu\n"
 
 
 def test_an_extra_is_added_once_and_goes_with_its_environment(made: Path, python: str) -> None:

@@ -1,5 +1,7 @@
 """Valid inputs made wrong: bytes cut, doubled, swapped, flipped, and values of JSON and YAML replaced by odd ones."""
 
+import csv
+import io
 import json
 import random
 from collections.abc import Callable
@@ -25,12 +27,16 @@ ODD = [
     "[",
     "!!python/object:os.system",
 ]
-VALUES: list[Any] = [None, True, -1, 0, 1e308, float("nan"), 10**30, "", "../x", [], {}, [[]], {"": ""}, "x" * 2000]
+NUMBERS: list[Any] = [-1, 0, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 2**31, 2**63, -(2**63), 10**30, 10**400]
+TEXTS = ["", "\r", "\n", "\x00", "\x1b[2J", "\x85", "\u2028", "../x", "<b>", "NA", "$x$", "x" * 2000]
+VALUES: list[Any] = [None, True, *NUMBERS, *TEXTS, [], {}, [[]], {"": ""}]
 
 
 def mutated(valid: bytes, name: str, draw: random.Random) -> bytes:
     """One to four random changes of a valid input."""
     content = valid
+    if name.endswith(".csv") and draw.random() < 0.5:
+        return _other_cell(content, draw)
     if name.endswith((".json", ".yaml")) and draw.random() < 0.5:
         content = _other_value(content, name, draw)
         if draw.random() < 0.8:
@@ -90,5 +96,24 @@ def _other_value(content: bytes, name: str, draw: random.Random) -> bytes:
     elif draw.random() < 0.2:
         del node[key]
     else:
-        node[key] = draw.choice(VALUES)
+        # Odd values of the same kind pass where wrong kinds are refused.
+        kind = next(
+            (values for kind, values in ((str, TEXTS), (float, NUMBERS)) if isinstance(node[key], kind)), VALUES
+        )
+        node[key] = draw.choice(kind if draw.random() < 0.7 else VALUES)
     return (json.dumps(tree) if name.endswith(".json") else yaml.safe_dump(tree)).encode()
+
+
+def _other_cell(content: bytes, draw: random.Random) -> bytes:
+    """One cell of a sheet replaced, its row cut short, or doubled."""
+    rows = list(csv.reader(io.StringIO(content.decode())))
+    row = draw.choice([row for row in rows if row])
+    if (change := draw.random()) < 0.7:
+        row[draw.randrange(len(row))] = str(draw.choice([*NUMBERS[:-1], *TEXTS, "1e999", "0x10", "1_000", "٣"]))
+    elif change < 0.85:
+        del row[draw.randrange(len(row)) :]
+    else:
+        rows.append(list(row))
+    held = io.StringIO()
+    csv.writer(held).writerows(rows)
+    return held.getvalue().encode()

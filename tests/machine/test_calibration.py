@@ -13,21 +13,6 @@ def test_the_calibration_times_real_products() -> None:
     assert 1e8 < host_flops() < 1e14
 
 
-def test_the_slowest_core_counts_and_none_stays_pinned(monkeypatch) -> None:
-    cores, products = os.sched_getaffinity(0), _Products()
-    seen: dict[int, set[int]] = {}
-
-    def fastest(place: int, end: float) -> float:
-        seen[place] = os.sched_getaffinity(0)
-        return [1.0, 3.0, 2.0][place % 3]
-
-    products._cores = [*sorted(cores), min(cores), min(cores)][:3]
-    monkeypatch.setattr(products, "_fastest", fastest)
-    assert products._on_each_core() == 3.0
-    assert seen == {place: {core} for place, core in enumerate(products._cores)}
-    assert os.sched_getaffinity(0) == cores
-
-
 def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
     def refused(thread: int, cores: set[int]) -> None:
         raise OSError("a sandbox")
@@ -36,29 +21,12 @@ def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
     assert 0 < _Products()._on_each_core() < 1
 
 
-def test_openblas_shares_none_of_the_products_out() -> None:
-    """OpenBLAS takes one thread up to 64³; beyond, threads of its own would answer for the pinned ones."""
-    assert calibration.SIZE**3 <= 64**3
-
-
-def test_of_very_many_cores_some_work_evenly_spread() -> None:
-    assert _places([list(range(10, 14))], 32) == [10, 11, 12, 13]
-    assert _places([list(range(128))], 4) == [0, 32, 64, 96]
-
-
 def test_no_two_threads_of_a_core_work_while_another_core_rests() -> None:
     siblings = [list(range(32)), list(range(32, 64))]  # 0 and 32 are one core, as Linux numbers them
     assert _places(siblings, 2) == [0, 16]
     assert _places(siblings, 32) == list(range(32))
     assert _places(siblings, 34) == [*range(32), 32, 48]
     assert _places(siblings, 64) == list(range(64))
-
-
-def test_the_cores_that_work_are_chosen_by_what_the_system_tells_of_them(monkeypatch) -> None:
-    monkeypatch.setattr(calibration, "_own_cores", lambda: [0, 1, 2, 3])
-    monkeypatch.setattr(calibration, "usable_cores", lambda: 2)  # a quota
-    monkeypatch.setattr(calibration, "threads_by_turn", lambda own: [own[:2], own[2:]])  # 0 and 2 are one core
-    assert _Products()._cores == [0, 1]
 
 
 @pytest.mark.parametrize(

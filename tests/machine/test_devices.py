@@ -50,15 +50,6 @@ def test_each_kind_offers_the_whole_interface() -> None:
         assert isinstance(module.describe(), devices.DeviceFacts)
 
 
-def test_an_unknown_kind_is_named_with_those_that_exist() -> None:
-    with pytest.raises(StudyError, match="no device kind 'npu'; there are cpu, gpu, tpu"):
-        devices.kind("npu")
-
-
-def test_detect_gives_none_for_what_is_here_and_the_reason_for_what_is_not(host: dict[str, int]) -> None:
-    assert devices.detect(study().devices) == {"cpu": None, "gpu": NO_GPU}
-
-
 def test_too_few_for_the_replicas_count_as_absent(host: dict[str, int]) -> None:
     host["gpu"] = 2
     found = devices.detect({"one": Device(kind="gpu"), "four": Device(kind="gpu", replicas=4)})
@@ -70,12 +61,6 @@ def test_auto_takes_what_this_host_has_and_all_takes_everything(host: dict[str, 
     assert chosen(study("all")) == ["cpu", "gpu"]
     host["gpu"] = 1
     assert chosen(study("auto")) == ["cpu", "gpu"]
-
-
-def test_a_list_takes_just_those_in_the_order_of_the_config(host: dict[str, int]) -> None:
-    host["gpu"] = 1
-    assert chosen(study(["cpu"])) == ["cpu"]
-    assert chosen(study(["gpu", "cpu"])) == ["cpu", "gpu"]
 
 
 def test_what_is_left_out_has_its_reason(host: dict[str, int]) -> None:
@@ -101,13 +86,6 @@ def test_all_does_not_even_look(host: dict[str, int], monkeypatch: pytest.Monkey
     monkeypatch.setattr(devices, "kind", lambda name: pytest.fail("looked for a device"))
     assert chosen(study("all")) == ["cpu", "gpu"]
     assert require_kind(study("all"), "gpu") == ["gpu"]
-
-
-def test_require_names_the_devices_of_a_kind_that_are_here(host: dict[str, int]) -> None:
-    host["gpu"] = 1
-    several = study(one=Device(kind="gpu"), eight=Device(kind="gpu", replicas=8), cpu=Device(kind="cpu"))
-    assert require_kind(several, "gpu") == ["one"]
-    assert require_kind(study(["gpu"]), "gpu") == ["gpu"]
 
 
 def test_require_says_why_a_kind_is_absent(host: dict[str, int]) -> None:

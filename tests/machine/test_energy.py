@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +18,6 @@ from whichdevice.machine.energy import (
     package_counters,
 )
 from whichdevice.machine.gpu import NvmlError
-from whichdevice.measuring import supervisor
 from whichdevice.records.schema import Energy
 
 
@@ -51,18 +50,6 @@ def test_a_counter_that_wraps_goes_on() -> None:
     assert meter.stop().joules == pytest.approx(200 + 700 + 400)
 
 
-def test_start_begins_at_zero() -> None:
-    counter = Counter(100)
-    meter = meter_of(device=counter)
-    meter.start()
-    counter.joules = 300
-    meter.enter("steady")
-    meter.start()
-    counter.joules = 310
-    found = meter.stop()
-    assert (found.joules, found.parts) == (pytest.approx(10), {})
-
-
 def test_parts_get_their_own_joules_and_the_whole_run_all_of_them() -> None:
     counter = Counter(0)
     meter = meter_of(device=counter)
@@ -88,26 +75,6 @@ def test_windows_add_up_to_the_steady_state_once_that_is_known() -> None:
         meter.take({"event": "energy", "part": part, "of": of})
     found = meter.stop().parts
     assert {name: part.joules for name, part in found.items()} == {"warm_up": 9, "steady": 11}
-
-
-def test_a_part_knows_the_time_between_its_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock: Iterator[float] = iter([10.0, 12.0, 15.5, 20.0])
-    monkeypatch.setattr(energy.time, "monotonic", lambda: next(clock))
-    meter = meter_of(device=Counter(0))
-    meter.start()
-    meter.enter("steady")
-    meter.sample()
-    assert meter.stop().parts["steady"].seconds == pytest.approx(8.0)
-
-
-def test_the_host_of_a_gpu_and_its_memory_stand_beside_it() -> None:
-    device, host = Counter(0), Counter(0)
-    meter = meter_of(device=device, host=host)
-    meter.start()
-    meter.enter("steady")
-    device.joules, host.joules = 90, 20
-    found = meter.stop()
-    assert (found.joules, found.beside["host"].joules, found.beside["host"].parts["steady"].joules) == (90, 20, 20)
 
 
 def test_a_missing_counter_says_nothing_against_the_others() -> None:
@@ -155,13 +122,6 @@ def test_samples_from_two_threads_count_nothing_twice() -> None:
     for thread in threads:
         thread.join()
     assert meter.stop().joules == counter.joules
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"), [("cpu", {"memory"}), ("gpu", {"host", "memory"}), ("tpu", {"host", "memory"})]
-)
-def test_each_kind_is_watched_with_its_host(kind: str, names: set[str]) -> None:
-    assert set(energy.counters_of(kind)) == {"device", *names}
 
 
 def test_a_tpu_has_no_counter() -> None:
@@ -230,19 +190,6 @@ def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
     reason = "no meter: NVML of 1 GPU failed: NVML: no answer within 0.1 s; see nvidia-smi"
     assert meter.stop().reason == reason
     end.set()
-
-
-def test_a_driver_that_hangs_from_the_start_is_a_reason(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(energy, "PATIENCE", 0.1)
-    end = threading.Event()
-    nvml.nvmlDeviceGetHandleByIndex = lambda index: end.wait(5)
-    with pytest.raises(MeterError, match=r"^NVML: no answer within 0\.1 s; see nvidia-smi$"):
-        nvml_counters()
-    end.set()
-
-
-def test_a_hanging_counter_is_given_up_before_the_last_messages_of_a_process() -> None:
-    assert energy.PATIENCE < supervisor.GRACE_SECONDS
 
 
 JOULE = 1_000_000  # microjoules

@@ -20,11 +20,6 @@ def fake_pynvml(monkeypatch: pytest.MonkeyPatch, initialise: object) -> ModuleTy
     return module
 
 
-def test_a_healthy_library_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = fake_pynvml(monkeypatch, lambda: None)
-    assert open_nvml() is module
-
-
 def test_without_the_python_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(NvmlError, match="nvidia-ml-py is not installed"):
@@ -140,10 +135,6 @@ def test_a_gpu_that_tells_no_power_and_clock_is_described_without_them(nvml: Fak
     facts = gpu.describe()
     assert (facts.name, facts.power_limit, facts.clock_max) == ("NVIDIA H000", None, None)
     assert gpu.clock_now() is None
-
-
-def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
-    assert gpu.absent_reason(4) == "2 GPUs found on this host, 4 replicas asked"
 
 
 @pytest.mark.parametrize(

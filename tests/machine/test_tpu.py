@@ -46,11 +46,6 @@ def test_four_chips_are_counted_in_cores(
     assert (facts.name, facts.count, facts.memory) == (name, cores, memory * 2**30)
 
 
-def test_more_replicas_than_cores_is_a_reason(tmp_path: Path) -> None:
-    root = host(tmp_path, 4, "0x006f")
-    assert tpu.absent_reason(8, root) == "4 TPU cores found on this host, 8 replicas asked"
-
-
 @pytest.mark.parametrize(("vendor", "device"), [("0x1ae0", "0x0042"), ("0x10de", "0x0063")])
 def test_googles_network_card_and_other_vendors_are_no_tpu(tmp_path: Path, vendor: str, device: str) -> None:
     assert tpu.present(host(tmp_path, 1, device, vendor=vendor)) == 0

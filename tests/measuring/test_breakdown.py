@@ -47,12 +47,6 @@ def test_what_noise_makes_negative_is_zero_and_said() -> None:
     assert sum(getattr(found, name) for name in PARTS) == pytest.approx(found.step_time)
 
 
-def test_no_part_is_larger_than_what_is_left_of_the_step() -> None:
-    found = split_up(rounds_of(as_timed=0.02, one_batch=0.02, one_weight=0.5, one_step=0.3))
-    assert found.compute == 0
-    assert sum(getattr(found, name) for name in PARTS) == pytest.approx(found.step_time)
-
-
 @pytest.mark.parametrize(("seconds", "least", "steps"), [(1, 0.1, 10), (10, 0.1, 50), (10, 3.0, 100), (0.1, 0.01, 2)])
 def test_as_many_steps_at_once_as_in_the_runs_timed_windows(seconds: float, least: float, steps: int) -> None:
     loop, request = SimpleNamespace(window_seconds=least), SimpleNamespace(seconds=seconds)

@@ -54,11 +54,6 @@ def test_on_a_cpu_the_batch_counts_and_half_of_it_in_16_bits() -> None:
     assert need("cpu", precision="mixed_bfloat16") == need("cpu", batch_size=512)
 
 
-def test_pure_16_bit_formats_halve_weights_and_activations() -> None:
-    halved = FRAMEWORK_BYTES + 1.1 * 2 * DATA + (need("cpu") - FRAMEWORK_BYTES - 1.1 * 2 * DATA) / 2
-    assert need("cpu", precision="bfloat16") == need("cpu", precision="float16") == pytest.approx(halved)
-
-
 def test_replicas_of_a_cpu_each_have_data_and_weights_and_share_the_batch() -> None:
     assert need("cpu", 8) - need("cpu", 1) == pytest.approx(1.1 * 7 * (DATA + 16 * COSTS.parameters))
 

@@ -37,16 +37,6 @@ def test_calls_before_steady_state_are_not_counted_and_few_are_added_to():
     assert latencies.max() < 0.5
 
 
-def test_slow_calls_are_added_for_as_long_as_is_asked():
-    def forward(inputs):
-        time.sleep(0.01)
-        return inputs
-
-    calls = Calls(forward, BATCHES)
-    calls.prepare(3)()
-    assert 3 < len(calls.latencies(3, 0.1)) < 15
-
-
 def test_predictions_that_are_no_number_end_the_run_at_the_first_call():
     calls = Calls(lambda inputs: inputs / 0 if inputs[0, 0] else inputs * np.nan, BATCHES)
     with pytest.raises(StudyError, match="the first predictions are not finite"):

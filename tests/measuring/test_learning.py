@@ -83,10 +83,6 @@ def test_learning_stops_when_validation_gets_no_better(tmp_path):
     assert len(learned(loop, tmp_path, epochs=20)) == 2 + 5  # patience
 
 
-def test_learning_goes_on_while_validation_gets_better(tmp_path):
-    assert len(learned(Scripted([1 / n for n in range(1, 9)]), tmp_path, epochs=8)) == 8
-
-
 def test_the_best_weights_come_back(tmp_path):
     loop = Scripted([1.0, 0.5, 0.7, 0.8])
     learned(loop, tmp_path, epochs=4)
@@ -98,22 +94,6 @@ def test_the_rate_falls_after_an_epoch_that_got_no_better(tmp_path):
     loop = Scripted([1.0, 0.5, 0.6, 0.4])
     learned(loop, tmp_path, epochs=4)
     assert loop.rates[::3] == pytest.approx([RATE, RATE, RATE, LOWEST])
-
-
-def test_each_epoch_keeps_the_rate_that_it_was_trained_with(tmp_path):
-    loop = Scripted([1.0, 0.5, 0.6, 0.4])
-    epochs = learned(loop, tmp_path, epochs=4)
-    assert [epoch.learning_rate for epoch in epochs] == pytest.approx(loop.rates[::3])
-
-
-def test_without_validation_no_callback_acts(tmp_path):
-    loop = Scripted([])  # an evaluation would end the list's iterator
-    epochs = learned(loop, tmp_path, epochs=9, validation=False)
-    assert len(epochs) == 9
-    assert {epoch.validation_loss for epoch in epochs} == {None}
-    assert loop.rates == pytest.approx([RATE] * 27)
-    assert loop.weight == 27
-    assert list(tmp_path.iterdir()) == []
 
 
 class Keeping(Scripted):
@@ -188,15 +168,6 @@ def test_an_epoch_is_one_call_of_fit_and_several_of_other_loops(tmp_path, kind, 
     loop.whole_epochs = kind.whole_epochs
     learned(loop, tmp_path, epochs=1, stream=stream)  # a step is said to take a second
     assert loop.calls == calls
-
-
-def test_learning_is_told_before_its_first_step(tmp_path):
-    """A run that is cut there was learning, and no longer timing."""
-    stream = io.StringIO()
-    loop = Called([1.0], stream)
-    learned(loop, tmp_path, epochs=1, stream=stream)
-    told = json.loads(loop.before.splitlines()[-1])
-    assert (told["phase"], told["value"]["epoch"], told["value"]["seconds_left"]) == ("learning", 1, 3.0)
 
 
 class Clocked(Scripted):

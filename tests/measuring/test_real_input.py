@@ -56,16 +56,6 @@ def test_a_small_model_learns_from_the_real_images(learned):
 
 
 @pytest.mark.long
-def test_an_epoch_of_mnist_by_the_published_recipe(learned):
-    """0.86 in a trial; the published ten epochs reach 0.9755."""
-    record, _ = learned("mnist", "mnist_official")
-    assert record.asked.batch_size == 1024
-    assert record.workload.steps_per_epoch == 58
-    assert record.results["test_images"] == 10_000
-    assert record.results["validation_accuracy"] > 0.8
-
-
-@pytest.mark.long
 def test_the_text_model_learns_from_the_real_text(learned):
     """From the 5.5 of one in 256 characters towards English."""
     record, folder = learned(

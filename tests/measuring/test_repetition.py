@@ -37,17 +37,6 @@ def attempt(run: Run, severity: float, status: str = "ok", seconds: float = 30.0
     )
 
 
-def test_a_quiet_run_is_not_repeated() -> None:
-    quiet = attempt(TIMES, 0.5)
-    assert repetition(quiet, quiet.asked, True) == (None, None)
-    assert with_note(quiet, None) is quiet
-
-
-def test_a_failed_run_is_not_repeated() -> None:
-    failed = attempt(TIMES, 5.0, status="failed")
-    assert repetition(failed, failed.asked, True) == (None, None)
-
-
 def test_a_disturbed_run_is_repeated_within_the_time_that_is_left() -> None:
     disturbed = attempt(TIMES, 2.0, seconds=100)
     again, why_not = repetition(disturbed, disturbed.asked, True)
@@ -82,10 +71,6 @@ def test_a_noisier_or_failed_second_attempt_does_not_count(second: Record) -> No
     record = chosen(attempt(TIMES, 3.0), second)
     assert record.steady.step_time == 3.0 and record.noise.disturbed
     assert [(other.number, other.status) for other in record.attempts] == [(2, second.status)]
-
-
-def test_still_disturbed_is_marked() -> None:
-    assert chosen(attempt(TIMES, 3.0), attempt(TIMES, 2.0)).noise.disturbed
 
 
 def test_learning_is_not_repeated_and_stays_with_what_it_gave() -> None:
@@ -149,11 +134,6 @@ def test_both_attempts_stand_in_the_record_and_artefacts_of_the_one_that_counts(
     assert record.noise.severity == 0.5 and len(record.attempts) == 1
     assert folders(scripted.path) == ["0.5"]
     assert (scripted.path.parent / record.artefacts["profile"].file).read_text() == "0.5"
-
-
-def test_there_are_two_attempts_at_most(scripted) -> None:
-    record = scripted(3.0, 2.0, 0.5)
-    assert record.noise.severity == 2.0 and record.noise.disturbed
 
 
 def test_an_interrupt_in_the_second_attempt_leaves_the_earlier_record(scripted) -> None:

@@ -1,10 +1,7 @@
 """A request holds what can change a run's numbers, and nothing else."""
 
-import pytest
-
 from whichdevice.cells import Cell, Run
 from whichdevice.config.model import Study, Train, Workload
-from whichdevice.errors import StudyError
 from whichdevice.measuring.request import build_request
 from whichdevice.study_cells import study_runs
 
@@ -34,10 +31,6 @@ def test_only_the_first_repeats_learn_and_the_others_do_not_depend_on_epochs():
     assert build_request(short, cpu_run(2)) == build_request(long, cpu_run(2))
 
 
-def test_each_repeat_has_its_own_seed():
-    assert build_request(study(), cpu_run(1)).seed != build_request(study(), cpu_run(2)).seed
-
-
 def test_recipes_fill_what_the_config_leaves_open():
     request = build_request(
         Study(workloads={"weather_gru": Workload()}, train=Train(epochs=None)),
@@ -62,8 +55,3 @@ def test_predicting_learns_nothing_and_a_single_operation_has_no_mode():
     assert (asked["trained"].learn, asked["trained"].breakdown) == (True, True)
     assert (asked["predicted"].learn, asked["predicted"].epochs, asked["predicted"].breakdown) == (False, 0, False)
     assert asked["predicted"].dataset == "mnist"
-
-
-def test_a_run_of_another_study_is_an_error():
-    with pytest.raises(StudyError, match="no such device or workload"):
-        build_request(study(), Run(Cell("quantum", "mnist_cnn", "tensorflow", "float32", 256), 1))

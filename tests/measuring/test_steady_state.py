@@ -6,7 +6,7 @@ from itertools import chain, repeat
 import pytest
 
 from whichdevice.measuring import timing
-from whichdevice.measuring.timing import Budget, SteadyState, find_steady_state, timed, window_seconds, window_steps
+from whichdevice.measuring.timing import Budget, SteadyState, find_steady_state, window_seconds, window_steps
 
 
 class Clock:
@@ -49,10 +49,6 @@ def seconds(windows) -> float:
 
 def steps(windows) -> int:
     return sum(count for count, _ in windows)
-
-
-def test_drawing_batches_is_outside_the_clock(clock):
-    assert timed(clock.steps(repeat(0.5)), 1) == pytest.approx(0.5)
 
 
 def test_windows_last_about_a_tenth_of_a_second():
@@ -111,23 +107,6 @@ def test_where_too_little_is_left_beyond_the_cut_the_last_whole_budget_counts_an
     state = found(clock, late, Budget(0.5, 100))
     assert state.end.startswith("time is up: the last whole budget; no trend")
     assert steps(state.windows) >= 100
-
-
-def test_the_warm_up_is_told_once_before_the_steady_windows(clock):
-    told = []
-    state = found(clock, wobbly(0.01), Budget(1.0, 4), on_warm=told.append)
-    assert told == [state.warm_up]
-
-
-def test_seconds_left_never_falls_below_zero(clock):
-    left = []
-    found(clock, wobbly(0.01), Budget(0.2, 1), on_window=lambda step_time, seconds_left: left.append(seconds_left))
-    assert min(left) >= 0
-
-
-def test_a_loop_may_ask_for_longer_windows(clock):
-    state = found(clock, wobbly(0.01), Budget(9.0, 1), window=3.0)
-    assert all(took == pytest.approx(3.0, rel=0.1) for _, took in state.windows)
 
 
 def test_a_longer_budget_has_longer_windows_and_not_more(clock):

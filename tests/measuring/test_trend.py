@@ -7,8 +7,6 @@ from scipy.stats import kendalltau, theilslopes
 from whichdevice.measuring import timing
 from whichdevice.measuring.timing import Trend, settled_from, trend_of
 
-TRIALS = 300
-
 
 def windows(times) -> list[tuple[int, float]]:
     return [(10, 10 * float(time)) for time in times]
@@ -24,11 +22,6 @@ def test_the_test_and_the_slope_are_those_of_scipy(n):
     timing = trend_of(windows(times))
     assert timing.p == pytest.approx(kendalltau(range(n), times, method="exact").pvalue)
     assert timing.drift == pytest.approx(theilslopes(times)[0] * (n - 1) / np.median(times))
-
-
-@pytest.mark.parametrize("n", [12, 100])
-def test_a_series_without_trend_is_seldom_said_to_have_one(n):
-    assert sum(trend_of(windows(noisy(seed, n))).goes_on for seed in range(TRIALS)) / TRIALS < 0.08
 
 
 @pytest.mark.parametrize(("slope", "direction"), [(0.2, "rising"), (-0.2, "falling")])
@@ -56,14 +49,6 @@ def test_a_slow_start_is_cut_where_it_ends(n):
         times[:slow] *= 1.3
         cuts.append(settled_from(windows(times), 0))
     assert min(cuts) >= slow and np.median(cuts) <= 1.3 * slow
-
-
-def test_nothing_before_the_least_warm_up_is_counted():
-    assert settled_from(windows([5, 5, 1, 1.001, 0.999, 1, 1.001, 1, 0.999]), 2) == 2
-
-
-def test_a_cut_that_would_change_nothing_is_not_made():
-    assert settled_from(windows([1.004, 1.004, 1.004, *[1.0] * 20]), 0) == 0
 
 
 @pytest.mark.parametrize("n", [20, 21, 25, 39, 101])

@@ -10,10 +10,6 @@ from whichdevice.errors import StudyError
 from whichdevice.planning import sources
 
 
-def test_a_writable_folder_passes(tmp_path: Path) -> None:
-    sources.require_writable(tmp_path)
-
-
 def test_a_read_only_folder_is_one_line(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(StudyError, match=f"cannot write to {tmp_path}, where results/"):

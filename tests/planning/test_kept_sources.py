@@ -63,14 +63,6 @@ def test_a_source_that_the_user_names_replaces_the_kept_one(plan, decided, data)
     assert plan(data=data).study.data.sources == {"mnist": "files"}
 
 
-def test_a_folder_of_archives_named_later_is_looked_into(plan, decided):
-    first = plan(data={"source": "auto"})
-    write_study(first.study, Path(first.study.root, "config.yaml"))
-    decided.found = "files"
-    Path("archives").mkdir()
-    assert plan(data={"source": "auto", "dir": "archives"}).study.data.sources == {"mnist": "files"}
-
-
 def test_a_folder_of_archives_that_was_completed_later_is_taken(plan, decided):
     data = {"source": "auto", "dir": "archives"}
     Path("archives/mnist").mkdir(parents=True)
@@ -138,14 +130,3 @@ def test_a_study_whose_sources_are_kept_is_told_to_take_another_name(plan):
     write_study(planned.study, Path(planned.study.root, "config.yaml"))
     with pytest.raises(StudyError, match=r"set it, or take another study: --config study=NAME$"):
         require_archives(plan(data={"source": "auto"}))
-
-
-def test_a_garbled_config_of_an_earlier_call_is_no_obstacle(plan, decided):
-    Path("results/planned").mkdir(parents=True)
-    Path("results/planned/config.yaml").write_text("study: [", encoding="utf-8")
-    assert plan(data={"source": "auto"}).study.data.sources == {"mnist": "standin"}
-
-
-def test_a_study_that_needs_no_data_decides_nothing(plan, decided):
-    assert plan(data={"source": "auto"}, workloads={"matmul": {}}).study.data.sources == {}
-    assert decided == []

@@ -64,14 +64,6 @@ def test_a_merged_device_is_in_the_study_and_not_measured(working_folder: Path) 
     assert len(planned.other_records()) == 4 == len(planned.other_times())
 
 
-def test_the_price_of_a_merged_device_can_be_set_in_the_config_and_it_is_still_not_measured(
-    working_folder: Path,
-) -> None:
-    merge("cpu", "laptop")
-    planned = plan(devices={"cpu": {"kind": "cpu"}, "laptop": {"kind": "cpu", "usd_per_hour": 2.0}})
-    assert planned.study.devices["laptop"].usd_per_hour == 2.0 and "laptop" in planned.absent
-
-
 def test_only_a_merged_device_measures_nothing_and_one_that_nobody_has_is_refused(working_folder: Path) -> None:
     merge("gpu", "a100")
     planned = plan(only={"device": "a100"})

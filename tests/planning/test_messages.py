@@ -20,19 +20,6 @@ def test_the_closing_line_counts_and_says_how_to_go_on(plan):
     assert "\n" not in line
 
 
-@pytest.mark.parametrize(
-    ("statuses", "lines"),
-    [
-        ([], []),
-        (["ok"] * 6, ["All 6 runs are ok."]),
-    ],
-)
-def test_a_study_without_failures_ends_without_advice(plan, statuses, lines):
-    planned = plan(only={"device": "cpu"})
-    end(planned, *statuses)
-    assert closing_lines(planned) == lines
-
-
 def test_refused_runs_alone_are_no_failures_and_may_fit_another_time(plan):
     planned = plan(only={"device": "cpu"})
     end(planned, *["ok"] * 5, "refused")
@@ -77,17 +64,6 @@ def test_a_rejected_job_has_no_log_and_its_command_is_left_out():
         "rule_msg": f"sbatch failed: no such partition.\n  sbatch call: sbatch -p x {END}",
     }
     assert job_error_line("JOB_ERROR", facts) == "runs/gpu/r1/record.json: sbatch failed: no such partition."
-
-
-def test_a_long_message_is_cut():
-    line = job_error_line("JOB_ERROR", {**FACTS, "log": [], "rule_msg": "word " * 200 + END})
-    assert line.endswith(" ...")
-    assert len(line) < 350
-
-
-def test_a_job_of_this_host_has_no_line():
-    assert job_error_line("JOB_ERROR", {**FACTS, "rule_msg": None}) == ""
-    assert job_error_line("JOB_INFO", {**FACTS, "rule_msg": END}) == ""
 
 
 def test_grouped_jobs_are_named_by_their_group(logs):

@@ -28,14 +28,6 @@ def test_an_export_needs_the_runs_that_learn(learning):
     assert [Path(path).parts[-3] for path in export_inputs(planned, "mnist_cnn")] == ["r1", "r1"]
 
 
-def test_only_narrows_the_exports_too(learning, plan):
-    assert names(exported_models(learning(only={"workload": "mnist_official"}))) == ["mnist_official"]
-    assert exported_models(learning(only={"repeat": 2})) == []  # it does not learn
-    learned = learning().runs[0]
-    write_record(synthetic.record_of(learning().study, learned), Path(learning().record(learned)))
-    assert exported_models(learning(only={"repeat": 2})) == []
-
-
 def test_another_run_or_other_code_is_another_export(learning):
     first = exported_models(learning())
     assert exported_models(learning()) == first

@@ -10,7 +10,7 @@ import synthetic
 from planning.planned import end
 
 from whichdevice.config.load import write_study
-from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress, stopped_lines
+from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress
 from whichdevice.tables.base import table
 from whichdevice.tables.board import COLUMNS
 
@@ -106,11 +106,6 @@ def test_a_log_that_a_full_disk_cuts_short_prints_no_traceback(plan, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_full_disk_is_the_reason_why_a_study_stopped(plan, monkeypatch):
-    monkeypatch.setattr("whichdevice.planning.progress.is_full", lambda reason, *folders: True)
-    assert stopped_lines(plan())[0].startswith("No room left on the disk of results/planned: make some.")
-
-
 def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(plan):
     class Closed(io.StringIO):
         def write(self, text: str) -> int:
@@ -171,7 +166,3 @@ def test_devices_that_a_narrow_terminal_has_no_room_for_are_counted(tmp_path, mo
     assert answer_lines(folder, width=50)[-1] == "1 more device in the report."
     assert max(map(len, answer_lines(folder, width=60))) <= 60
     assert answer_lines(folder, width=60)[-1] == "mnist_cnn  images/s  2,560 [2,133–3,200]  51.2k [42.7k–64k]"
-
-
-def test_without_tables_there_is_no_answer(tmp_path):
-    assert answer_lines(str(Path(tmp_path))) == []

@@ -6,14 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import synthetic
 from planning.planned import end
 
 from whichdevice import code_hash
 from whichdevice.datasets import prepare
 from whichdevice.measuring import request as requests
 from whichdevice.models import loading
-from whichdevice.records.store import own_records, record_paths, write_record
+from whichdevice.records.store import own_records, record_paths
 
 RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
 CPU = {"only": {"device": "cpu"}}
@@ -72,17 +71,6 @@ def test_another_time_budget_measures_everything_and_the_old_one_nothing_again(p
     assert plan(measure={"repeats": 2, "seconds": 7}, **CPU).to_measure() == []
     assert plan(**CPU).to_measure() == []  # changed back
     assert len(list(Path("results/planned/runs").rglob("record.json"))) == 12
-
-
-def test_another_batch_size_measures_only_what_is_new(plan):
-    end(plan(**CPU), *["ok"] * 6)
-    more = plan(workloads={"matmul": {"batch_size": [64, 128]}, "mnist_cnn": {"batch_size": [256, 512]}}, **CPU)
-    assert {(run.cell.workload, run.cell.batch_size) for run in more.to_measure()} == {("matmul", 128)}
-    assert more.changed() == []
-
-
-def test_more_time_for_runs_that_hang_measures_none_of_the_others_again(plan):
-    assert paths(plan()) == paths(plan(measure={"repeats": 2, "timeout": 7}))
 
 
 def test_neither_other_devices_nor_prices_nor_archives_change_a_key(plan):
@@ -163,27 +151,3 @@ def test_who_reads_the_folder_later_takes_the_records_of_the_last_call(plan):
     assert set(map(str, record_paths(root))) == {*newer, *older[2:]}
     first.write_keys()  # changed back
     assert {str(path) for path in own_records(root).values()} == set(older)
-
-
-def test_planning_changes_nothing_on_disk(plan):
-    end(plan(**CPU), "ok", "failed")
-    before = {path: path.stat() for path in Path().rglob("*")}
-    planned = plan(**CPU)
-    planned.to_measure(), planned.notes(), planned.other_records(), planned.datasets(), planned.changed()
-    assert {path: path.stat() for path in Path().rglob("*")} == before
-
-
-def test_a_record_of_this_machine_counts_before_a_merged_one_of_its_run_but_an_older_one_does_not(plan):
-    from whichdevice.planning.sources import Merged
-
-    planned = plan(**CPU)
-    run, *_ = planned.runs
-    object.__setattr__(planned, "merged", Merged({run: Path("results/planned/merged/a/record.json")}))
-    assert run in planned.merged_records and run not in planned.wanted()
-    older = Path(planned.record(run)).parents[1] / "0123456789ab" / "record.json"
-    write_record(synthetic.record_of(planned.study, run), older)
-    del planned.__dict__["merged_records"]
-    assert run in planned.merged_records
-    write_record(synthetic.record_of(planned.study, run), Path(planned.record(run)))
-    del planned.__dict__["merged_records"]
-    assert planned.merged_records == {}

@@ -26,15 +26,6 @@ def test_wanted_are_the_runs_of_devices_at_hand(plan):
     assert planned.wanted("tpu") == []
 
 
-def test_all_first_repeats_come_before_all_second_ones(plan):
-    repeats = [run.repeat for run in plan().wanted()]
-    assert repeats == sorted(repeats)
-    planned = plan()
-    ordered = sorted(planned.runs, key=lambda run: -planned.place(run.path))
-    assert [run.repeat for run in ordered] == sorted(run.repeat for run in planned.runs)
-    assert len({planned.place(run.path) for run in planned.runs}) == len(planned.runs)
-
-
 def test_the_cells_of_each_block_have_an_order_of_their_own_that_no_rerun_changes(plan):
     sizes = list(range(64, 640, 64))
 
@@ -57,10 +48,6 @@ def test_a_kind_asked_for_by_name_is_there_or_is_one_line(plan):
     assert len(planned.of_kind("gpu")) == RUNS
     with pytest.raises(StudyError, match=r"^tpu: no TPU found on this host; [^\n]+$"):
         planned.of_kind("tpu")
-
-
-def test_a_kind_that_only_leaves_nothing_of_is_no_error(plan):
-    assert plan(only={"device": "cpu"}).of_kind("gpu") == []
 
 
 def test_only_narrows_what_is_measured_and_not_the_study(plan):
@@ -110,14 +97,6 @@ def test_results_from_the_future_are_dated_to_now(plan):
     assert earlier[1].stat().st_mtime == old
 
 
-def test_records_of_an_absent_device_are_kept_in_sight(plan):
-    planned = plan()
-    (run, *_) = [run for run in planned.runs if run.cell.device == "tpu"]
-    assert planned.other_records() == []
-    write_record(synthetic.record_of(planned.study, run), Path(planned_record(planned.study, run)))
-    assert planned.other_records() == [planned_record(planned.study, run)]
-
-
 def test_what_did_not_end_well_is_repeated_also_one_refused_before_its_need_was_known(plan):
     paths = end(plan(only={"device": "cpu"}), "failed", "ok", "refused", "timed_out", "out_of_memory")
     again = plan(retry="failed")
@@ -135,10 +114,6 @@ def test_a_run_refused_for_memory_that_there_is_by_now_is_repeated(plan, monkeyp
     assert plan(retry="failed", run_on="all").wanted() == planned.wanted()[:2]  # whose node may have more
 
 
-def test_a_run_that_was_never_measured_has_not_failed(plan):
-    assert plan(retry="failed").wanted() == []
-
-
 def test_an_unreadable_record_has_failed(plan):
     planned = plan(only={"device": "cpu"})
     paths = end(planned, "ok", "ok")
@@ -146,22 +121,6 @@ def test_an_unreadable_record_has_failed(plan):
     again = plan(retry="failed")
     assert again.records(again.wanted()) == paths[:1]
     assert "1 of 2 runs failed (1 unreadable)" in closing_lines(planned)[0]
-
-
-def test_what_failed_is_repeated_within_what_only_selects(plan):
-    end(plan(only={"device": "cpu"}), *["failed"] * 6)
-    assert len(plan(retry="failed").wanted()) == 6
-    assert len(plan(retry="failed", only={"workload": "matmul"}).wanted()) == 2
-
-
-def test_a_repeat_that_mends_everything_says_so(plan):
-    end(plan(only={"device": "cpu"}), "failed", "ok", "failed")
-    again = plan(retry="failed")
-    chosen = again.wanted()
-    assert len(chosen) == 2
-    for run in chosen:
-        write_record(synthetic.record_of(again.study, run), Path(planned_record(again.study, run)))
-    assert "ok" in closing_lines(again)[0]
 
 
 def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
@@ -194,12 +153,6 @@ def test_what_a_kind_of_device_does_not_have_makes_no_cell(plan):
     assert {run.cell.device for run in planned.runs if run.cell.precision == "float32"} == {"cpu", "gpu", "tpu"}
 
 
-def test_a_precision_that_no_device_has_is_one_line(plan):
-    asked = {"devices": {"cpu": {"kind": "cpu"}}, "workloads": {"matmul": {"batch_size": [64], "precision": "tf32"}}}
-    with pytest.raises(StudyError, match=r"^config: workloads\.matmul: no device of this study runs [^\n]*tf32[^\n]*$"):
-        plan(**asked)
-
-
 def test_a_batch_that_replicas_cannot_share_is_one_line_before_anything_runs(plan):
     devices = {"gpus": {"kind": "gpu", "replicas": 3}}
     with pytest.raises(StudyError, match=r"^config: workloads\.mnist_cnn\.batch_size: 256 [^\n]*3 replicas[^\n]*of 3$"):
@@ -230,3 +183,12 @@ def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_p
     assert "make study ENV=gpu" in closing_lines(planned)[0]
     (tmp_path / ".installed-gpu").touch()
     assert {run.cell.device for run in plan().wanted()} == {"cpu", "gpu"}
+
+
+def test_all_first_repeats_come_before_all_second_ones(plan):
+    repeats = [run.repeat for run in plan().wanted()]
+    assert repeats == sorted(repeats)
+    planned = plan()
+    ordered = sorted(planned.runs, key=lambda run: -planned.place(run.path))
+    assert [run.repeat for run in ordered] == sorted(run.repeat for run in planned.runs)
+    assert len({planned.place(run.path) for run in planned.runs}) == len(planned.runs)

@@ -46,11 +46,6 @@ def test_a_record_that_its_source_does_not_name_does_not_count(results: Path) ->
     assert devices(results) == ["merged/a/runs/gpu", "merged/b/runs/tpu", "runs/cpu"]
 
 
-def test_of_two_sources_with_one_run_the_later_one_counts(results: Path) -> None:
-    merge(results, "c", "gpu", ended="2026-01-02T00:00:00Z")
-    assert devices(results) == ["merged/b/runs/tpu", "merged/c/runs/gpu", "runs/cpu"]
-
-
 def test_a_name_that_is_no_run_leads_nowhere(results: Path) -> None:
     records = {f"../../../{RUN}": MergedRecord(), f"gpu/../../{RUN}": MergedRecord(), "x": MergedRecord()}
     write_atomically(MergedSource(records=records).model_dump_json(), results / "merged/a/source.json")
@@ -62,7 +57,3 @@ def test_a_garbled_source_is_one_line_with_the_way_out(results: Path, text: str)
     write_atomically(text, results / "merged/a/source.json")
     with pytest.raises(StudyError, match=r"cannot read .*merged/a/source\.json: delete .*merged/a and merge again$"):
         merged_records(results)
-
-
-def test_any_other_folder_is_searched(results: Path) -> None:
-    assert [path.parts[-6] for path in record_paths(results / "merged/b/runs")] == ["cpu", "tpu"]

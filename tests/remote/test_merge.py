@@ -22,7 +22,6 @@ from whichdevice.records.store import (
     merged_records,
     merged_sources,
     read_record,
-    record_paths,
     write_record,
 )
 from whichdevice.remote.merge import drop, merge_folder
@@ -191,22 +190,10 @@ def test_a_run_that_this_machine_would_measure_too_needs_another_name(other: Pat
     merge_folder(ROOT, "other", {}, STUDY.model_copy(update={"run_on": "all"}))  # a scheduler's machines
 
 
-def test_without_a_study_a_merge_takes_the_config_of_the_results_folder(other: Path) -> None:
-    write_study(synthetic.small_study(), ROOT / "config.yaml")
-    with pytest.raises(StudyError, match="--rename cpu=cpu_2"):
-        merge_folder(ROOT, "other", {})
-
-
 def test_records_of_this_very_machine_need_no_other_name(working_folder: Path) -> None:
     results(working_folder / "other", machine=this_machine())
     merge_folder(ROOT, "other", {}, STUDY)
     assert {run.cell.device for run in merged_records(ROOT)} == {"cpu"} and measured_elsewhere(ROOT) == set()
-
-
-def test_twins_differ_by_their_identity(working_folder: Path) -> None:
-    results(working_folder / "other", machine=this_machine().model_copy(update={"identity": "cccc"}))
-    with pytest.raises(StudyError, match="another machine"):
-        merge_folder(ROOT, "other", {}, STUDY)
 
 
 def test_own_records_of_another_machine_clash(working_folder: Path) -> None:
@@ -258,13 +245,6 @@ def test_a_device_that_is_another_one_here_is_refused(working_folder: Path, here
         merge_folder(ROOT, "other", {}, study)
 
 
-def test_the_hardware_may_differ_under_a_name_given_on_purpose(working_folder: Path) -> None:
-    results(working_folder / "other", devices=("tpu",), hardware="TPU v2")
-    devices = {"cpu": {"kind": "cpu"}, "box": {"kind": "tpu", "hardware": "TPU v5e"}}
-    merge_folder(ROOT, "other", {"tpu": "box"}, Study.model_validate({**synthetic.SMALL, "devices": devices}))
-    assert measured_elsewhere(ROOT) == {"box"}
-
-
 def test_records_of_a_device_that_has_other_replicas_by_now_are_left_out(working_folder: Path) -> None:
     results(working_folder / "other", devices=("gpu",), replicas=2)
     first = records(working_folder / "other")[0]
@@ -296,12 +276,6 @@ def test_a_source_that_merged_others_brings_their_records_and_none_that_it_dropp
     drop(Path("results/between"), dropped)
     merge_folder(ROOT, "results/between", {}, STUDY)
     assert {run.cell.device for run in merged_records(ROOT)} == {"laptop"}
-
-
-def test_merged_records_are_compared_with_too(other: Path) -> None:
-    merge_folder(ROOT, "other", {"cpu": "laptop"}, STUDY)
-    results(ROOT, machine=this_machine())
-    assert len(record_paths(ROOT)) == 8
 
 
 @pytest.mark.parametrize(

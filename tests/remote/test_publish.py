@@ -10,7 +10,6 @@ from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
 from whichdevice.records.store import MergedRecord, MergedSource, read_record, write_record
 from whichdevice.remote.publish import publish
-from whichdevice.report.compare import PAGE
 
 
 @pytest.fixture
@@ -77,15 +76,6 @@ def test_a_record_measured_again_replaces_its_older_one(place, root):
     assert place.fs.cat_file(place.path(f"small/{name}")) == path.read_bytes()
 
 
-def test_an_older_record_does_not_replace_a_newer_one(place, root):
-    publish(root, place)
-    path = change(root)
-    record, before = read_record(path), path.read_bytes()
-    change(root, ended=record.ended - timedelta(hours=1))
-    assert ": 0 files, " in publish(root, place)
-    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == before
-
-
 def test_what_was_made_from_older_records_does_not_replace_what_was_made_from_newer_ones(place, root):
     publish(root, place)
     path = change(root)
@@ -125,12 +115,6 @@ def test_records_that_only_the_bucket_has_stay_and_are_told(place, root):
     assert [name for name in place.below("small").listing() if name.startswith("runs/gpu")]
 
 
-def test_what_was_deleted_behind_our_back_comes_again(place, root):
-    publish(root, place)
-    place.fs.rm_file(place.path("small/report.html"))
-    assert ": 1 files, " in publish(root, place)
-
-
 def test_an_artefact_that_is_a_link_out_of_its_folder_stays_here(place, root, tmp_path):
     (tmp_path / "id_rsa").write_text("secret")
     learned = next(path for path in sorted(root.rglob("record.json")) if read_record(path).artefacts)
@@ -159,9 +143,3 @@ def test_a_record_of_a_newer_version_there_is_not_replaced(place, root):
         StudyError, match="cannot be read here; update this project, delete that record, or publish under another"
     ):
         publish(root, place)
-
-
-def test_the_page_that_the_report_links_to_goes_up_with_it(place, root):
-    (root / PAGE).write_text("this study / the other")
-    publish(root, place)
-    assert place.fs.cat_file(place.path(f"small/{PAGE}")) == b"this study / the other"
