@@ -4,7 +4,6 @@ A rejected config is reported in one line: the place, what is wrong with it, and
 """
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import UnionType
@@ -16,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from whichdevice.config.model import Call, Study, with_self_check
 from whichdevice.errors import StudyError, brief, did_you_mean
-from whichdevice.files import CONFIG
+from whichdevice.files import CONFIG, write_atomically
 
 OWN_DEFAULT = Path("config/config.yaml")
 SHIPPED_DEFAULT = CONFIG / OWN_DEFAULT.name
@@ -176,13 +175,7 @@ def write_study(study: Study, path: Path) -> None:
     text = yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_atomically(text, path)
 
 
 def read_study(path: Path) -> Study:

@@ -4,59 +4,25 @@ Sizes and sha256 as in TensorFlow Datasets.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from whichdevice.datasets.base import Archive, Arrays, Recipe
-from whichdevice.datasets.download import read_images
+from whichdevice.datasets.base import Arrays
 from whichdevice.datasets.images import (
-    ARRAYS,
-    COUNTED,
     GRID,
     SIDE,
-    TFDS_NOTE,
     bell,
     distance,
+    drawn,
+    image_recipe,
+    painted,
     random_warp,
-    read_files,
-    sample_index,
     signed_distance,
 )
 
 Points = list[tuple[float, float]]
-VARIANTS = {"train": 40, "test": 20}
-COUNTS = {"train": 60000, "test": 10000}
 MARGIN = 2.0
-BATCH = 2000
-URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-ARCHIVES = (
-    Archive(
-        "train-images-idx3-ubyte.gz",
-        URL + "train-images-idx3-ubyte.gz",
-        26421880,
-        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-    ),
-    Archive(
-        "train-labels-idx1-ubyte.gz",
-        URL + "train-labels-idx1-ubyte.gz",
-        29515,
-        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-    ),
-    Archive(
-        "t10k-images-idx3-ubyte.gz",
-        URL + "t10k-images-idx3-ubyte.gz",
-        4422102,
-        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-    ),
-    Archive(
-        "t10k-labels-idx1-ubyte.gz",
-        URL + "t10k-labels-idx1-ubyte.gz",
-        5148,
-        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-    ),
-)
 
 
 class Outline(NamedTuple):
@@ -191,18 +157,8 @@ def ankle_boot(random: np.random.Generator) -> Outline:
     return Outline([[outline]], [_free(random, [(0.02, 0.85), (0.97, 0.84)])])
 
 
-GARMENTS: tuple[Callable[[np.random.Generator], Outline], ...] = (
-    t_shirt,
-    trouser,
-    pullover,
-    dress,
-    coat,
-    sandal,
-    shirt,
-    sneaker,
-    bag,
-    ankle_boot,
-)  # in the order of Fashion-MNIST's labels
+# In the order of Fashion-MNIST's labels.
+GARMENTS = (t_shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle_boot)
 
 
 def draw_garments(seed: int, counts: dict[str, int] | None = None) -> Arrays:
@@ -211,14 +167,7 @@ def draw_garments(seed: int, counts: dict[str, int] | None = None) -> Arrays:
     Shirts, T-shirts, pullovers and coats resemble each other, as they do in the original: their seams can be faint.
     The test set has other outlines than the training set.
     """
-    arrays: Arrays = {}
-    for split, stream in zip(("train", "test"), np.random.SeedSequence([seed, 82]).spawn(2), strict=True):
-        random = np.random.Generator(np.random.PCG64(stream))
-        count = (counts or COUNTS)[split]
-        cloth, seams = _outlines(random, VARIANTS[split])
-        labels = random.integers(0, 10, count, dtype=np.uint8)
-        arrays |= {f"{split}_images": _draw(random, cloth, seams, labels), f"{split}_labels": labels}
-    return arrays
+    return drawn([seed, 82], counts, _outlines, _draw)
 
 
 def _outlines(random: np.random.Generator, variants: int) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +182,8 @@ def _outlines(random: np.random.Generator, variants: int) -> tuple[np.ndarray, n
     return cloth, seams
 
 
-def _draw(random: np.random.Generator, cloth: np.ndarray, seams: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _draw(random: np.random.Generator, outlines: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray:
+    cloth, seams = outlines
     count, variants = len(labels), len(cloth) // 10
     warp = random_warp(random, count, np.ones(count), turn=0.05, scale=0.2, shear=0.14, shift=0.06)
     shape = labels.astype(np.int64) * variants + random.integers(0, variants, count)
@@ -242,18 +192,17 @@ def _draw(random: np.random.Generator, cloth: np.ndarray, seams: np.ndarray, lab
     seam_sign = _column(np.where(random.random(count) < 0.7, -1.0, 1.0))
     noise = _column(0.04 + 0.2 * random.random(count))
     pattern = _patterns(random, count)
-    images = np.empty((count, SIDE * SIDE), np.uint8)
-    for start in range(0, count, BATCH):
-        part = slice(start, start + BATCH)
-        index = sample_index(warp.rows(part), MARGIN)
+
+    def grey(part: slice, index: np.ndarray) -> np.ndarray:
         edge, seam = cloth[shape[part, None], index], seams[shape[part, None], index]
         inside = np.clip(np.float32(0.5) - edge * np.float32(24), 0, 1)
         shade = np.minimum(np.float32(0.78) - edge * np.float32(2.2), 1)
         sewn = np.clip((np.float32(0.045) - seam) * np.float32(30), 0, 1)
-        grey = light[part] * shade * pattern(part) * (1 + seam_sign[part] * seam_depth[part] * sewn)
-        grey *= 1 + noise[part] * (random.random(grey.shape, dtype=np.float32) - np.float32(0.5)) * 2
-        images[part] = (np.clip(grey, 0.04, 1) * inside * np.float32(255)).astype(np.uint8)
-    return images.reshape(count, SIDE, SIDE)
+        values = light[part] * shade * pattern(part) * (1 + seam_sign[part] * seam_depth[part] * sewn)
+        values *= 1 + noise[part] * (random.random(values.shape, dtype=np.float32) - np.float32(0.5)) * 2
+        return np.clip(values, 0.04, 1) * inside
+
+    return painted(warp, MARGIN, grey)
 
 
 def _patterns(random: np.random.Generator, count: int) -> Callable[[slice], np.ndarray]:
@@ -278,42 +227,24 @@ def _column(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32)[:, None]
 
 
-def from_files(folder: Path) -> Arrays:
-    """Read the four IDX files, packed or not."""
-    return read_files(folder, ARCHIVES)
-
-
-def from_tfds(root: Path) -> Arrays:
-    """Download and read with TensorFlow Datasets."""
-    return read_images("fashion_mnist", root)
-
-
-RECIPE = Recipe(
-    name="fashion_mnist",
+RECIPE = image_recipe(
+    "fashion_mnist",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    sizes=(26421880, 29515, 4422102, 5148),
+    sha256=(
+        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    ),
     description="70,000 garments from a shop's catalogue, 28×28 grey values, ten classes",
     citation="Xiao, H., Rasul, K., Vollgraf, R.: Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine "
     "Learning Algorithms. 2017. arXiv:1708.07747",
     licence="MIT, Zalando SE",
-    archives=ARCHIVES,
-    arrays=ARRAYS,
-    counted=COUNTED,
-    from_files=from_files,
-    from_tfds=from_tfds,
     standin=draw_garments,
-    tfds_name="fashion_mnist",
-    tfds_note=TFDS_NOTE,
     standin_note="drawn garments with texture and jitter, generated from the seed; same shapes and sizes as "
     "Fashion-MNIST, other images",
     class_names=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
     ),
-)
+)  # fmt: skip

@@ -8,15 +8,18 @@ a field once per shape and sampling it once per pixel draws 70,000 images in sec
 """
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from whichdevice.datasets.base import Archive, Array, Arrays
-from whichdevice.datasets.download import require, unpacked
+from whichdevice.datasets.base import Archive, Array, Arrays, Recipe
+from whichdevice.datasets.download import read_images, require, unpacked
 from whichdevice.errors import StudyError
 
 UINT8 = b"\x00\x00\x08"
@@ -28,8 +31,37 @@ ARRAYS = {
 }
 COUNTED = {"train": "train_labels", "test": "test_labels"}
 TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
+FILES = [f"{split}-{part}-ubyte.gz" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1")]
 GRID, LOW, HIGH = 112, -0.25, 1.25
 SIDE = 28  # pixels of an image
+COUNTS = {"train": 60000, "test": 10000}
+VARIANTS = {"train": 40, "test": 20}  # of each class: the test set has other shapes than the training set
+BATCH = 2000  # images drawn at once
+Shapes = TypeVar("Shapes")
+
+
+def image_recipe(
+    name: str,
+    url: str,
+    sizes: Sequence[int],
+    sha256: Sequence[str],
+    content_md5: Sequence[str | None] = (None,) * 4,
+    **facts: Any,
+) -> Recipe:
+    """The recipe of a dataset in four IDX files below `url`, in the order of ARRAYS; `facts` are its other fields."""
+    each = zip(FILES, sizes, sha256, content_md5, strict=True)
+    archives = tuple(Archive(file, url + file, size, sha, md5) for file, size, sha, md5 in each)
+    return Recipe(
+        name=name,
+        archives=archives,
+        arrays=ARRAYS,
+        counted=COUNTED,
+        from_files=partial(read_files, archives=archives),
+        from_tfds=partial(read_images, name),
+        tfds_name=name,
+        tfds_note=TFDS_NOTE,
+        **facts,
+    )
 
 
 def parse_idx(data: bytes) -> np.ndarray:
@@ -170,3 +202,28 @@ def sample_index(warp: Warp, margin: float) -> np.ndarray:
 def _raster() -> tuple[np.ndarray, np.ndarray]:
     line = LOW + (np.arange(GRID) + 0.5) * ((HIGH - LOW) / GRID)
     return line[None, :], line[:, None]
+
+
+def drawn(
+    seed: Sequence[int],
+    counts: dict[str, int] | None,
+    shapes: Callable[[np.random.Generator, int], Shapes],
+    images: Callable[[np.random.Generator, Shapes, np.ndarray], np.ndarray],
+) -> Arrays:
+    """Draw the four arrays: `shapes` makes so many variants of each class, `images` draws one for each label."""
+    arrays: Arrays = {}
+    for split, stream in zip(COUNTS, np.random.SeedSequence(seed).spawn(2), strict=True):
+        random = np.random.Generator(np.random.PCG64(stream))
+        own = shapes(random, VARIANTS[split])
+        labels = random.integers(0, 10, (counts or COUNTS)[split], dtype=np.uint8)
+        arrays |= {f"{split}_images": images(random, own, labels), f"{split}_labels": labels}
+    return arrays
+
+
+def painted(warp: Warp, margin: float, grey: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Images uint8 [n, 28, 28]; `grey` gives values in 0 to 1 of some images, from the raster index of each pixel."""
+    images = np.empty((len(warp.xx), SIDE * SIDE), np.uint8)
+    for start in range(0, len(images), BATCH):
+        part = slice(start, start + BATCH)
+        images[part] = (grey(part, sample_index(warp.rows(part), margin)) * np.float32(255)).astype(np.uint8)
+    return images.reshape(-1, SIDE, SIDE)

@@ -4,30 +4,12 @@ Sizes and sha256 are of the CVDF mirror that TensorFlow Datasets uses; the md5 o
 faithful copy, however it was packed.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-from whichdevice.datasets.base import Archive, Arrays, Recipe
-from whichdevice.datasets.download import read_images
-from whichdevice.datasets.images import (
-    ARRAYS,
-    COUNTED,
-    GRID,
-    SIDE,
-    TFDS_NOTE,
-    bell,
-    distance,
-    random_warp,
-    read_files,
-    sample_index,
-    smooth,
-)
+from whichdevice.datasets.base import Arrays
+from whichdevice.datasets.images import GRID, bell, distance, drawn, image_recipe, painted, random_warp, smooth
 
-HANDS = {"train": 40, "test": 20}
-COUNTS = {"train": 60000, "test": 10000}
 MARGIN = 4.0  # pixels around the digit
-BATCH = 2000
 
 # Ways to write each digit: strokes as points in the unit square, y down. "~" strokes are curves, "-" straight lines.
 Stroke = tuple[str, list[tuple[float, float]]]
@@ -83,37 +65,6 @@ WAYS: dict[int, list[list[Stroke]]] = {
          ("~", [(0.74, 0.16), (0.74, 0.6), (0.6, 0.94), (0.3, 0.96)])],
     ],
 }  # fmt: skip
-URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
-ARCHIVES = (
-    Archive(
-        "train-images-idx3-ubyte.gz",
-        URL + "train-images-idx3-ubyte.gz",
-        9912422,
-        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        "6bbc9ace898e44ae57da46a324031adb",
-    ),
-    Archive(
-        "train-labels-idx1-ubyte.gz",
-        URL + "train-labels-idx1-ubyte.gz",
-        28881,
-        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        "a25bea736e30d166cdddb491f175f624",
-    ),
-    Archive(
-        "t10k-images-idx3-ubyte.gz",
-        URL + "t10k-images-idx3-ubyte.gz",
-        1648877,
-        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        "2646ac647ad5339dbf082846283269ea",
-    ),
-    Archive(
-        "t10k-labels-idx1-ubyte.gz",
-        URL + "t10k-labels-idx1-ubyte.gz",
-        4542,
-        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        "27ae3e4e09519cfbb04c329615203637",
-    ),
-)
 
 
 def draw_digits(seed: int, counts: dict[str, int] | None = None) -> Arrays:
@@ -122,14 +73,7 @@ def draw_digits(seed: int, counts: dict[str, int] | None = None) -> Arrays:
     Each hand has its own points for each digit; each image then has its own slant, size, place, bend, pen width, ink
     and noise. The test set has other hands than the training set. A few images are really hard.
     """
-    arrays: Arrays = {}
-    for split, stream in zip(("train", "test"), np.random.SeedSequence([seed, 28]).spawn(2), strict=True):
-        random = np.random.Generator(np.random.PCG64(stream))
-        count = (counts or COUNTS)[split]
-        fields = _write(random, HANDS[split])
-        labels = random.integers(0, 10, count, dtype=np.uint8)
-        arrays |= {f"{split}_images": _draw(random, fields, labels), f"{split}_labels": labels}
-    return arrays
+    return drawn([seed, 28], counts, _write, _draw)
 
 
 def _write(random: np.random.Generator, hands: int) -> np.ndarray:
@@ -153,43 +97,39 @@ def _draw(random: np.random.Generator, fields: np.ndarray, labels: np.ndarray) -
     shape = labels.astype(np.int64) * hands + random.integers(0, hands, count)
     width = (0.052 + 0.035 * bell(random, count)).astype(np.float32)[:, None]
     ink = np.where(random.random(count) < 0.03, 0.35, 0.9 + 0.1 * bell(random, count)).astype(np.float32)[:, None]
-    images = np.empty((count, SIDE * SIDE), np.uint8)
     flat = fields.reshape(10 * hands, -1)
-    for start in range(0, count, BATCH):
-        part = slice(start, start + BATCH)
-        index = sample_index(warp.rows(part), MARGIN)
+
+    def grey(part: slice, index: np.ndarray) -> np.ndarray:
         away = flat[shape[part, None], index]
-        grey = np.clip((width[part] - away) * np.float32(22) + np.float32(0.5), 0, 1) * ink[part]
-        speckle = random.random(grey.shape, dtype=np.float32)
-        grey *= np.where(careless[part, None], np.float32(0.35) + speckle, np.float32(0.9) + speckle * np.float32(0.1))
-        images[part] = (np.minimum(grey, np.float32(1)) * np.float32(255)).astype(np.uint8)
-    return images.reshape(count, SIDE, SIDE)
+        values = np.clip((width[part] - away) * np.float32(22) + np.float32(0.5), 0, 1) * ink[part]
+        speckle = random.random(values.shape, dtype=np.float32)
+        uneven = np.where(careless[part, None], np.float32(0.35) + speckle, np.float32(0.9) + speckle * np.float32(0.1))
+        return np.minimum(values * uneven, np.float32(1))
+
+    return painted(warp, MARGIN, grey)
 
 
-def from_files(folder: Path) -> Arrays:
-    """Read the four IDX files, packed or not."""
-    return read_files(folder, ARCHIVES)
-
-
-def from_tfds(root: Path) -> Arrays:
-    """Download and read with TensorFlow Datasets."""
-    return read_images("mnist", root)
-
-
-RECIPE = Recipe(
-    name="mnist",
+RECIPE = image_recipe(
+    "mnist",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    sizes=(9912422, 28881, 1648877, 4542),
+    sha256=(
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
+    content_md5=(
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
     description="70,000 handwritten digits, 28×28 grey values, ten classes",
     citation="LeCun, Y., Cortes, C., Burges, C. J.: MNIST handwritten digit database. 2010. "
     "http://yann.lecun.com/exdb/mnist",
     licence="CC BY-SA 3.0",
-    archives=ARCHIVES,
-    arrays=ARRAYS,
-    counted=COUNTED,
-    from_files=from_files,
-    from_tfds=from_tfds,
     standin=draw_digits,
-    tfds_name="mnist",
-    tfds_note=TFDS_NOTE,
     standin_note="drawn digits with jitter, generated from the seed; same shapes and sizes as MNIST, other images",
     class_names=tuple("0123456789"),
 )

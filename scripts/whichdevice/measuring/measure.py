@@ -5,7 +5,6 @@ the faster one would favour luck. A run that learns is repeated without learning
 its breakdown then come from the second process, its learning from the first.
 """
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.errors import StudyError
+from whichdevice.files import checksum
 from whichdevice.locks import measurement_lock
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.machine.energy import EnergyMeter
@@ -68,18 +68,13 @@ class RecordDraft:
         if status == "out_of_memory":
             reason = with_what_was_asked(reason, self._fields)
         artefacts = {
-            name: Artefact(file=f"{folder.name}/{file}", sha256=_checksum(folder / file))
+            name: Artefact(file=f"{folder.name}/{file}", sha256=checksum(folder / file))
             for name, file in files.items()
             if (folder / file).is_file()
         }
         return Record.model_validate(
             {**self._fields, "status": status, "reason": reason, "ended": ended, "artefacts": artefacts}
         )
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from whichdevice.errors import StudyError
+from whichdevice.files import replacing
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -288,12 +289,7 @@ def _is_json(content: bytes) -> bool:
 
 
 def _bring(place: Place, name: str, path: Path, facts: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as aside:
         place.fs.get_file(place.path(name), str(aside))
         if not is_same(aside, place, name, facts):
             raise StudyError(f"{place.address}/{name}: arrived damaged and was not kept; run again")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
