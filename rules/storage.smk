@@ -18,10 +18,6 @@ rule upload_dataset:
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         bucket=PLAN.call.storage.bucket,
     script:
@@ -44,10 +40,6 @@ rule publish:
         f"{ROOT}/logs/publish.log",
     conda:
         CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
     params:
         config=CONFIG,
         bucket=PLAN.call.storage.bucket,
