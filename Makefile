@@ -27,7 +27,7 @@ help:
 	@echo "                        PYTHON=python3.12      default: the oldest fitting python3.x on PATH"
 	@echo "make environment        only make the environment (.venv)"
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
-	@echo "make check              linters, types and fast tests, under a minute"
+	@echo "make check              linters, types and fast tests, minutes"
 	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"

@@ -322,19 +322,14 @@ def _fact_box(name: str, costs: Mapping[str, str]) -> str:
         rows.append(["parameters", f"{int(costs['parameters']):,}"])
         rows.append(["operations", f"forward {forward}, training {training}"])
     if recipe.target:
-        rows.append(["target", f"{recipe.target.value:g}: {_zeros(recipe.target.source)}"])
+        rows.append(["target", f"{recipe.target.value:g}: {recipe.target.source}"])
     rows.append(["counted unit", chosen.unit])
-    return f"## {name}\n\n{_zeros(about)}\n\n{grid(['', ''], rows)}"
+    return f"## {name}\n\n{about}\n\n{grid(['', ''], rows)}"
 
 
 def _module_text(name: str) -> str:
     path = PROJECT / "scripts" / "whichdevice" / "workloads" / f"{name}.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-
-
-def _zeros(text: str) -> str:
-    """Text with a zero before each decimal point."""
-    return re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)
 
 
 def _operations(number: str) -> str:
@@ -378,7 +373,7 @@ def tables() -> str:
     text += grid(["table", "holds"], [[f"[{name}](#{name})", table_about(name)] for name in table_names()])
     for name in table_names():
         columns = get_table(name).columns
-        rows = [[f"`{column}`", each.kind, _zeros(each.text)] for column, each in columns.items()]
+        rows = [[f"`{column}`", each.kind, each.text] for column, each in columns.items()]
         about = table_about(name)
         text += f"\n## {name}\n\n{about[0].upper()}{about[1:]}.\n\n{grid(['column', 'type', 'meaning'], rows)}"
     return text
@@ -397,7 +392,7 @@ def figures() -> str:
             if each.category == category:
                 picture = f"![{each.title}](../images/figures/{name}.png)\n\n"
                 shown = picture if (DOCS / "images" / "figures" / f"{name}.png").is_file() else ""
-                text += f"\n### {each.title}\n\n{shown}`{name}`. {_cell(_zeros(each.caption))}\n"
+                text += f"\n### {each.title}\n\n{shown}`{name}`. {_cell(each.caption)}\n"
     return text
 
 
@@ -468,9 +463,16 @@ def _prices(row: HardwareRow) -> list[Any] | None:
     best = row.cheapest
     if best is None:
         return None
-    spot = [each.spot for each in row.offers if each.spot is not None]
+    spot = row.cheapest_of("spot")
     offer = f"{best.provider} {best.instance}, {best.region}"
-    return [row.device, f"{best.on_demand:.2f}", offer, best.date, f"{min(spot):.2f}" if spot else "", len(row.offers)]
+    return [
+        row.device,
+        f"{best.usd_per_hour:.2f}",
+        offer,
+        best.date,
+        f"{spot.usd_per_hour:.2f}" if spot else "",
+        len(row.offers),
+    ]
 
 
 def _number(value: float | None) -> str | None:

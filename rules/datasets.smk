@@ -12,6 +12,11 @@ rule dataset:
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    # data.dir and storage.bucket say where it is read from, and change nothing of it: no parameters.
     script:
         "../scripts/dataset.py"
 

@@ -17,7 +17,7 @@ rule compile:
         cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=8000,
         runtime=max(10, round(PLAN.study.forecast.timeout / 60) + len(COMPILED)),
-    params:
+    params:  # what a program is made of is in its record's path: forecast, devices, workloads
         config=CONFIG,
         again=PLAN.call.retry is not None,
     script:
@@ -42,6 +42,7 @@ rule export:
     threads: workflow.cores or 1
     resources:
         cpus_per_task=lambda wildcards: PLAN.node_cores(),
+        mem_mb=8000,
         runtime=70,
     params:
         others=lambda wildcards: products.other_learned(PLAN, wildcards.workload),

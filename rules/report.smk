@@ -2,6 +2,7 @@
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.planning.sources import against_records, record_times
+from whichdevice.study_cells import workflow_command
 from whichdevice.tables import table_about, table_names
 
 FIGURES = {name: figure_facts(name) for name in figure_names()}
@@ -21,9 +22,14 @@ rule tables:
         f"{ROOT}/logs/tables.log",
     conda:
         CPU_ENVIRONMENT
+    threads: 4
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
+        **asked("devices", "workloads", "run_on", "seed", "prices", "measure.repeats"),
+        command=workflow_command(PLAN.study),
         config=CONFIG,
-        study=STUDY,
         records=sorted(PLAN.records(PLAN.wanted()) + PLAN.other_records()),
         other_times=PLAN.other_times(),
         compiled=sorted(COMPILED + products.other_compiled(PLAN)),
@@ -46,9 +52,14 @@ rule figures:
         f"{ROOT}/logs/figures.log",
     conda:
         CPU_ENVIRONMENT
+    threads: 4
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
+        **asked("devices", "workloads"),
+        command=workflow_command(PLAN.study),
         config=CONFIG,
-        study=STUDY,
         code=CODE["figures"],
     script:
         "../scripts/figures.py"
@@ -69,7 +80,12 @@ rule compare:
         f"{ROOT}/logs/compare.log",
     conda:
         CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
+        **asked("study", "devices"),
         config=CONFIG,
         against=PLAN.call.against,
         times=lambda wildcards: record_times(against_records(PLAN.call)),
@@ -78,7 +94,7 @@ rule compare:
         "../scripts/compare.py"
 
 
-# One page that works offline, and the same as Markdown.
+# One page that works offline, and the same as Markdown. It shows the whole config, and so follows every key.
 rule report:
     input:
         tables=rules.tables.output,
@@ -91,9 +107,13 @@ rule report:
         f"{ROOT}/logs/report.log",
     conda:
         CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
+        study=PLAN.study.model_dump(mode="json"),
         config=CONFIG,
-        study=STUDY,
         code=CODE["report"],
     script:
         "../scripts/report.py"

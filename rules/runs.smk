@@ -4,8 +4,7 @@ RUN = "{device}/{workload}/{cell}/r{repeat}"
 RECORD = f"{ROOT}/runs/{RUN}/{{key}}/record.json"
 
 
-# No `benchmark`: Snakemake would measure a record again that was merged or copied here without that file. The record
-# has the times and the memory itself.
+# The keys of the config that a run follows (data, measure, train, its device and workload) are in its record's path.
 rule measure:
     input:
         dataset=lambda wildcards: PLAN.dataset_input(wildcards.workload, RECORD.format(**wildcards), ancient),

@@ -18,6 +18,10 @@ rule upload_dataset:
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
     params:
         bucket=PLAN.call.storage.bucket,
     script:
@@ -40,6 +44,10 @@ rule publish:
         f"{ROOT}/logs/publish.log",
     conda:
         CPU_ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
     params:
         config=CONFIG,
         bucket=PLAN.call.storage.bucket,

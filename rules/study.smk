@@ -24,6 +24,11 @@ def run_script(name, options=""):
     return f"exec {command} --starter {os.getpid()} --log {{log:q}} {{output.record:q}}"
 
 
+def asked(*keys):
+    """What the config has under these keys, as parameters: an edit of one of them runs the rule again, of another not."""
+    return {key.replace(".", "_"): PLAN.key(key) for key in keys}
+
+
 prefer_this_environment()
 if "--lint" not in sys.argv:
     or_exit(require_writable, Path.cwd())
@@ -31,7 +36,7 @@ PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
 LOCK = StudyLock(Path(ROOT))
 CONFIG = f"{ROOT}/config.yaml"
-STUDY = PLAN.study.model_dump(mode="json")  # as a parameter: what depends on the config runs again with it
+# No rule has a `benchmark`: Snakemake would make again what was merged, fetched or copied here without that file.
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 # For a pod, which config.yaml does not reach.

@@ -157,7 +157,7 @@ def write_study(
     """Write the config and a record per run of `devices` below `folder`; `change` alters a record or drops it."""
     config = folder / "config.yaml"
     folder.mkdir(parents=True, exist_ok=True)
-    config.write_text(yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
+    write_config(study, config)
     chosen = set(devices or study.devices)
     paths = []
     for run in configured_runs(study):
@@ -172,6 +172,11 @@ def write_study(
         write_record(record, path)
         paths.append(path)
     return config, paths
+
+
+def write_config(study: Study, path: Path) -> None:
+    """Write a study's resolved config."""
+    path.write_text(yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
 
 
 class Results(StudyResults):

@@ -16,14 +16,18 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, TypeAdapter
 
+from whichdevice.answer import Answer, answers
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
+from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Integer
 from whichdevice.records.store import artefact_path
 from whichdevice.study_cells import workflow_command
 from whichdevice.tables import comparison
 from whichdevice.tables.base import read_table
+from whichdevice.tables.hardware import sheet_row
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
@@ -172,6 +176,14 @@ class StudyResults:
     def measured(self) -> pd.DataFrame:
         """The rows of `summary` with at least one run whose speed counts."""
         return self.summary[self.summary["n_timed"].fillna(0) > 0]
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The answer for each piece of work, as `ask` gives it."""
+        sheet = hardware_rows(prices=price_sheet(self.study.prices))
+        named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
+        hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
+        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet)
 
     @property
     def devices(self) -> list[str]:

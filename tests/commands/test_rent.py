@@ -331,7 +331,7 @@ def test_a_dry_run_prints_the_task_and_the_price_and_needs_no_skypilot(stage, ca
 def test_the_price_is_that_of_spot_machines_or_else_the_sheets(stage, capsys):
     assert "about 0.30 USD an hour, at most 1.20 USD in all" in task_of(capsys, "--spot")[1]
     stage.faults(prices={"L4": [{"price": float("nan"), "spot_price": None}]})
-    usd = hardware_rows()["L4"].cheapest.on_demand
+    usd = hardware_rows()["L4"].cheapest.usd_per_hour
     sheet = f"about {usd:.2f} USD an hour, at most {4 * usd:.2f} USD in all (on demand, config/prices.csv: "
     assert sheet in task_of(capsys)[1]
     tpu = ["--device", "tpu", "--config", "devices={gpu: {kind: tpu, replicas: 8}}"]

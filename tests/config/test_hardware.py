@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from whichdevice.config.hardware import HARDWARE, HardwareRow, hardware_rows
-from whichdevice.config.prices import PRICES, PRICES_VARIABLE, Price, price_sheet
+from whichdevice.config.prices import PRICES, PRICES_VARIABLE, Offer, price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import LIMITS, find_target
 
 ROWS = hardware_rows()
 CUDA = [row for row in ROWS.values() if row.compiler == "cuda"]
-OFFER = "Cloud,machine,T4,1,here,1,,2026-11-24,a list\n"
+OFFER = "Cloud,machine,T4,1,here,on_demand,1,,,2026-11-24,a list\n"
 
 
 def test_the_sheet_as_it_is_here() -> None:
@@ -79,16 +79,43 @@ def test_every_offer_has_a_price_a_day_and_a_source() -> None:
     offers = [offer for row in ROWS.values() for offer in row.offers]
     assert len(offers) == len(PRICES.read_text(encoding="utf-8").splitlines()) - 1
     for offer in offers:
-        assert offer.on_demand and offer.source and date(2025, 1, 1) <= offer.date
-        assert offer.spot is None or offer.spot < offer.on_demand
+        assert offer.source and date(2025, 1, 1) <= offer.date
+        assert offer.offer != "free" or offer.session_hours
+
+
+def test_free_and_spot_offers_are_never_the_price_of_a_device() -> None:
+    t4 = ROWS["T4"]
+    assert t4.cheapest is not None and t4.cheapest.usd_per_hour > 0.2
+    free = [
+        (each.provider, each.count, each.session_hours, each.week_hours) for each in t4.offers if not each.usd_per_hour
+    ]
+    assert free == [("Colab", 1, 12, None), ("Kaggle", 2, 12, 30)]
+    spot, paid = ROWS["H100 SXM"].cheapest_of("spot"), ROWS["H100 SXM"].cheapest
+    assert spot is not None and paid is not None and spot.usd_per_hour < paid.usd_per_hour
+    assert ROWS["RTX 4090"].card is not None and ROWS["RTX 4090"].card.usd == 1599
+
+
+# Vast files them with other cards under one name: nobody would get what was asked for.
+WITHOUT_A_NAME = {"RTX 4070 Ti SUPER", "RTX 4060 Ti 16GB"}
+SKYPILOT = """V100 SXM2 32GB = V100-32GB; RTX 6000 Pro = RTXPRO6000; RTX 6000 Pro Workstation = RTXPRO6000-WK
+A100 PCIe 80GB = A100-80GB; A100 SXM 80GB = A100-80GB-SXM; A100 SXM 40GB = A100; RTX 4090 = RTX4090; H200 SXM = H200
+RTX A6000 = RTXA6000; RTX 6000 Ada = RTX6000-Ada; H100 SXM = H100-SXM; H100 NVL = H100-NVL; MI300X = MI300X"""
+
+
+def test_skypilots_name_is_known_of_every_device_that_clouds_rent() -> None:
+    paid = {row.device for row in ROWS.values() if row.cheapest}
+    assert {name for name in paid if not ROWS[name].skypilot} == WITHOUT_A_NAME
+    for pair in SKYPILOT.replace(";", "\n").splitlines():
+        device, name = pair.strip().split(" = ")
+        assert ROWS[device].skypilot == name
 
 
 def test_the_price_of_a_device_is_that_of_the_instance_divided_by_its_devices() -> None:
-    offer = Price(
-        provider="Cloud", instance="eight", device="T4", count=8, usd_per_hour_on_demand=16, usd_per_hour_spot=4,
+    offer = Offer(
+        provider="Cloud", instance="eight", device="T4", count=8, offer="on_demand", instance_usd_per_hour=16,
         date=date(2026, 11, 24), source="a list",
     )  # fmt: skip
-    assert (offer.on_demand, offer.spot) == (2, 0.5)
+    assert offer.usd_per_hour == 2
 
 
 def sheet(tmp_path: Path, *lines: str) -> Path:
@@ -98,8 +125,8 @@ def sheet(tmp_path: Path, *lines: str) -> Path:
 
 
 def test_the_cheapest_whole_machine_is_taken_and_a_gpu_alone_only_where_there_is_no_other(tmp_path: Path) -> None:
-    alone = OFFER.replace("machine", "T4 (GPU only)").replace(",1,,", ",0.1,,")
-    eight = "Other,machine,T4,8,here,4,,2026-11-24,a list\n"
+    alone = OFFER.replace("machine", "T4 (GPU only)").replace(",1,,,", ",0.1,,,")
+    eight = "Other,machine,T4,8,here,on_demand,4,,,2026-11-24,a list\n"
     found = hardware_rows(prices=sheet(tmp_path, OFFER, eight, alone))["T4"]
     assert found.cheapest is not None and found.cheapest.provider == "Other" and len(found.offers) == 3
     only = hardware_rows(prices=sheet(tmp_path, alone))["T4"].cheapest
@@ -114,7 +141,9 @@ def test_the_cheapest_whole_machine_is_taken_and_a_gpu_alone_only_where_there_is
         (OFFER.replace("2026-11-24", "yesterday"), "line 2: date is 'yesterday'"),
         (OFFER.replace("2026-11-24", ""), "line 2: date is empty"),
         (OFFER.replace(",1,here", ",0,here"), "line 2: count is '0'"),
-        (OFFER.replace("here,1,", "here,-1,"), "line 2: usd_per_hour_on_demand is '-1'"),
+        (OFFER.replace("demand,1,", "demand,-1,"), "line 2: instance_usd_per_hour is '-1'"),
+        (OFFER.replace("on_demand", "rent"), "line 2: offer is 'rent'"),
+        (OFFER.replace("demand,1,", "demand,0,"), "line 2: offer is on_demand, and instance_usd_per_hour 0"),
     ],
 )
 def test_a_slip_in_the_prices_is_reported_with_its_line(line: str, message: str, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def command(folder: Path, *start: str) -> subprocess.Popen:
     """The command on a model of 64 numbers, for two devices."""
     if cuda_folder() is None:
         pytest.skip("the GPU compiler is not installed")
-    arguments = [sys.executable, "-m", "whichdevice", "forecast", TINY, "--device", "T4", "--device", "V100"]
+    arguments = [sys.executable, "-m", "whichdevice", "ask", TINY, "--no-measuring", "--devices", "T4,V100"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WHICHDEVICE_LOCK_FOLDER": str(folder)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([*start, *arguments], cwd=folder, env=environment, text=True, **pipes)
@@ -178,13 +178,12 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
     assert gone and not left
 
 
-def test_too_little_memory_on_this_host_is_a_line_for_each_device(tmp_path):
+def test_too_little_memory_on_this_host_is_one_line(tmp_path):
     process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1600000; exec "$@"', "sh")
     output, errors = process.communicate(timeout=300)
-    assert process.returncode == 1 and "Traceback" not in errors
-    lines = output.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["T4", "V100 SXM2"]
-    assert all("ulimit -v" in line for line in lines)
+    assert process.returncode == 2 and not output and "Traceback" not in errors
+    last = errors.splitlines()[-1]
+    assert last.startswith("No device is left for tiny_model: T4 and V100 SXM2 ") and "ulimit -v" in last
 
 
 def test_a_train_step_for_another_framework_is_named_with_what_to_do(found):

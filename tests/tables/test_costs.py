@@ -153,7 +153,7 @@ def test_a_meter_that_failed_in_one_repeat_does_not_hide_that_others_were_read()
 def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: Path) -> None:
     header = PRICES.read_text(encoding="utf-8").splitlines()[0]
     mine = tmp_path / "mine.csv"
-    mine.write_text(f"{header}\nOurs,rack,T4,4,cellar,8,,2026-11-24,own list\n", encoding="utf-8")
+    mine.write_text(f"{header}\nOurs,rack,T4,4,cellar,on_demand,8,,,2026-11-24,own list\n", encoding="utf-8")
     study = study_of(gpu=Device(kind="gpu", hardware="T4"))
     study.prices = str(mine)
     config, records = synthetic.write_study(study, tmp_path / "study", artefacts=False)

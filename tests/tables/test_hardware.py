@@ -9,7 +9,7 @@ import synthetic
 from whichdevice.commands.rent import TPUS
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Device
-from whichdevice.config.prices import Price
+from whichdevice.config.prices import Offer
 from whichdevice.measuring.request import build_request
 from whichdevice.study_cells import study_runs
 from whichdevice.tables.hardware import HourlyPrice, cores_of, price_of
@@ -17,9 +17,9 @@ from whichdevice.tables.hardware import HourlyPrice, cores_of, price_of
 
 def row(device: str, usd: float | None, count: int = 1, matches: str = "") -> HardwareRow:
     """A row of the sheet with one offer of an instance, or with none."""
-    offer = Price(
+    offer = Offer(
         provider="Cloud", instance="machine", device=device, count=count, region="a region",
-        usd_per_hour_on_demand=usd, date=date(2026, 11, 24), source="a list",
+        offer="on_demand", instance_usd_per_hour=usd or 1, date=date(2026, 11, 24), source="a list",
     )  # fmt: skip
     kind: Literal["gpu", "tpu"] = "tpu" if device.startswith("TPU") else "gpu"
     return HardwareRow(device=device, kind=kind, matches=matches, offers=(offer,) if usd else ())
@@ -69,8 +69,8 @@ def test_the_machines_that_are_paid_are_those_that_rent_rents() -> None:
         study = synthetic.small_study(devices={"mine": Device(kind="tpu", replicas=replicas)})
         found = price_of("mine", hardware, study, hardware_rows())
         offer = hardware_rows()[hardware].cheapest
-        assert offer is not None and offer.on_demand is not None
-        each = offer.on_demand
+        assert offer is not None
+        each = offer.usd_per_hour
         assert found.usd_per_hour == pytest.approx(chips * each) and "at a time" not in found.source
 
 

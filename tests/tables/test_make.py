@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -12,13 +13,15 @@ import synthetic
 
 from whichdevice import tables
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.model import Data, Device, Forecast, Measure, SelfCheck, Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record, Steady
 from whichdevice.tables import make as collecting
 from whichdevice.tables import table_about, table_names
-from whichdevice.tables.base import Column, diverged_words, read_table, repeats_words, table, write_table
+from whichdevice.tables.base import Column, Sources, diverged_words, read_table, repeats_words, table, write_table
 from whichdevice.tables.make import TABLES, collect, write_tables
+from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import configured_runs, missing_row
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
@@ -351,6 +354,26 @@ def test_few_records_are_read_by_this_process(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(collecting, "read_record", lambda path: processes.add(os.getpid()) or read(path))
     collect(study, paths)
     assert processes == {os.getpid()}
+
+
+def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Path) -> None:
+    rule = (PUBLISHED.parents[1] / "rules/report.smk").read_text(encoding="utf-8").partition("rule tables:")[2]
+    named = set(re.findall(r'"([\w.]+)"', rule.partition("**asked(")[2].partition(")")[0]))
+    study = synthetic.small_study()
+    edits = {
+        "data": Data(source="files"),
+        "train": Train(epochs=9, seconds=1),
+        "self_check": SelfCheck(workload="matmul"),
+        "forecast": Forecast(devices=[]),
+        "measure": Measure(repeats=study.measure.repeats, seconds=9, min_steps=9, timeout=9),
+    }
+    assert {*edits, *(name.partition(".")[0] for name in named), "study"} == {*Study.model_fields}
+    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
+    here, there = (
+        Sources(each, *collect(each, paths), read_published(PUBLISHED), [], hardware_rows())
+        for each in (study, study.model_copy(update=edits))
+    )
+    assert all(here.table(name).equals(there.table(name)) for name in TABLES)
 
 
 @pytest.mark.parametrize("name", table_names())

@@ -312,6 +312,20 @@ class TestNextCall:
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
 
+    @pytest.mark.parametrize(
+        ("edit", "jobs"),
+        [
+            ({"devices": {"cpu": {"kind": "cpu", "usd_per_hour": 2}}}, {"tables": 1, "figures": 1, "report": 1}),
+            ({"measure": {**STUDY["measure"], "timeout": 800}}, {"report": 1}),  # which prints the config
+            ({"storage": {"bucket": None}}, {}),
+        ],
+        ids=["a price", "a time-out", "nothing"],
+    )
+    def test_an_edited_key_makes_again_what_reads_it_and_nothing_else(self, study, edit, jobs):
+        study.write({**STUDY, **edit})
+        planned_jobs = planned(study, "all")
+        assert {rule: planned_jobs[rule] for rule in planned_jobs if rule not in ("all", "total")} == jobs
+
     def test_what_changed_is_measured_alone_and_its_data_are_prepared(self, study):
         """A new workload whose data were deleted, and an edited model file, of which two workloads are."""
         shutil.rmtree(study.folder / "results/datasets")

@@ -8,13 +8,12 @@ examples:
 
 import argparse
 import math
-import re
 from typing import Any
 
-from whichdevice.config.model import LONGEST_NAME
+from whichdevice.commands.ask import DEVICES_HELP
 from whichdevice.errors import StudyError
 
-DEVICES = ("T4", "H100 SXM")
+DEVICES = "T4,H100 SXM"
 SECONDS = 120.0
 
 
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="as the config's `options`; may be given again",
     )
     parser.add_argument(
-        "--device", action="append", metavar="NAME", help="to forecast for; default: T4 and H100 SXM; none: no forecast"
+        "--devices", default=DEVICES, help=f"{DEVICES_HELP.partition(';')[0]}; default: {DEVICES}; none: no forecast"
     )
     parser.add_argument(
         "--seconds",
@@ -52,8 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
     from whichdevice.checking.check import findings, first_backend, forecasts, installed_backends, try_everywhere
-    from whichdevice.commands.forecast import given_options
-    from whichdevice.forecast.targets import find_target
+    from whichdevice.commands.ask import given_options, targets_of
     from whichdevice.models.consistency import check_declared
     from whichdevice.models.framework import BACKENDS
     from whichdevice.models.loading import workload_class
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
 
-    devices = [find_target(name).device for name in args.device or DEVICES if name != "none"]
+    devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices)]
     chosen = workload_class(args.module)
     hints: tuple[str, ...] = ()
     if issubclass(chosen, ModelFile):
@@ -101,15 +99,9 @@ def config_line(module: str, backends: list[str], options: dict[str, Any]) -> st
     """The workload as a config has it, under a name that the config takes."""
     import yaml
 
+    from whichdevice.planning.one_model import config_name
+
     name = config_name(module)
     settings = {"module": module, "backend": backends, **({"options": options} if options else {})}
     text = yaml.safe_dump({"workloads": {name: settings}}, default_flow_style=True, width=math.inf, sort_keys=False)
     return str(text).strip()[1:-1]
-
-
-def config_name(module: str) -> str:
-    """A name for the workload that a config takes, from its address."""
-    from whichdevice.models.loading import read_address
-
-    stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
-    return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]

@@ -130,9 +130,9 @@ def price(sky: str | None, args: argparse.Namespace) -> tuple[float | None, str]
         each for each in rows.values() if row == each.skypilot
     ]
     offer = next((each.cheapest for each in named), None)
-    if offer is None or offer.on_demand is None:
+    if offer is None:
         return None, f"neither SkyPilot nor config/prices.csv has one for {row}"
-    return chips * offer.on_demand, f"on demand, config/prices.csv: {offer.words}"
+    return chips * offer.usd_per_hour, f"on demand, config/prices.csv: {offer.words}"
 
 
 def answer(*command: str) -> Any:

@@ -1,7 +1,7 @@
 """The hardware sheet, written by people: what a device can do, with sources. Each row has its offers of prices.csv.
 
 config/hardware.csv has a row for each device: peaks, memory and power, and for each GPU what XLA's compiler must know
-of it.
+of it. A row has its offers and, where people buy it, its card.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
-from whichdevice.config.prices import Amount, Price, cheapest, price_sheet
+from whichdevice.config.prices import CARDS, Amount, Card, Kind, Offer, cheapest, price_sheet
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
@@ -21,6 +21,7 @@ CUDA_COLUMNS = ("compute_capability", "sms", "clock_ghz", "mem_bytes", "l2_bytes
 Software = Literal["xla", "eager", "torch.compile"]
 
 _Row = TypeVar("_Row", bound=BaseModel)
+_Priced = TypeVar("_Priced", Offer, Card)
 
 
 class HardwareRow(BaseModel):
@@ -55,7 +56,8 @@ class HardwareRow(BaseModel):
     skypilot: str = ""
     spec_source: str = ""
     compiler_source: str = ""
-    offers: tuple[Price, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    card: Card | None = None
 
     @field_validator("matches")
     @classmethod
@@ -87,9 +89,13 @@ class HardwareRow(BaseModel):
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
 
     @property
-    def cheapest(self) -> Price | None:
-        """The offer that counts as the device's price."""
-        return cheapest(self.offers)
+    def cheapest(self) -> Offer | None:
+        """The offer on demand that counts as the device's price."""
+        return self.cheapest_of("on_demand")
+
+    def cheapest_of(self, kind: Kind) -> Offer | None:
+        """The cheapest offer of a kind."""
+        return cheapest(self.offers, kind)
 
 
 def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str, HardwareRow]:
@@ -99,13 +105,21 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
     device that the hardware sheet does not have.
     """
     rows = {row.device: row for _, row in _read(path, HardwareRow)}
-    offers: dict[str, list[Price]] = {}
-    sheet = price_sheet() if prices is None else prices
-    for where, offer in _read(sheet, Price):
-        if offer.device not in rows:
-            raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")
-        offers.setdefault(offer.device, []).append(offer)
-    return {name: row.model_copy(update={"offers": tuple(offers.get(name, ()))}) for name, row in rows.items()}
+    offers: dict[str, list[Offer]] = {name: [] for name in rows}
+    for offer in _of_known_devices(price_sheet() if prices is None else prices, Offer, rows, path):
+        offers[offer.device].append(offer)
+    cards = {card.device: card for card in _of_known_devices(CARDS, Card, rows, path)}
+    return {
+        name: row.model_copy(update={"offers": tuple(offers[name]), "card": cards.get(name)})
+        for name, row in rows.items()
+    }
+
+
+def _of_known_devices(sheet: Path, kind: type[_Priced], rows: dict[str, HardwareRow], path: Path) -> Iterator[_Priced]:
+    for where, each in _read(sheet, kind):
+        if each.device not in rows:
+            raise StudyError(f"{where}: {each.device!r} is not in {path.name}{did_you_mean(each.device, list(rows))}")
+        yield each
 
 
 def _read(path: Path, kind: type[_Row]) -> Iterator[tuple[str, _Row]]:
@@ -113,7 +127,7 @@ def _read(path: Path, kind: type[_Row]) -> Iterator[tuple[str, _Row]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             sheet = csv.DictReader(file, restkey="further", restval="")
-            columns = [name for name in kind.model_fields if name != "offers"]
+            columns = [name for name in kind.model_fields if name not in ("offers", "card")]
             if missing := [name for name in columns if name not in (sheet.fieldnames or ())]:
                 raise StudyError(f"{path.name}: no column {missing[0]}")
             for row in sheet:

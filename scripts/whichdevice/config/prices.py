@@ -1,26 +1,38 @@
-"""The price sheet: what clouds ask for a device, which sheet is read, and which offer counts as a device's price.
+"""What devices cost: offers of clouds by the hour, free ones with their limits, cards to buy, electricity, start-up.
 
-config/prices.csv has a row for each offer of a cloud. The price of one device is the instance's price divided by its
-number of devices; `devices.<name>.usd_per_hour` in a study wins over it.
+config/prices.csv has a row for each offer. The price of one device is the instance's divided by its number of devices;
+`devices.<name>.usd_per_hour` in a study wins over it. config/cards.csv has what cards cost that people buy.
 """
 
 import os
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from whichdevice.files import CONFIG
 
 PRICES = CONFIG / "prices.csv"
+CARDS = CONFIG / "cards.csv"
 PRICES_VARIABLE = "WHICHDEVICE_PRICES"
+# US dollars for a kilowatt-hour: the average of US homes in 2026 by the EIA's Short-Term Energy Outlook of December
+# 2025 (as read by consumeraffairs.com).
+USD_PER_KWH = 0.18
+# Minutes from `rent` to the first step: a machine of GCP in 2.7, of AWS in 2.3, of Azure in 5.8 (skypilot-org/skypilot
+# pull requests 1092 and 1111, issue 3695), then packages in 4.5 (pull request 3073: 271 seconds).
+START_UP_MINUTES = 7.0
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Kind = Literal["on_demand", "spot", "free"]
 
 
-class Price(BaseModel):
-    """One offer of a cloud: US dollars for an hour of a whole instance with `count` devices, on the day `date`."""
+class Offer(BaseModel):
+    """One offer of a whole instance with `count` devices, on the day `date`.
+
+    `offer` is `on_demand`, `spot` (the cloud may take it away) or `free` (nobody is promised it). `session_hours` and
+    `week_hours` are how long it runs at a time and in a week, None where that has no limit.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -29,20 +41,23 @@ class Price(BaseModel):
     device: str
     count: PositiveInt
     region: str = ""
-    usd_per_hour_on_demand: Amount | None = None
-    usd_per_hour_spot: Amount | None = None
+    offer: Kind
+    instance_usd_per_hour: Amount
+    session_hours: PositiveFloat | None = None
+    week_hours: PositiveFloat | None = None
     date: date
     source: str
 
-    @property
-    def on_demand(self) -> float | None:
-        """US dollars for an hour of one device."""
-        return None if self.usd_per_hour_on_demand is None else self.usd_per_hour_on_demand / self.count
+    @model_validator(mode="after")
+    def _costs_something_unless_free(self) -> "Offer":
+        if (self.offer == "free") != (self.instance_usd_per_hour == 0):
+            raise ValueError(f"offer is {self.offer}, and instance_usd_per_hour {self.instance_usd_per_hour:g}")
+        return self
 
     @property
-    def spot(self) -> float | None:
-        """US dollars for an hour of one device that the cloud may take away."""
-        return None if self.usd_per_hour_spot is None else self.usd_per_hour_spot / self.count
+    def usd_per_hour(self) -> float:
+        """US dollars for an hour of one device."""
+        return self.instance_usd_per_hour / self.count
 
     @property
     def gpu_only(self) -> bool:
@@ -52,13 +67,25 @@ class Price(BaseModel):
     @property
     def words(self) -> str:
         """Who offers it where, when that was read, and where."""
-        return f"{self.provider} {self.instance}, {self.region}, {self.date}; {self.source}"
+        place = f"{self.provider} {self.instance}, {self.region}" if self.region else f"{self.provider} {self.instance}"
+        return f"{place}, {self.date}; {self.source}"
 
 
-def cheapest(offers: Sequence[Price]) -> Price | None:
-    """The cheapest offer on demand for one device; one without its machine only where there is no other."""
-    priced = [offer for offer in offers if offer.on_demand is not None]
-    return min(priced, key=lambda offer: (offer.gpu_only, offer.on_demand or 0.0), default=None)
+class Card(BaseModel):
+    """What a card costs that people buy, in US dollars."""
+
+    model_config = ConfigDict(frozen=True)
+
+    device: str
+    usd: PositiveFloat
+    date: date
+    source: str
+
+
+def cheapest(offers: Sequence[Offer], kind: Kind = "on_demand") -> Offer | None:
+    """The cheapest offer of a kind for one device; one without its machine only where there is no other."""
+    fitting = [offer for offer in offers if offer.offer == kind]
+    return min(fitting, key=lambda offer: (offer.gpu_only, offer.usd_per_hour), default=None)
 
 
 def price_sheet(named: str | None = None) -> Path:

@@ -103,7 +103,7 @@ def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:
 
 
 def bell(random: np.random.Generator, *shape: int) -> np.ndarray:
-    """Bell-shaped random numbers in (-1, 1), standard deviation .41: two uniforms, the same on every platform."""
+    """Bell-shaped random numbers in (-1, 1), standard deviation 0.41: two uniforms, the same on every platform."""
     return random.random(shape) + random.random(shape) - 1.0
 
 
@@ -147,7 +147,7 @@ def smooth(points: np.ndarray, pieces: int = 4) -> np.ndarray:
 
 @dataclass
 class Warp:
-    """From a pixel (u, v) in [-.5, .5] to the drawing: a matrix, a bend and a shift, one row per image, float32 [n, 1].
+    """From a pixel (u, v) in ±0.5 to the drawing: a matrix, a bend and a shift, one row per image, float32 [n, 1].
 
     x = xx·u + xy·v + bend_x·v² + shift_x + 0.5, and the same for y.
     """

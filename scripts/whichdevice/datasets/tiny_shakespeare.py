@@ -55,7 +55,7 @@ PATTERNS = (
 )
 LINE = 44  # characters after which a line is broken
 LENGTH = 1115394
-TRAIN = 1003854  # int(.9 * LENGTH)
+TRAIN = 1003854  # int(0.9 * LENGTH)
 ARCHIVE = Archive(
     "input.txt",
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",

@@ -395,7 +395,7 @@ COMPARISON_AXES = ["device", "backend", "precision", "fraction", "loop", "sequen
     category="Compare",
     caption=(
         "Speed here over speed there of every cell that both measured: ratio of geometric means with 95 % t-interval "
-        "by Welch's method, on a logarithmic axis. Right of 1 it is faster here. The band is .95 to 1.05; colour and "
+        "by Welch's method, on a logarithmic axis. Right of 1 it is faster here. The band is 0.95 to 1.05; colour and "
         "word are the verdict, corrected over all cells."
     ),
 )

@@ -96,14 +96,17 @@ class Work:
         """Whether some of its convolutions have groups, as depthwise ones have."""
         return any(item.kind.startswith(("grouped", "depthwise")) for item in self.items)
 
-    def deepened(self, deeper: "Work", layers: int) -> "Work":
-        """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`)."""
+    def deepened(self, deeper: "Work", layers: float) -> "Work":
+        """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`).
+
+        A layer may be several: of work of 4 and 6 layers, 2.5 is of 7.
+        """
         total = Total()
         for work, times in ((self, 2 - layers), (deeper, layers - 1)):
             for item in work.items:
                 total.put(item, times)
-            total.unknown_loops += times * work.unknown_loops
-            total.unknown_calls += times * work.unknown_calls
+            total.unknown_loops += round(times * work.unknown_loops)
+            total.unknown_calls += round(times * work.unknown_calls)
         return total.work(self.platform, self.software)
 
     def divided(self, runs: int) -> "Work":
@@ -171,7 +174,7 @@ class Total:
     unknown_loops: int = 0
     unknown_calls: int = 0
 
-    def put(self, item: Item, times: int = 1) -> None:
+    def put(self, item: Item, times: float = 1) -> None:
         """Add an item, so many times."""
         if item.operations or item.kind in PRODUCTS:
             self.products[_key(item)] += item.count * times

@@ -25,7 +25,7 @@ from whichdevice.records.schema import Request, Steady
 Window = tuple[int, float]  # steps, seconds
 
 MOST_BATCHES = 20  # windows beyond are averaged in batches, so that neighbours hang together less
-MIN_VALUES = 5  # four values in order have p = .08: no test can tell
+MIN_VALUES = 5  # four values in order have p = 0.08: no test can tell
 SIGNIFICANCE = 0.05
 BOUND = 0.01  # of the step time: a smaller cut or drift changes no verdict
 

@@ -6,6 +6,7 @@
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights
     keras_hub:bert_tiny_en_uncased      the same, of KerasHub
+    hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights
 
 A new kind is a branch of `read_address` and one of `whichdevice.workloads.workload_class`.
 """
@@ -23,15 +24,17 @@ from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.files import CONFIG
 from whichdevice.plugins import defined_name, top_level
 
-Kind = Literal["built-in", "file", "function", "saved", "library"]
+Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
 BUILT_IN = Path(__file__).parents[1] / "workloads"
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
 FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
+HUB_TABLE = CONFIG / "llm_models.csv"  # sizes of models of Hugging Face
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Address:
     @property
     def name(self) -> str:
         """A name for a workload of this address."""
+        if self.kind == "hub":
+            return re.sub(r"[^A-Za-z0-9_.]+", "-", Path(self.function).name).strip("-.")
         return self.path.stem if self.path is not None and self.kind != "function" else self.function
 
     @property
@@ -69,6 +74,8 @@ class Address:
 
     def files(self) -> list[Path]:
         """Every file of one's own that the workload consists of: edits of any of them measure again."""
+        if self.kind == "hub" and self.path is not None:
+            return [self.path]
         if not self.is_own or self.path is None:
             return []
         return [self.path] if self.root is None else _with_imports(self.path, self.root, self.module)
@@ -77,6 +84,8 @@ class Address:
 def read_address(text: str) -> Address:
     """What a workload's name stands for; raises StudyError where there is no such thing."""
     library, colon, name = text.partition(":")
+    if library == "hf" and name:
+        return Address(text, "hub", config_file(name) or HUB_TABLE, function=name)
     if colon and library in LIBRARIES:
         if not name.isidentifier():
             raise StudyError(f"workload {text}: needs a name after the colon, e.g. keras.applications:MobileNetV3Small")
@@ -94,10 +103,17 @@ def read_address(text: str) -> Address:
     return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.workloads.{text}")
 
 
+def config_file(name: str) -> Path | None:
+    """The config.json that a name of a model of Hugging Face means: a folder with it, or the file."""
+    path = Path(name)
+    return next((each for each in (path, path / "config.json") if each.suffix == ".json" and each.is_file()), None)
+
+
 def is_path(text: str) -> bool:
     """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
     text = text.partition(ARGUMENTS)[0]
-    return text.endswith((".py", ".keras")) or "/" in text or "\\" in text
+    text = text.partition(ARGUMENTS)[0]
+    return text.endswith((".py", ".keras")) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
 
 
 def built_in_names() -> list[str]:

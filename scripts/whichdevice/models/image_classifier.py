@@ -1,11 +1,11 @@
-"""What the three image workloads share: 28 × 28 images, ten classes, accuracy, predictions for every test image."""
+"""Classify the images of MNIST and Fashion-MNIST: 28 × 28, ten classes, accuracy, predictions for every test image."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from whichdevice.datasets.base import get_dataset
 from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Outcome, RawInput, Split, TrainingWorkload
 
@@ -20,11 +20,6 @@ class ImageClassifier(TrainingWorkload):
     unit = "image"
     keeps_predictions = True
     scale: ClassVar[float] = 1 / 255  # what pixels are multiplied with
-
-    @property
-    @abstractmethod
-    def class_names(self) -> list[str]:
-        """Names of the ten classes."""
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
         """The first `fraction` of the training images; all test images."""
@@ -84,7 +79,7 @@ class ImageClassifier(TrainingWorkload):
                     "labels": labels,
                     "predicted": predicted.astype(np.uint8),  # before rounding, which can turn a near tie
                     "probabilities": probabilities.astype(np.float16),
-                    "class_names": np.array(self.class_names),
+                    "class_names": np.array(get_dataset(str(self.dataset)).class_names),
                     "gallery_index": gallery,
                     "gallery_images": np.asarray(validation.arrays["images"])[gallery],
                 }

@@ -16,6 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, built_in_names, is_path, read_address
 from whichdevice.models.declaration import is_model_file, read_declaration
 from whichdevice.models.framework import JAX, TORCH
+from whichdevice.models.hugging_face import hub_class
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.libraries import ready_model_class
 from whichdevice.models.model_file import error_line, model_file_class
@@ -50,8 +51,9 @@ def workload_hash(module: str, *entries: str) -> str:
     address = read_address(module)
     if address.kind == "built-in":
         return code_hash(*entries, f"whichdevice.workloads.{module}")
-    if address.kind == "library":
-        code = code_hash(*entries, "whichdevice.models.libraries")
+    if address.kind in ("library", "hub"):
+        maker = "libraries" if address.kind == "library" else "hugging_face"
+        code = code_hash(*entries, f"whichdevice.models.{maker}", files=address.files())
     else:
         code = code_hash(*entries, files=address.files())
     if address.kind == "file":
@@ -62,6 +64,8 @@ def workload_hash(module: str, *entries: str) -> str:
 def _class_of(address: Address) -> type[Workload]:
     if address.kind in ("saved", "library"):
         made = ready_model_class(address)
+    elif address.kind == "hub":
+        made = hub_class(address, TorchFile)
     elif address.path is not None and address.kind == "file" and is_script(address.path):
         made = script_class(address, NATIVE)
     else:

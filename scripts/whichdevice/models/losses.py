@@ -67,7 +67,7 @@ def named_metric(name: str | None, loss: str | None, file: str) -> Measure:
 
 
 def accuracy(target: Any, prediction: Any) -> Any:
-    """Share of right classes: the largest of several scores, or one score above .5; targets are numbers or one-hot."""
+    """Share of right classes: the largest of several scores, or one score above 0.5; targets are numbers or one-hot."""
     from keras import ops
 
     if prediction.shape[-1] == 1 and len(target.shape) <= len(prediction.shape):

@@ -240,6 +240,13 @@ class StudyPlan:
         """The dataset that one of the study's workloads reads, or None."""
         return dataset_of(self.study, workload)
 
+    def key(self, key: str) -> Any:
+        """What the study has under a key such as `measure.repeats`, as plain data."""
+        value = self.study.model_dump(mode="json")
+        for part in key.split("."):
+            value = value[part]
+        return value
+
     def notes(self) -> list[str]:
         """One line each for the person who calls: stand-in data, batches that were left aside, runs that changed."""
         to_measure, again = self.to_measure(), len(self.changed())

@@ -94,7 +94,7 @@ def _row(row: pd.Series) -> dict[str, Any]:
         "n": f"{row['n']}, {row['n_there']}",
         "ratio": cell_number(row, "ratio"),
         "interval": interval(row["ratio_low"], row["ratio_high"]),
-        "p": "" if pd.isna(row["p_holm"]) else number(row["p_holm"]) if row["p_holm"] >= 0.001 else "< .001",
+        "p": "" if pd.isna(row["p_holm"]) else number(row["p_holm"]) if row["p_holm"] >= 0.001 else "< 0.001",
         "verdict": row["note"] if pd.notna(row["note"]) else verdict_words(row),
         "kind": row["verdict"] if pd.isna(row["note"]) else "",
     }

@@ -89,14 +89,14 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     if name is None:
         return HourlyPrice(None, f"no price: set {own}")
     offer = sheet[name].cheapest
-    if offer is None or offer.on_demand is None:
+    if offer is None:
         return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {own}")
     used = math.ceil(settings.replicas / cores_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
     rented = "" if chips == used else f", rented {machine} at a time"
-    amount = f"{chips} × {offer.on_demand:g} USD{rented}"
-    return HourlyPrice(chips * offer.on_demand, f"sheet: {name}, {amount} ({offer.words})")
+    amount = f"{chips} × {offer.usd_per_hour:g} USD{rented}"
+    return HourlyPrice(chips * offer.usd_per_hour, f"sheet: {name}, {amount} ({offer.words})")
 
 
 def cores_of(hardware: str) -> int:

@@ -55,6 +55,7 @@ FIRST = [
     "bytes_per_step",
     "prompt",
     "cache_bytes",
+    "host_memory",
 ]
 JOINED = ["source", "device_name", *TYPE_COLUMNS]
 
@@ -120,6 +121,7 @@ COLUMNS: dict[str, Column] = {
     **{name: Column("float", text) for name, text in LEARNED.items()},
     **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
     "peak_host": Column("float", "bytes, largest peak memory of the process; of PyTorch's one per replica, added up"),
+    "host_memory": Column("float", "bytes, memory of the host"),
     "peak_device": Column("float", "bytes, largest peak memory on the device"),
     "parameters": Column("int", "weights"),
     "training_examples": Column("int", "training examples used"),

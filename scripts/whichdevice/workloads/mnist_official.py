@@ -13,14 +13,9 @@ class MnistOfficial(ImageClassifier):
         source='Karmakharm, RSE blog "Deep Learning Hardware and TPU Credits", 2020',
         batch_size=1024,
         epochs=10,
-        target=Target(0.97, "Karmakharm, 2020: .9755 after 10 epochs, of 9,216 images", standin=0.7),
+        target=Target(0.97, "Karmakharm, 2020: 0.9755 after 10 epochs, of 9,216 images", standin=0.7),
     )
     dataset = "mnist"
-
-    @property
-    def class_names(self) -> list[str]:
-        """The ten digits."""
-        return [str(digit) for digit in range(10)]
 
     def model(self) -> Any:
         """1,643,370 parameters."""
@@ -43,7 +38,7 @@ class MnistOfficial(ImageClassifier):
         )
 
     def optimizer(self) -> Any:
-        """SGD whose rate falls from .05 by 4 % every 100,000 steps."""
+        """SGD whose rate falls from 0.05 by 4 % every 100,000 steps."""
         import keras
 
         return keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.05, 100_000, 0.96))

@@ -25,7 +25,7 @@ class ShakespeareLstm(TrainingWorkload):
         epochs=10,
         steps_per_epoch=100,
         sequence_length=100,
-        target=Target(0.64, "tensorflow/tpu notebook, 2018: .6437 after 10 epochs, on training text", training=True),
+        target=Target(0.64, "tensorflow/tpu notebook, 2018: 0.6437 after 10 epochs, on training text", training=True),
     )
     dataset = "tiny_shakespeare"
     unit = "sequence"
@@ -68,7 +68,7 @@ class ShakespeareLstm(TrainingWorkload):
         return keras.Model([character, *states], [chances, *first, *second])
 
     def optimizer(self) -> Any:
-        """RMSprop with rate .01."""
+        """RMSprop with rate 0.01."""
         import keras
 
         return keras.optimizers.RMSprop(0.01)

@@ -35,7 +35,7 @@ class WeatherGru(TrainingWorkload):
         steps_per_epoch=100,
         sequence_length=1344,
         target=Target(
-            0.0023, "Hvass-Labs tutorial 23: test loss .00228, 100 steps an epoch, stopped at epoch 18", standin=0.012
+            0.0023, "Hvass-Labs tutorial 23: test loss 0.00228, 100 steps an epoch, stopped at epoch 18", standin=0.012
         ),
     )
     dataset = "weather_denmark"

@@ -1,0 +1,59 @@
+"""One answer from the tables of a study: rows of devices, their costs, a decision and its words. Pure functions.
+
+`answers` is what terminal, report, page, JSON and notebook show. Nothing else compares devices, prices a training or
+words a decision.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.answer.decide import Amount, Answer, Option, Wants, amount_of, decide
+from whichdevice.answer.rows import Row, Work, works
+from whichdevice.answer.words import lines
+from whichdevice.config.hardware import HardwareRow
+from whichdevice.errors import StudyError
+
+__all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
+LEAST_BATCHES = 10  # of an epoch: fewer are data to try a model with
+
+
+def answers(
+    summary: pd.DataFrame,
+    costs: pd.DataFrame,
+    forecasts: pd.DataFrame,
+    wants: Wants | None = None,
+    hardware: Mapping[str, str | None] = {},
+    sheet: Mapping[str, HardwareRow] = {},
+    every_batch: bool = False,
+) -> list[Answer]:
+    """An answer for each piece of work of these tables, those that train first and single operations last.
+
+    Raises StudyError where the size that is asked for does not suit the work.
+    """
+    wants = wants or Wants()
+    found = []
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
+        epochs, units = training_size(work)
+        decided = decide(work, wants, amount_of(work, wants, epochs, units))
+        found.append(replace(decided, words=tuple(lines(decided))))
+    return sorted(found, key=lambda answer: answer.work.mode == "operation")
+
+
+def training_size(work: Work) -> tuple[int | None, float | None]:
+    """Epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
+    from whichdevice.models.loading import workload_class
+
+    try:
+        chosen: Any = workload_class(work.module)
+    except StudyError:  # merged from a machine that has the file
+        return None, work.epoch_units
+    declared = getattr(chosen, "declared", None)
+    stated = None if declared is None else declared.examples
+    own = chosen.dataset or getattr(chosen, "data_source", "") == "own" or stated is not None
+    units = stated or work.epoch_units
+    if not own or not units or units < LEAST_BATCHES * work.batch:
+        return chosen.recipe.epochs or None, None
+    return chosen.recipe.epochs or 1, float(units)

@@ -1,0 +1,405 @@
+"""The words and the table of an answer: for a terminal, the page, the report and a notebook, made here alone.
+
+The first line is the decision. What stands above the table has at most eight lines; a table has at most six columns.
+"""
+
+import math
+from collections.abc import Sequence
+from textwrap import wrap
+
+from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
+from whichdevice.answer.rows import DOES_NOT_FIT, MEASURED, Row
+from whichdevice.numbers import number
+
+MOST_LINES = 8
+LEAST_ROWS = 5  # of a table, as far as there are choices
+LEAST_WIDTH = 60
+FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
+YEAR = 365 * DAY
+
+
+def time_words(seconds: float, rough: bool = False) -> str:
+    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`."""
+    about = "about " if rough else ""
+    if seconds < 1:
+        return about + (f"{two(seconds * 1e3, rough)} ms" if seconds >= 1e-3 else f"{two(seconds * 1e6, rough)} µs")
+    for limit, one, unit in ((90, 1.0, "s"), (90 * 60, 60.0, "min"), (3 * DAY, HOUR, "h"), (2 * YEAR, DAY, "days")):
+        if seconds < limit:
+            return f"{about}{two(seconds / one, rough)} {unit}"
+    return "years"
+
+
+def two(value: float, rough: bool = False) -> str:
+    """Two significant digits, one where rough: `1.3`, `47`, `120`."""
+    return f"{float(f'{value:.{1 if rough else 2}g}'):,.10g}"
+
+
+def usd_words(usd: float) -> str:
+    """US dollars in cents below 10 and in whole ones above: `0`, `<0.01`, `0.35`, `14`, `1,200`."""
+    if usd < 0.005:
+        return "<0.01" if usd > 0 else "0"
+    return f"{usd:.2f}" if usd < 10 else f"{float(f'{usd:.3g}'):,.0f}"
+
+
+def between(low: float | None, high: float | None, written: object) -> str:
+    """` [34–64 h]`; empty where both ends read the same."""
+    if low is None or high is None:
+        return ""
+    first, last = written(low), written(high)  # type: ignore[operator]
+    if first == last:
+        return ""
+    (one, _, unit), (other, _, unit_too) = first.partition(" "), last.partition(" ")
+    return f" [{one}–{other} {unit}]".replace(" ]", "]") if unit == unit_too else f" [{first}–{last}]"
+
+
+def title(answer: Answer) -> str:
+    """What the answer is about: model, size of the work, batch, number formats."""
+    work = answer.work
+    what = f"N {work.batch:,}" if work.unit == "product" else f"batch {work.batch:,}"
+    doing = {"predict": "predictions of ", "generate": "", "train": "", "operation": ""}[work.mode]
+    formats = ", ".join(dict.fromkeys(_format(row) for row in work.rows if row.precision))
+    return " · ".join(filter(None, [work.workload, f"{doing}{answer.amount.words}", what, formats]))
+
+
+def _format(row: Row) -> str:
+    where = "here" if row.is_here else "there"
+    return f"{FORMATS.get(row.precision, row.precision)} {where}"
+
+
+def lines(answer: Answer) -> list[str]:
+    """What stands above the table; the first line is the decision."""
+    if answer.pick is None:
+        return [_nothing(answer)]
+    found = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
+    found += [*_free(answer), *_avoid(answer), *_size(answer)]
+    return found[:MOST_LINES]
+
+
+def decision(answer: Answer) -> str:
+    """The pick with the hours and dollars of the whole work, in one sentence."""
+    pick = answer.pick
+    assert pick is not None and pick.seconds is not None
+    row, here = pick.row, answer.here
+    took = _time(pick)
+    cost = "" if pick.usd is None else f", USD {_usd(pick)}"
+    if answer.work.mode == "operation" and row.step_time:
+        rate = number(answer.work.units_per_step / row.step_time)
+        hourly = "" if row.usd_per_hour is None else f" at USD {usd_words(row.usd_per_hour)} an hour"
+        return f"{name_words(pick)}: {rate} {answer.work.unit}s a second{hourly}; {answer.amount.words}: {took}{cost}."
+    if row.is_here:
+        power = " of electricity" if row.price.startswith("electricity") else ""
+        return f"{name_words(pick)}: {took}{cost}{power}."
+    instead = ""
+    if here is not None and here.seconds is not None:
+        instead = f" instead of {_time(here, interval=False)} {_where(here.row)}"
+    elif here is not None:
+        instead = f"; {_where(here.row)} it {'does not fit' if here.row.evidence == DOES_NOT_FIT else 'has no time'}"
+    return f"{name_words(pick)}: {took}{instead}{cost}."
+
+
+def name_words(option: Option) -> str:
+    """What to do: `Use this machine`, `Use a free T4 (Colab or Kaggle)`, `Rent an RTX 4090`."""
+    row = option.row
+    if row.is_here:
+        return f"Use {row.device}"
+    plain = row.device.removesuffix(", free")
+    if row.usd_per_hour == 0:
+        return f"Use a free {plain} ({row.provider})"
+    article = "" if plain[0].isdigit() else "an " if plain.startswith(VOWELS) else "a "
+    return f"Rent {article}{plain}"
+
+
+VOWELS = ("A", "H", "L", "M", "RTX", "8")  # first sounds of names: an A100, an H100, an L4, an RTX 4090
+
+
+def _where(row: Row) -> str:
+    return "here" if row.device == "this machine" else f"on {row.device}"
+
+
+def _time(option: Option, interval: bool = True) -> str:
+    if option.seconds is None:
+        return "no time"
+    rough = option.row.rough
+    ends = "" if rough or not interval else between(option.seconds_low, option.seconds_high, time_words)
+    return time_words(option.seconds, rough) + ends
+
+
+def _usd(option: Option, interval: bool = True) -> str:
+    if option.usd is None:
+        return "–"
+    rough = option.row.rough
+    ends = "" if rough or not interval else between(option.usd_low, option.usd_high, usd_words)
+    return ("about " if rough and option.usd >= 0.1 else "") + usd_words(option.usd) + ends
+
+
+def _why(answer: Answer) -> str:
+    """Why this one, and how sure that is."""
+    pick, by = answer.pick, answer.by
+    assert pick is not None
+    choices = [option for option in answer.options if option.ruled_out is None]
+    if len(choices) == 1:
+        return "Nothing else is left to choose from."
+    if not answer.matters:
+        apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
+        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
+        return f"The choice hardly matters: none of {len(choices)} differs by more than {apart} and {more}."
+    most = {"cost": "Cheapest", "time": "Fastest"}[by]
+    among = f" of {len(choices)}"
+    if answer.wants.by == "cost" and by == "time":
+        among += f"; none ends within {time_words(answer.wants.deadline)}"
+    elif by == "cost" and answer.work.mode != "operation":
+        among += f" that end within {time_words(answer.wants.deadline)}"
+    sure = pick.sure or 0.0
+    if sure >= SURE:
+        return f"{most}{among}; {'that is sure' if sure >= 0.99 else chance(sure) + ' sure'}."
+    saves = answer.regret_at_most
+    what = f"USD {usd_words(saves)}" if by == "cost" else time_words(saves)
+    return f"Probably {most.lower()}{among}: {chance(sure)} sure; another saves at most {what} in 9 of 10 cases."
+
+
+def chance(share: float) -> str:
+    """A probability in per cent."""
+    return f"{100 * share:.0f} %"
+
+
+def _either(answer: Answer) -> list[str]:
+    """The other choice where the pick is not sure, and what tells them apart."""
+    pick, rival = answer.pick, answer.rival
+    if pick is None or rival is None or not answer.matters:
+        return []
+    apart = []
+    if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
+        apart.append(f"it takes {_time(rival, interval=False)}")
+    if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
+        apart.append(f"costs USD {_usd(rival, interval=False)}")
+    mine, other = pick.row.memory_available, rival.row.memory_available
+    if mine and other and abs(math.log(mine / other)) > 0.2:
+        apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
+    return [f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."]
+
+
+def _fastest(answer: Answer) -> list[str]:
+    pick, fastest = answer.pick, answer.fastest
+    if pick is None or fastest is None or fastest is pick or not fastest.seconds or not pick.seconds:
+        return []
+    if pick.seconds < max(fastest.seconds * (1 + NEAR), fastest.seconds + NEAR_SECONDS):
+        return []
+    more = ""
+    if fastest.usd is not None and pick.usd is not None and fastest.usd > pick.usd:
+        more = f", USD {usd_words(fastest.usd - pick.usd)} more"
+    return [f"Fastest: {fastest.device}, {_time(fastest)}, USD {_usd(fastest, interval=False)}{more}."]
+
+
+def _with_more_time(answer: Answer) -> list[str]:
+    """A choice that is cheaper and ends after the deadline."""
+    pick, cheapest = answer.pick, answer.cheapest
+    if pick is None or cheapest is None or cheapest is pick or answer.wants.by == "time":
+        return []
+    if (cheapest.in_time or 0) >= 0.5 or not cheapest.seconds or (pick.usd or 0) - (cheapest.usd or 0) < NEAR_USD:
+        return []
+    days = math.ceil((cheapest.seconds_high or cheapest.seconds) / DAY)
+    if days > 365:
+        return []
+    return [
+        f"Cheaper with more time: {cheapest.device}, {_time(cheapest, interval=False)}, "
+        f"USD {_usd(cheapest, interval=False)} (--deadline {days}d)."
+    ]
+
+
+def _free(answer: Answer) -> list[str]:
+    """Beside a free pick the paid one, and whether a session is long enough."""
+    pick = answer.pick
+    if pick is None or pick.row.usd_per_hour != 0 or pick.row.is_here:
+        return []
+    words, session = "Nobody is promised a free one", pick.row.session_hours
+    if session:
+        words += f"; a session lasts up to {session:g} h"
+    paid = next((each for each in answer.options if each.device == pick.device.removesuffix(", free")), None)
+    if paid is not None and paid.usd is not None:
+        words += f". Paid: USD {_usd(paid, interval=False)} ({paid.row.provider})"
+    return [f"{words}."]
+
+
+def _avoid(answer: Answer) -> list[str]:
+    pick, avoid = answer.pick, answer.avoid
+    if pick is None or avoid is None or avoid.usd is None:
+        return []
+    return [f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."]
+
+
+def _size(answer: Answer) -> list[str]:
+    if answer.amount.given or answer.work.mode == "operation":
+        return []
+    return [f"For {answer.amount.words}: name your own with --examples and --epochs, --steps or --tokens."]
+
+
+def _nothing(answer: Answer) -> str:
+    """Why there is no pick."""
+    reasons: dict[str, list[str]] = {}
+    for option in answer.options:
+        reasons.setdefault(option.ruled_out or "", []).append(option.device)
+    whole = "; ".join(f"{joined(names)} {why}" for why, names in reasons.items() if why)
+    return f"No device is left for {answer.work.workload}: {whole}."
+
+
+def notes(answer: Answer) -> list[str]:
+    """What stands below the table: how to read it, and what limits it."""
+    found = []
+    rows = [option.row for option in answer.options]
+    if any(option.seconds and not option.row.rough for option in answer.options):
+        found.append("[ ] hold 8 of 10 true values. Measured: timed here. Forecast: nobody ran it there.")
+    unknown = [row.device for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
+    if unknown:
+        found.append(f"Less sure, unlike what forecasts were tested on: {joined(unknown, 4)}.")
+    hosts = [option.device for option in answer.options if option.host_decides]
+    if hosts:
+        found.append(f"The host decides, not the device: {joined(hosts, 4)}. A faster one changes nothing.")
+    for row in rows:
+        if row.contradicts and row.forecast_time and row.step_time:
+            times = number(row.step_time / row.forecast_time)
+            found.append(f"{row.device} contradicts its forecast: measured is {times} times as long; trust that.")
+        if row.is_here and row.disturbed:
+            found.append(f"Other programs disturbed the measurement {_where(row)}: measure again when it is quiet.")
+    if answer.work.mode == "train":
+        found.append("Not included: loading data, validation.")
+    return found
+
+
+def head(answer: Answer) -> list[str]:
+    """Names of the table's columns."""
+    whole = answer.amount.words if len(answer.amount.words) < 20 else "whole training"
+    return ["device", "fits, GB", "a token" if answer.work.mode == "generate" else "a step", whole, "USD", "known by"]
+
+
+def cells(answer: Answer, everything: bool = False) -> list[tuple[bool, list[str]]]:
+    """A row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
+    return [(option is answer.pick, _cells(option)) for option in shown(answer, everything)]
+
+
+def shown(answer: Answer, everything: bool = False) -> list[Option]:
+    """Options that the table shows: without those that are dearer and slower than another choice."""
+    named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
+    kept = [option.on_front or any(option is each for each in named) for option in answer.options]
+    more = LEAST_ROWS - sum(kept)
+    found = []
+    for option, keeps in zip(answer.options, kept, strict=True):
+        if everything or keeps or (more > 0 and option.ruled_out is None):
+            found.append(option)
+            more -= not keeps
+    return found
+
+
+def folded(answer: Answer, everything: bool = False) -> str:
+    """A line on what the table leaves out; empty where it shows all."""
+    kept = shown(answer, everything)
+    hidden = [option.device for option in answer.options if not any(option is each for each in kept)]
+    return f"Dearer and slower: {joined(hidden, 6)} (--all shows them)." if hidden else ""
+
+
+def _cells(option: Option) -> list[str]:
+    row = option.row
+    step = time_words(row.step_time, row.rough) if row.step_time else "–"
+    whole = "–" if option.seconds is None else _time(option)
+    return [row.device, fits_words(row), step, whole, _usd(option), known_words(option)]
+
+
+def fits_words(row: Row) -> str:
+    """`3.5 of 25`, with `no` where it does not fit."""
+    if row.memory_needed is None:
+        return "no" if row.fits is False else ""
+    available = f" of {two(row.memory_available / 1e9)}" if row.memory_available else ""
+    return f"{'no: ' if row.fits is False else ''}{two(row.memory_needed / 1e9)}{available}"
+
+
+def known_words(option: Option) -> str:
+    """How a row is known, or why it is no choice."""
+    row = option.row
+    if option.ruled_out:
+        return option.ruled_out.partition(":")[0] if len(option.ruled_out) > 40 else option.ruled_out
+    known = "measured" if row.evidence == MEASURED else "forecast"
+    marks = [word for word, holds in (("rough", row.rough), ("busy", row.disturbed)) if holds]
+    return ", ".join([known, *marks])
+
+
+def joined(names: Sequence[str], most: int = 99) -> str:
+    """`T4, L4 and A10G`; of many the first few."""
+    names = list(dict.fromkeys(names))
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str]:
+    """The whole answer for a terminal of this width."""
+    width = max(width, LEAST_WIDTH)
+    above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
+    below = [part for line in filter(None, [folded(answer, everything), *notes(answer)]) for part in wrap(line, width)]
+    return [*above, "", *_table(head(answer), cells(answer, everything), width), "", *below]
+
+
+def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int) -> list[str]:
+    """Columns side by side; where they are too wide, steps go first, then the ends of intervals."""
+    marked = [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
+    texts = [["  " + names[0], *names[1:]], *marked]
+    for narrower in (list, _without_step, _without_ends, _without_fits):
+        texts = [narrower(row) for row in texts]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        if sum(widths) + 2 * (len(widths) - 1) <= width:
+            break
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            cell.ljust(size) if place in (0, last) else cell.rjust(size)
+            for place, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()[:width]
+        for row in texts
+    ]
+
+
+def _without_step(row: list[str]) -> list[str]:
+    return [*row[:2], *row[3:]]
+
+
+def _without_fits(row: list[str]) -> list[str]:
+    return [row[0], *row[2:]]
+
+
+def _without_ends(row: list[str]) -> list[str]:
+    return [text.partition(" [")[0] for text in row]
+
+
+def study_lines(answers: Sequence[Answer]) -> list[str]:
+    """What a study comes to, in sentences: which device for which of its workloads."""
+    if not answers:
+        return ["Nothing was measured yet, and nothing was forecast."]
+    groups: dict[str, list[str]] = {}
+    for answer in answers:
+        if answer.pick is not None:
+            groups.setdefault(name_words(answer.pick), []).append(answer.work.workload)
+    found = [f"{'; '.join(f'{what} for {joined(names, 5)}' for what, names in groups.items())}."] if groups else []
+    same = [answer.work.workload for answer in answers if answer.pick is not None and not answer.matters]
+    if same:
+        found.append(f"The choice hardly matters for {joined(same, 5)}.")
+    hurry = [f"{answer.work.workload}: {line[9:-1]}" for answer in answers for line in _fastest(answer)]
+    if hurry:
+        found.append(f"In a hurry: {'; '.join(hurry[:2])}.")
+    bad = [line for answer in answers for line in notes(answer) if "contradicts" in line]
+    return found + bad
+
+
+STUDY_HEAD = ["workload", "for", "here", "pick", "fastest", "does it matter?"]
+
+
+def study_cells(answer: Answer) -> list[str]:
+    """The row of a workload in the table of a study: here, the pick, the fastest, and whether the choice matters."""
+
+    def brief(option: Option | None) -> str:
+        if option is None or option.seconds is None:
+            return "–" if option is None else option.ruled_out or "–"
+        return f"{option.device}: {_time(option, False)}, USD {_usd(option, False)}"
+
+    pick, matters = answer.pick, "–"
+    if pick is not None:
+        matters = f"yes, {chance(pick.sure or 0.0)} sure" if answer.matters else "no"
+    others = [brief(option) for option in (answer.here, pick, answer.fastest)]
+    return [answer.work.workload, answer.amount.words, *others, matters]

@@ -1,0 +1,232 @@
+"""Models of Hugging Face by the name of their configuration, with random weights: nothing is downloaded.
+
+    hf:meta-llama/Llama-3.1-8B     sizes in config/llm_models.csv
+    hf:path/to/folder              which has a config.json
+
+A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of
+a sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from whichdevice.errors import StudyError
+from whichdevice.models.address import HUB_TABLE, Address, config_file
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.framework import TORCH
+from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.shapes import Array, Tree
+from whichdevice.workloads.base import Options
+
+PREFIX = "hf:"
+LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
+TUNING = ("method", "lora_rank", "lora_layers", "gradient_checkpointing", "gradient_accumulation", "optimizer")
+CLASSIFIERS = (
+    "bert",
+    "distilbert",
+    "roberta",
+    "xlm-roberta",
+    "deberta-v2",
+    "electra",
+    "albert",
+    "camembert",
+    "modernbert",
+)
+LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+    "num_decoder_layers",
+    "encoder_layers",
+    "decoder_layers",
+)
+LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
+UNEQUAL = (
+    "first_k_dense_replace",
+    "mlp_only_layers",
+    "moe_layer_freq",
+    "decoder_sparse_step",
+    "hybrid_override_pattern",
+)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a config.json says of a model: its type and its fields."""
+
+    name: str
+    kind: str
+    fields: Mapping[str, Any]
+    parameters: int | None = None  # as published
+
+    @property
+    def layers(self) -> int | None:
+        """How many equal layers it has; None where they are not equal, or it does not say."""
+        found = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
+        return found.pop() if len(found) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
+
+    @property
+    def longest(self) -> int:
+        """Words that it takes."""
+        known = next((int(self.fields[name]) for name in LENGTHS if self.fields.get(name)), SHORT)
+        return min(known, SHORT) if self.kind in CLASSIFIERS else known
+
+    @property
+    def vocabulary(self) -> int:
+        """Its words."""
+        return int(self.fields.get("vocab_size", 2))
+
+    def model(self, layers: int | None = None) -> Any:
+        """The module, made by transformers, perhaps of fewer layers. Raises StudyError where transformers lacks it."""
+        if find_spec("transformers") is None:
+            raise StudyError(f"{PREFIX}{self.name}: transformers is not installed here: pip install transformers")
+        import transformers
+
+        _register_causal(transformers)
+        fields = dict(self.fields)
+        if layers is not None:
+            fields |= {name: layers for name in LAYERS if fields.get(name)}
+            fields |= {name: fields[name][:layers] for name in ("layer_types",) if fields.get(name)}
+        try:
+            config = transformers.AutoConfig.for_model(self.kind, **fields)
+        except (ValueError, KeyError, TypeError) as error:
+            raise StudyError(f"{PREFIX}{self.name}: this transformers has no model type {self.kind!r}") from error
+        config.use_cache = False
+        return self._made(transformers, config)
+
+    def _made(self, transformers: Any, config: Any) -> Any:
+        """With fused attention where the model has it, and the mask left to its kernel as on real tensors."""
+        maker = getattr(transformers, f"AutoModelFor{self.task}")
+        try:
+            made = maker.from_config(config, attn_implementation="sdpa")
+            made.set_attn_implementation("causal")
+            return made
+        except ValueError:
+            return maker.from_config(config, attn_implementation="eager")
+
+    @property
+    def task(self) -> str:
+        """What it is trained for, as transformers names its classes."""
+        if self.kind == "whisper":
+            return "SpeechSeq2Seq"
+        if self.kind in CLASSIFIERS:
+            return "SequenceClassification"
+        return "Seq2SeqLM" if self.fields.get("is_encoder_decoder") or self.kind in ("t5", "mt5") else "CausalLM"
+
+
+def _register_causal(transformers: Any) -> None:
+    """An attention of transformers that leaves the mask to PyTorch's kernel, as it does on real tensors."""
+    attention = transformers.AttentionInterface()
+    transformers.AttentionInterface.register("causal", attention["sdpa"])
+    transformers.AttentionMaskInterface.register("causal", lambda *_, **__: None)
+
+
+@cache
+def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
+    """The committed sizes by name."""
+    with path.open(encoding="utf-8", newline="") as file:
+        found = {}
+        for line in csv.DictReader(file):
+            pairs = (pair.partition("=") for pair in line["fields"].split())
+            fields = {key: json.loads(value) for key, _, value in pairs}
+            found[line["model"]] = Configuration(line["model"], line["type"], fields, int(line["parameters"]))
+        return found
+
+
+def configuration(name: str) -> Configuration:
+    """Of a folder with a config.json, or of a name in the table; raises StudyError that says what is needed."""
+    path = config_file(name)
+    if path is not None:
+        return _read(name, path)
+    models = known_models()
+    plain = {each.casefold(): each for each in models} | {each.casefold().rpartition("/")[2]: each for each in models}
+    if (found := plain.get(name.casefold())) is not None:
+        return models[found]
+    near = get_close_matches(name.casefold(), plain, 1, 0.75)
+    hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
+    raise StudyError(
+        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and nothing is downloaded{hint} "
+        f"Or save its config.json and name the folder: {PREFIX}path/to/folder"
+    )
+
+
+def _read(name: str, path: Path) -> Configuration:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StudyError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+        raise StudyError(f"{path}: names no model_type; it must be the config.json of a model of Hugging Face")
+    text = fields.get("text_config")
+    if isinstance(text, dict) and isinstance(text.get("model_type"), str):
+        fields = text  # of a model of images and words, the part of words
+    unwanted = ("model_type", "torch_dtype", "dtype", "quantization_config", "auto_map")
+    return Configuration(name, fields["model_type"], {k: v for k, v in fields.items() if k not in unwanted})
+
+
+def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
+    """The workload class of an `hf:` address, derived from `kind`; raises StudyError where its sizes are not known."""
+    found = configuration(address.function)
+    length = min(found.longest, LENGTH)
+    target = (
+        Array((), "int32", 2) if found.task == "SequenceClassification" else Array((None,), "int32", found.vocabulary)
+    )
+    declared = Declaration(
+        input=_inputs(found),
+        target={"labels": target},
+        optimizer="AdamW",
+        batch_size=1 if (found.parameters or 10**9) >= 10**9 else 8,
+        sequence_length=length,
+        unit="sequence",
+        source=f"{address.text}, {HUB_TABLE.name if found.parameters else 'config.json'}",
+        functions=frozenset({"model", "optimizer"}),
+        framework=TORCH,
+    )
+
+    def model(options: Options) -> Any:
+        made = found.model(options.get("layers", None))
+        return tuning(options).applied(made, address.text)
+
+    def optimizer(module: Any, options: Options) -> Any:
+        return tuning(options).optimizer_for(module)
+
+    def tuning(options: Options) -> Any:
+        from whichdevice.models.tuning import Tuning
+
+        named = {name: options.get(name, None) for name in TUNING}
+        return Tuning.of({name: value for name, value in named.items() if value is not None}, address.text)
+
+    made = model_file_class(address, lambda: SimpleNamespace(model=model, optimizer=optimizer), declared, kind)
+
+    class Hub(made):  # type: ignore[valid-type, misc]  # a class that is made here
+        configuration = found
+
+        @property
+        def length(self) -> int | None:
+            """The option, else what the study says."""
+            return int(self.options.get("length", None) or super().length or length)
+
+        def check_options(self) -> None:
+            """Raise StudyError on one that no model of Hugging Face has."""
+            known = (*TUNING, "length", "layers")
+            for name in self.options.given:
+                if name not in known:
+                    raise StudyError(f"{address.text}: no option {name}; there are {', '.join(known)}")
+
+    Hub.__doc__ = f"The workload {address.text}."
+    return Hub
+
+
+def _inputs(found: Configuration) -> Tree:
+    if found.kind == "whisper":
+        return {"input_features": Array((int(found.fields.get("num_mel_bins", 80)), 3000))}
+    return {"input_ids": Array((None,), "int32", found.vocabulary)}

@@ -1,0 +1,197 @@
+"""How a PyTorch model is trained: all of its weights or LoRA's, in 4 bits, with checkpointing, by which optimiser.
+
+A model file states it in constants, an `hf:` model takes it as options of the same names in small letters:
+
+    METHOD = "lora"                  full, lora or qlora (frozen weights in 4 bits)
+    LORA_RANK = 16
+    LORA_LAYERS = "attention"        all linear layers but the last, or those of queries and values alone
+    GRADIENT_CHECKPOINTING = True
+    GRADIENT_ACCUMULATION = 8        batches of a step
+    PRECISION = "bfloat16"           where the question names no number format
+    OPTIMIZER = "AdamW8bit"          its two moments take a byte each; or a name of torch.optim
+
+Adapters, 4-bit layers and the optimisers here have the sizes and kernels of peft's and bitsandbytes'. They are for
+traces: nobody trains with them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from whichdevice.errors import StudyError
+
+METHODS = ("full", "lora", "qlora")
+LAYERS = ("all", "attention")
+OPTIMIZERS = ("AdamW", "AdamW8bit", "SGD")
+QUERIES_AND_VALUES = re.compile(r"(^|\.)(q_proj|v_proj|q_lin|v_lin|query|value|query_proj|value_proj|q|v)$")
+ALL_OF_ATTENTION = re.compile(r"(^|\.)(qkv_proj|query_key_value|Wqkv|c_attn|in_proj)$")
+HEADS = ("lm_head", "embed_out", "output_layer", "score", "classifier", "proj_out")
+BLOCK = 64  # weights of a 4-bit layer that share a scale; 256 scales of one byte share another of four
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is trained, and how; `precision` is None where the question decides."""
+
+    method: str = "full"
+    lora_rank: int = 16
+    lora_layers: str = "all"
+    gradient_checkpointing: bool = False
+    gradient_accumulation: int = 1
+    precision: str | None = None
+    optimizer: str = "AdamW"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], label: str) -> Self:
+        """From a model's options; raises StudyError that names the option and what it may be."""
+        choices = {"method": METHODS, "lora_layers": LAYERS, "optimizer": OPTIMIZERS}
+        for name, value in given.items():
+            known = choices.get(name)
+            if known and value not in known:
+                raise StudyError(f"{label}: {name} is {value!r}; it must be one of {', '.join(known)}")
+            if name in ("lora_rank", "gradient_accumulation") and (type(value) is not int or value < 1):
+                raise StudyError(f"{label}: {name} is {value!r}; it must be a whole number above 0")
+            if name == "gradient_checkpointing" and not isinstance(value, bool):
+                raise StudyError(f"{label}: {name} is {value!r}; it must be true or false")
+        return cls(**given)
+
+    def applied(self, module: nn.Module, label: str) -> nn.Module:
+        """The module with frozen parts, adapters and checkpointing; raises StudyError where it has no such layers."""
+        if self.method != "full":
+            _adapt(module, self, label)
+        if self.gradient_checkpointing:
+            enable = getattr(module, "gradient_checkpointing_enable", None)
+            if enable is None:
+                raise StudyError(
+                    f"{label}: GRADIENT_CHECKPOINTING needs a model of Hugging Face; in your own call "
+                    "torch.utils.checkpoint.checkpoint"
+                )
+            enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        return module
+
+    def optimizer_for(self, module: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser over what is trained."""
+        trained = [each for each in module.parameters() if each.requires_grad]
+        if self.optimizer == "SGD":
+            return torch.optim.SGD(trained, 1e-3)
+        return FusedAdam(trained, torch.uint8 if self.optimizer == "AdamW8bit" else None)
+
+
+def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
+    """Freeze the module, give its linear layers adapters, and hold their weights in 4 bits with `qlora`."""
+    for each in module.parameters():
+        each.requires_grad_(False)
+    found = list(linear_layers(module))
+    wanted = {name for name, _ in found}
+    if tuning.lora_layers == "attention":
+        wanted = {name for name in wanted if QUERIES_AND_VALUES.search(name)}
+        wanted = wanted or {name for name, _ in found if ALL_OF_ATTENTION.search(name)}
+    if not wanted:
+        raise StudyError(f"{label}: no linear layers that LoRA could take")
+    for name, layer in found:
+        owner, _, last = name.rpartition(".")
+        held: nn.Module = Linear4bit(layer) if tuning.method == "qlora" else layer
+        if name in wanted:
+            held = Adapted(held, *sizes_of(layer), tuning.lora_rank, layer.weight.dtype)
+        setattr(module.get_submodule(owner), last, held)
+    if tuning.gradient_checkpointing and hasattr(module, "enable_input_require_grads"):
+        module.enable_input_require_grads()
+
+
+def linear_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Linear layers by name, without those that score words or classes."""
+    for name, each in module.named_modules():
+        linear = isinstance(each, nn.Linear) or type(each).__name__ == "Conv1D"  # GPT-2's, of transformers
+        if linear and name.rpartition(".")[2] not in HEADS:
+            yield name, each
+
+
+def sizes_of(layer: nn.Module) -> tuple[int, int]:
+    """Inputs and outputs of a linear layer."""
+    rows, columns = layer.weight.shape
+    return (columns, rows) if isinstance(layer, nn.Linear) else (rows, columns)
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer with LoRA's two thin ones beside it (Hu et al., 2021)."""
+
+    def __init__(self, base: nn.Module, inputs: int, outputs: int, rank: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.base = base
+        self.down = nn.Linear(inputs, rank, bias=False, dtype=dtype)
+        self.up = nn.Linear(rank, outputs, bias=False, dtype=dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] to [..., outputs]."""
+        return torch.add(self.base(x), self.up(self.down(x)), alpha=2.0)
+
+
+class Linear4bit(nn.Module):
+    """A frozen linear layer with 4-bit NormalFloat weights, doubly quantised (Dettmers et al., 2023).
+
+    It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        inputs, outputs = sizes_of(layer)
+        self.outputs = outputs
+        self.register_buffer("packed", torch.zeros(inputs * outputs // 2, dtype=torch.uint8))
+        scales = -(-inputs * outputs // BLOCK)
+        self.register_buffer("scales", torch.zeros(scales, dtype=torch.uint8))
+        self.register_buffer("scales_of_scales", torch.zeros(-(-scales // 256)))
+        self.bias = layer.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] to [..., outputs]."""
+        product = _FourBits.apply(x, self.packed, self.outputs)
+        return product if self.bias is None else product + self.bias
+
+
+class _FourBits(torch.autograd.Function):
+    """x · Wᵀ with W written out from 4 bits for the product alone."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, packed: Tensor, outputs: int) -> Tensor:
+        """Keep the packed weights, not those written out."""
+        ctx.save_for_backward(packed)
+        ctx.outputs = outputs
+        return x @ _written_out(packed, outputs, x.dtype).T
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        """The gradient of x alone."""
+        return gradient @ _written_out(ctx.saved_tensors[0], ctx.outputs, gradient.dtype), None, None
+
+
+def _written_out(packed: Tensor, outputs: int, dtype: torch.dtype) -> Tensor:
+    pairs = packed.view(outputs, -1, 1)
+    return pairs.expand(-1, -1, 2).to(dtype).view(outputs, -1)
+
+
+class FusedAdam(torch.optim.Optimizer):
+    """The sizes and kernels of AdamW whose update is fused, as trainers use it: no copies for a while.
+
+    With `state` uint8 the moments take one byte a weight each, in blocks with a scale.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], state: torch.dtype | None = None) -> None:
+        super().__init__(parameters, {})
+        self.of_state = state
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Read gradients, weights and moments, write weights and moments, each once."""
+        for group in self.param_groups:
+            held = [each for each in group["params"] if each.grad is not None]
+            for each in held:
+                if not self.state[each]:
+                    moments = (torch.zeros_like(each, dtype=self.of_state or each.dtype) for _ in range(2))
+                    self.state[each] = dict(zip(("first", "second"), moments, strict=True))
+            torch._foreach_add_(held, [each.grad for each in held])
+            for name in ("first", "second"):
+                torch._foreach_add_([self.state[each][name] for each in held], 1)

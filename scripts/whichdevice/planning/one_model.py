@@ -1,0 +1,233 @@
+"""A study of one model: measured on this machine, forecast for others, and answered through the tables of every study.
+
+asked = OneModel("resnet50", targets)
+answers = asked.answers(wants, asked.measure(), asked.forecast())
+"""
+
+import io
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from whichdevice.answer import Answer, Wants, answers
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.load import load_study, resolved, write_study
+from whichdevice.config.model import LONGEST_NAME, Study
+from whichdevice.config.prices import price_sheet
+from whichdevice.errors import StudyError
+from whichdevice.forecast.study import compile_study, compiled_path, program_requests
+from whichdevice.forecast.targets import Target
+from whichdevice.models.loading import read_address, workload_class
+from whichdevice.numbers import counted, duration
+from whichdevice.records.schema import Record
+from whichdevice.terminal import Countdown, LiveLine
+
+HERE = "this_machine"  # the study's name for it
+PROCESSES = 3  # that measure the step here
+PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
+LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
+
+
+@dataclass
+class OneModel:
+    """The question about one model. Making it raises nothing; `study` does on a wrong file, batch, option or mode."""
+
+    model: str  # a .py file or a built-in workload
+    targets: Sequence[Target]
+    mode: str = "train"
+    batch: int | None = None
+    sequence_length: int | None = None
+    precision: str = "mixed"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    backend: str | None = None
+    gpus: int = 1
+    largest: bool = False
+    left: "TimeLeft" = field(default_factory=lambda: TimeLeft())
+    kept_from: str | None = None  # when the records were measured, if no process of this call did
+
+    @cached_property
+    def study(self) -> Study:
+        """One workload at one batch size; of mode generate for one sequence, too."""
+        from whichdevice.checking.check import first_backend
+        from whichdevice.models.consistency import check_declared
+        from whichdevice.models.framework import BACKENDS, KERAS, TORCH
+        from whichdevice.models.model_file import ModelFile
+        from whichdevice.planning.checks import check_cells, check_study, wrong_backend
+        from whichdevice.study_cells import study_runs, with_model_settings
+        from whichdevice.workloads.base import TrainingWorkload
+
+        chosen = workload_class(self.model)
+        if issubclass(chosen, ModelFile):
+            check_declared(chosen.declared, chosen.address.label)
+        check_mode(self.model, self.mode)
+        if self.backend and self.backend not in BACKENDS[chosen.framework]:
+            raise StudyError(f"--backend: {wrong_backend(self.model, chosen.framework, self.backend)}")
+        generates = self.mode == "generate"
+        loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
+        batch = self.batch or chosen.recipe.batch_size
+        by_jax = generates and chosen.framework == KERAS
+        workload = {
+            "module": self.model,
+            "batch_size": sorted({1, batch}) if generates else batch,
+            "mode": self.mode,
+            "backend": self.backend or ("jax" if by_jax else first_backend(self.model)),
+            "options": dict(self.options),
+            "sequence_length": self.sequence_length,
+            # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
+            "loop": "fit" if chosen.framework == TORCH else loops[0],
+        }
+        values: dict[str, Any] = {
+            "study": "ask",
+            "devices": {HERE: {"kind": "cpu"}},
+            "measure": {
+                "seconds": 1.0, "min_steps": 1, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False,
+            },
+            "train": {"epochs": 0, "repeats": 0},
+            "forecast": {
+                "devices": [target.slice.name if target.slice else target.device for target in self.targets],
+                "gpus": [self.gpus],
+                "precision": [self.precision],
+                "largest_batch": self.largest,
+            },
+            "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
+            "workloads": {config_name(self.model): workload},
+        }  # fmt: skip
+        study = resolved(with_model_settings(load_study(values, "ask")))
+        check_study(study)
+        check_cells(study, study_runs(study), {})
+        return study
+
+    def forecast(self) -> list[Path]:
+        """Paths of the records of its programs; what was compiled before, by any command, is read."""
+        paths = [compiled_path(self.study, request) for request in program_requests(self.study)]
+        self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
+        devices = counted(len(self.targets), "device")
+        # Phases of each compile go nowhere: the line says enough.
+        with self.left.line(lambda: f"forecasting for {devices}"), redirect_stderr(io.StringIO()):
+            compile_study(self.study, paths, None, on_record=lambda *_: self.left.forecasts.finish())
+        self.left.forecasts.pieces = self.left.forecasts.done
+        return paths
+
+    def measure(self, again: bool = False) -> list[Path]:
+        """Paths of the records of three processes here; of long ones two. Those that exist are read, unless `again`.
+
+        Raises StudyError where the model fails; one that does not fit is a record that says so.
+        """
+        from whichdevice.measuring.measure import measure
+        from whichdevice.measuring.request import planned_record
+        from whichdevice.study_cells import study_runs
+
+        runs = study_runs(self.study)
+        paths = [Path(planned_record(self.study, run)) for run in runs]
+        records = [None if again else _kept(path) for path in paths]
+
+        def enough(number: int) -> bool:
+            """Whether the records of that run's cell say all: it does not run here, or takes so long that two do."""
+            same = zip(records, runs, strict=True)
+            own = [record for record, run in same if record is not None and run.cell == runs[number].cell]
+            long = any((record.ended - record.started).total_seconds() > LONG_SECONDS for record in own)
+            return any(record.status != "ok" for record in own) or (long and len(own) > 1)
+
+        missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
+
+        def doing() -> str:
+            return f"measuring {self.model} here: process {self.left.processes.done + 1} of {len(missing)}"
+
+        self.left.processes = Countdown(len(missing), PROCESS_SECONDS)
+        if missing:
+            self._prepare_data()
+            with self.left.line(doing) as line, tempfile.TemporaryDirectory() as folder:
+                config = Path(folder) / "config.yaml"
+                write_study(self.study, config)
+                for number in missing:
+                    if not enough(number):
+                        records[number] = measure(
+                            config, paths[number], Path(folder) / "run.log", io.StringIO(), line.line
+                        )
+                        self.left.processes.finish()
+                        if records[number].status == "failed":  # type: ignore[union-attr]
+                            break
+        found = [record for record in records if record is not None]
+        if failed := [record for record in found if record.status == "failed"]:
+            raise StudyError(f"{self.model}: {failed[0].reason}")
+        if not missing:
+            self.kept_from = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
+        return [path for path, record in zip(paths, records, strict=True) if record is not None]
+
+    def _prepare_data(self) -> None:
+        from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
+        from whichdevice.measuring.request import dataset_folder, dataset_of
+
+        dataset = dataset_of(self.study, next(iter(self.study.workloads)))
+        if (
+            dataset is not None
+            and not (folder := dataset_folder(self.study, dataset)).joinpath("dataset.json").is_file()
+        ):
+            prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
+
+    def answers(self, wants: Wants, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
+        """The answer for each batch size, from the tables of these records."""
+        from whichdevice.tables.base import Sources
+        from whichdevice.tables.hardware import device_rows
+        from whichdevice.tables.make import collect
+
+        sheet = hardware_rows(prices=price_sheet(self.study.prices))
+        sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
+        summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
+        return answers(summary, costs, forecasts, wants, sources.once(device_rows), sheet, every_batch=True)
+
+
+class TimeLeft:
+    """One time left for forecasting and measuring together. What it shows never rises by more than a fifth."""
+
+    def __init__(self, processes: int = PROCESSES) -> None:
+        self.forecasts, self.processes = Countdown(0, PROGRAM_SECONDS), Countdown(processes, PROCESS_SECONDS)
+        self._least: float | None = None
+
+    def words(self) -> str:
+        """`about 40 s left`, or that it takes longer than was shown."""
+        left = self.forecasts.left + self.processes.left
+        self._least = left if self._least is None else min(self._least, left)
+        most = 1.2 * self._least
+        return f"about {duration(left)} left" if left <= most else f"more than {duration(most)} left"
+
+    def line(self, doing: Callable[[], str]) -> LiveLine:
+        """A live line of what is done now; without a terminal one line that stays."""
+        line = LiveLine(lambda: f"{doing()} · {self.words()}")
+        if not line.live:
+            line.line(doing().partition(":")[0])
+        return line
+
+
+def check_mode(module: str, mode: str) -> None:
+    """Raise StudyError where a workload has no such mode, as far as that shows without its model."""
+    from whichdevice.workloads.base import NO_GENERATION, TrainingWorkload
+
+    chosen = workload_class(module)
+    if mode != "train" and not issubclass(chosen, TrainingWorkload):
+        raise StudyError(f"--mode {mode}: {module} is a single operation")
+    if mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates:
+        raise StudyError(f"{module}: {NO_GENERATION}")
+
+
+def config_name(module: str) -> str:
+    """A name for the workload that a config takes, from its address."""
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
+    return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]
+
+
+def _kept(path: Path) -> Record | None:
+    """The record of an earlier call on this machine, or None."""
+    from whichdevice.machine.facts import this_machine
+    from whichdevice.records.store import read_record, same_machine
+
+    try:
+        record = read_record(path)
+    except StudyError:
+        return None
+    return record if record.status == "ok" and same_machine(record.machine, this_machine()) else None

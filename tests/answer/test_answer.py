@@ -1,0 +1,300 @@
+"""The answer: rows from tables, costs of a whole training, one decision, and its words."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+from synthetic_forecasts import compiled_for
+
+from whichdevice.answer import Answer, Wants, answers
+from whichdevice.answer.decide import amount_of, decide, draws
+from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, measured_spread
+from whichdevice.answer.words import fits_words, head, lines, notes, study_lines, text, time_words, usd_words
+from whichdevice.config.model import Workload
+from whichdevice.errors import StudyError
+
+STEPS = 100_000  # of batch 100: ten million images
+SIZE = Wants(examples=STEPS * 100)
+
+
+def here(step: float = 0.1, **more: Any) -> Row:
+    known = {
+        "usd_per_hour": 0.03,
+        "price": "electricity: about 100 W",
+        "log_sd_own": 0.01,
+        "chip": "here",
+        "fits": True,
+    }
+    return Row("this machine", "cpu", MEASURED, step_time=step, processes=3, precision="float32", **(known | more))
+
+
+def device(name: str, step: float, usd: float | None, spread: float = 0.3, own: float = 0.05, **more: Any) -> Row:
+    known = {"precision": "mixed_float16", "provider": "Cloud", "rented": True, "fits": True, "chip": name}
+    return Row(
+        name, "gpu", FORECAST, step_time=step, usd_per_hour=usd, log_sd_shared=spread, log_sd_own=own, **(known | more)
+    )  # fmt: skip
+
+
+def work(*rows: Row, **more: Any) -> Work:
+    known = {"workload": "net", "module": "net.py", "mode": "train", "batch": 100, "sequence_length": None}
+    known |= {"unit": "image", "units_per_step": 100.0, "prompt": None, "epoch_units": None}
+    return Work(rows=rows, **(known | more))
+
+
+def answer(*rows: Row, wants: Wants = SIZE, **more: Any) -> Answer:
+    asked = work(*rows, **more)
+    return decide(asked, wants, amount_of(asked, wants))
+
+
+def pick(*rows: Row, **wants: Any) -> str | None:
+    found = answer(*rows, wants=replace(SIZE, **wants))
+    return found.pick.device if found.pick else None
+
+
+FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
+FREE = replace(CHEAP, device="T4, free", usd_per_hour=0.0, provider="Colab", session_hours=12.0)
+# Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
+HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
+DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
+    ("the cheapest that ends within a day", HEAVY, (here(), FAST, MIDDLE, CHEAP), "L40S"),
+    ("with more time a cheaper one", {**HEAVY, "deadline": 2 * 86400}, (here(), FAST, MIDDLE, CHEAP), "T4"),
+    ("this machine costs electricity alone", {**HEAVY, "deadline": 9e9}, (here(), FAST, MIDDLE, CHEAP), "this machine"),
+    ("at the user's price it is dear", {**HEAVY, "deadline": 9e9, "here_usd": 1.0}, (here(), FAST, CHEAP), "T4"),
+    ("an hour of waiting has a price", {**HEAVY, "hour_usd": 2.0}, (here(), FAST, MIDDLE, CHEAP), "H100"),
+    ("nothing is in time: the fastest", {**HEAVY, "deadline": 3600}, (here(), FAST, MIDDLE, CHEAP), "H100"),
+    ("time alone", {**HEAVY, "by": "time"}, (here(), FAST, MIDDLE, CHEAP), "H100"),
+    ("time within a budget", {**HEAVY, "by": "time", "budget": 7.0}, (here(), FAST, MIDDLE, CHEAP), "L40S"),
+    ("a budget too small for any but this machine", {**HEAVY, "budget": 4.0}, (here(), FAST, CHEAP), "this machine"),
+    ("a free one is free", {"examples": STEPS * 400.0}, (here(), FAST, CHEAP, FREE), "T4, free"),
+    ("a session is too short", HEAVY, (here(), MIDDLE, CHEAP, FREE), "L40S"),
+    ("only free, in several sessions", {**HEAVY, "only_free": True, "deadline": 2e5}, (here(), FAST, FREE), "T4, free"),
+    ("moving it is not worth a quarter of an hour", {"examples": 5e5}, (here(), FAST, FREE), "this machine"),
+    ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
+    ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None)), "H100"),
+    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (replace(FAST, usd_per_hour=None), CHEAP), "H100"),
+    ("overlapping intervals block nothing", HEAVY, (MIDDLE, device("A10G", 0.0101, 0.8, own=0.6)), "L40S"),
+    ("a likely cheaper one with a heavy tail", HEAVY, (MIDDLE, device("A10G", 0.0099, 0.8, own=0.9)), "L40S"),
+    ("nothing is left", {**HEAVY, "budget": 0.01}, (FAST, CHEAP), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "wants", "rows", "expected"), DECISIONS, ids=[each[0] for each in DECISIONS])
+def test_the_pick(rule: str, wants: dict[str, Any], rows: tuple[Row, ...], expected: str | None) -> None:
+    assert pick(*rows, **wants) == expected
+
+
+def test_hours_and_dollars_are_of_the_whole_training() -> None:
+    option = answer(FAST).options[0]
+    assert option.seconds == pytest.approx(STEPS * 0.003, rel=0.03)
+    assert option.usd == pytest.approx(STEPS * 0.003 * 3.0 / 3600, rel=0.03)
+    assert option.seconds_high / option.seconds == pytest.approx(math.exp(1.2816 * math.hypot(0.3, 0.05)), rel=0.05)
+    late = answer(replace(FAST, start_time=600.0)).options[0]
+    assert late.seconds == pytest.approx(option.seconds + 600)  # renting takes its minutes
+
+
+SIZES: list[tuple[dict[str, Any], dict[str, Any], float, str]] = [
+    ({"examples": 60_000.0, "epochs": 10.0}, {}, 600_000, "60,000 images × 10 epochs"),
+    ({"examples": 60_000.0}, {"epochs": 3}, 180_000, "60,000 images × 3 epochs"),
+    ({"epochs": 2.0}, {"units": 500.0}, 1000, "500 images × 2 epochs"),
+    ({}, {"units": 500.0, "epochs": 90}, 45_000, "500 images × 90 epochs"),
+    ({"steps": 50.0}, {"units": 500.0}, 5000, "50 steps"),
+    ({"tokens": 1e9}, {"length": 1000}, 1e6, "1 billion tokens"),
+    ({"epochs": 5.0}, {}, 1e6, "a million images"),
+]
+
+
+@pytest.mark.parametrize(("wants", "known", "units", "words"), SIZES)
+def test_the_size_of_a_training(wants: dict[str, Any], known: dict[str, Any], units: float, words: str) -> None:
+    asked = work(FAST, sequence_length=known.pop("length", None))
+    found = amount_of(asked, Wants(**wants), **known)
+    assert (found.units, found.words, found.given) == (units, words, not words.startswith("a million"))
+
+
+def test_tokens_need_sequences() -> None:
+    with pytest.raises(StudyError, match="--tokens: net has no sequences of tokens"):
+        answer(FAST, wants=Wants(tokens=1e6))
+
+
+def test_what_is_shared_cancels_in_a_ratio_and_in_a_choice() -> None:
+    one, two = device("A", 0.01, 1.0, spread=1.0, own=0.0), device("B", 0.02, 1.0, spread=1.0, own=0.0)
+    assert np.allclose(draws([one, two])[1] / draws([one, two])[0], 2)
+    found = answer(one, two, wants=replace(SIZE, by="time", examples=1e9))
+    assert [option.sure for option in found.options] == [1.0, 0.0]
+    same_chip = draws([replace(one, log_sd_own=1.0, chip="X"), replace(two, log_sd_own=1.0, chip="X")])
+    assert np.allclose(same_chip[1] / same_chip[0], 2)
+
+
+def test_no_ratio_is_above_what_the_host_allows() -> None:
+    slow, fast = (
+        device(name, step, 1.0, host_time=0.004, host_log_sd=0.1) for name, step in (("A", 0.003), ("B", 1e-5))
+    )
+    found = {option.device: option for option in answer(here(0.1), slow, fast).options}
+    assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
+    assert "The host decides, not the device: B and A." in " ".join(notes(answer(here(0.1), slow, fast)))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n", "disturbed", "spread", "rough"),
+    [
+        (0.09, 0.11, 3, 0, 0.0343, False),
+        (0.09, 0.11, 3, 1, 0.2, True),  # two that nothing disturbed
+        (0.002, 0.05, 3, 0, 0.55, True),  # wider than a factor of three
+        (0.0001, 50.0, 2, 2, ROUGH_MOST, True),
+        (None, None, 1, 0, 0.2, True),
+    ],
+)
+def test_a_measured_error_and_whether_it_is_rough(
+    low: float | None, high: float | None, n: int, disturbed: int, spread: float, rough: bool
+) -> None:
+    """From 95 % over processes to 80 %, as a forecast's."""
+    found, is_rough = measured_spread(low, high, n, disturbed)
+    assert (found, is_rough) == (pytest.approx(spread, rel=0.01), rough)
+
+
+def test_a_rough_number_has_no_interval_and_no_five_digits() -> None:
+    found = answer(here(0.21737, rough=True, log_sd_own=ROUGH_MOST, disturbed=True))
+    line = " ".join(text(found))
+    assert "about 6 h" in line and "measured, rough, busy" in line and "[" not in line.replace("[ ]", "")
+
+
+def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
+    rows = (
+        device("A100 40GB", 0.01, 1.0, own=0.3, memory_available=40e9),
+        device("A100 80GB", 0.011, 1.0, own=0.3, memory_available=80e9),
+    )
+    found = answer(*rows, wants=Wants(examples=1e9))
+    assert found.pick and found.rival and {found.pick.device, found.rival.device} == {row.device for row in rows}
+    assert 0.4 < (found.pick.sure or 0) < 0.7
+    assert any(line.startswith("Or A100 80GB: ") and "80 GB instead of 40" in line for line in lines(found))
+
+
+SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
+    (HEAVY, (here(), FAST, MIDDLE, CHEAP), [
+        "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.54–9.79].",
+        "Probably cheapest of 4 that end within 24 h: 86 % sure; another saves at most USD 0.89 in 9 of 10 cases.",
+        "Fastest: H100, 2.5 h [1.7–3.7 h], USD 7.50, USD 0.83 more.",
+        "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
+    ]),
+    ({"examples": 5e5}, (here(), FAST), [
+        "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",
+        "The choice hardly matters: none of 2 differs by more than 15 min and USD 0.05.",
+    ]),
+    ({**HEAVY, "deadline": 3600.0}, (FAST, device("V100", 0.03, 2.0)), [
+        "Rent an H100: 2.5 h [1.7–3.7 h], USD 7.50 [5.09–11].",
+        "Fastest of 2; none ends within 60 min; that is sure.",
+        "Avoid V100: USD 50, and slower than H100.",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wants", "rows", "expected"), SENTENCES)
+def test_the_words(wants: dict[str, Any], rows: tuple[Row, ...], expected: list[str]) -> None:
+    assert lines(answer(*rows, wants=replace(SIZE, **wants))) == expected
+
+
+def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
+    found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
+    assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3–6.5 h] instead of 11 h here, USD 0.")
+    assert "Nobody is promised a free one; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+
+
+def test_without_a_size_one_line_asks_for_it() -> None:
+    found = lines(answer(here(), FAST, wants=Wants()))
+    assert found[-1] == "For a million images: name your own with --examples and --epochs, --steps or --tokens."
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_a_terminal_shows_the_decision_first_and_no_line_is_too_wide(width: int) -> None:
+    rows = [here(memory_needed=1.23e9, memory_available=25e9), FAST, MIDDLE, CHEAP, FREE]
+    rows += [device(f"A device with a long name {number}", 0.1 + number, 9.0, own=0.2) for number in range(9)]
+    found = answer(*rows, wants=replace(SIZE, **HEAVY))
+    shown = text(found, width)
+    assert max(map(len, shown)) <= width and len(head(found)) <= 6
+    assert len(lines(found)) <= 8 and "Rent an L40S: 8.3 h" in "\n".join(shown)
+    assert sum("▶" in line for line in shown) == 1
+    assert any(line.startswith("Dearer and slower: ") for line in shown)
+    assert len(text(found, width, everything=True)) > len(shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.00021, "210 µs"), (0.02, "20 ms"), (20, "20 s"), (1500, "25 min"), (5400, "1.5 h"), (47.2 * 3600, "47 h"),
+     (11 * 86400, "11 days"), (9e9, "years")],
+)  # fmt: skip
+def test_times_have_two_digits(value: float, words: str) -> None:
+    assert time_words(value) == words
+
+
+@pytest.mark.parametrize(("usd", "words"), [(0, "0"), (0.001, "<0.01"), (0.354, "0.35"), (1234.5, "1,230")])
+def test_prices(usd: float, words: str) -> None:
+    assert usd_words(usd) == words
+
+
+def test_memory_that_does_not_suffice() -> None:
+    assert fits_words(replace(FAST, fits=False, memory_needed=90e9, memory_available=80e9)) == "no: 90 of 80"
+
+
+def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
+    found = answer(here(), FAST, device("P4", 1.0, None))
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (plain["pick"], plain["by"], plain["workload"]) == ("this machine", "cost", "net")
+    row = next(row for row in plain["rows"] if row["device"] == "H100")
+    assert row["step_time"] == 0.003 and row["usd"] == pytest.approx(0.25, rel=0.05) and row["ratio"] > 30
+    assert next(row for row in plain["rows"] if row["device"] == "P4")["ruled_out"] == "no price is known"
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Every workload of the synthetic studies and both operations, measured on a CPU and forecast for two GPUs."""
+    folder = tmp_path_factory.mktemp("study")
+    sizes = {"matmul": [256], "memory_stream": [64], "shakespeare_lstm": [32], "mnist_cnn": [1024], "fashion_cnn": [64]}
+    workloads = {name: Workload(batch_size=size) for name, size in sizes.items()}
+    study = synthetic.small_study(workloads=workloads, devices={"cpu": synthetic.Device(kind="cpu")})
+    config, paths = synthetic.write_study(study, folder, artefacts=False)
+    programs = []
+    for name in ("mnist_cnn", "matmul"):
+        programs += compiled_for(folder / "compiled", ["T4", "L4"], workload=name, batch_size=sizes[name][0])
+    return synthetic.Results(config, paths, programs)
+
+
+def of(studied: Any, **wants: Any) -> dict[str, Answer]:
+    found = answers(studied.summary, studied.costs, studied.forecasts, Wants(**wants))
+    return {answer.work.workload: answer for answer in found}
+
+
+def test_a_cost_is_of_what_throughput_counts_for_every_workload_and_operation(studied: Any) -> None:
+    """It was divided by the batch, which for an operation is N."""
+    found = of(studied, examples=1e6, epochs=1, here_usd=3.6)
+    assert set(found) == {"matmul", "memory_stream", "shakespeare_lstm", "mnist_cnn", "fashion_cnn"}
+    for _, cell in studied.summary.iterrows():
+        option = found[cell["workload"]].here
+        assert option is not None and option.usd == pytest.approx(3.6 / 3600 * 1e6 / cell["throughput"], rel=0.02)
+    assert [answer.work.mode for answer in found.values()][-2:] == ["operation", "operation"]
+    assert found["matmul"].work.units_per_step == pytest.approx(1.0, rel=1e-4)
+    assert "products a second at USD" in lines(found["matmul"])[0]
+
+
+def test_the_published_epochs_and_the_whole_data_make_a_training(studied: Any) -> None:
+    found = of(studied)["mnist_cnn"]
+    assert found.amount.words.startswith("60,000 images × ") and found.amount.given
+    assert [option.device for option in found.options if option.row.evidence == FORECAST] == ["T4", "L4"] or len(
+        found.options
+    ) == 3
+
+
+def test_a_study_is_told_in_a_few_sentences(studied: Any) -> None:
+    found = study_lines(list(of(studied).values()))
+    assert found[0].startswith("Use cpu for ") and study_lines([]) == [
+        "Nothing was measured yet, and nothing was forecast."
+    ]
+
+
+def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Path) -> None:
+    found = answers(studied.summary.iloc[:0], studied.costs.iloc[:0], studied.forecasts)
+    assert {answer.work.workload for answer in found} == {"mnist_cnn", "matmul"}
+    assert all(answer.here is None and answer.pick is not None for answer in found)

@@ -1,0 +1,137 @@
+"""Models of Hugging Face by name, how they are trained, and what a trace of a few of their layers says."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from whichdevice.errors import StudyError  # noqa: E402
+from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
+from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
+from whichdevice.models.loading import read_address, workload_class  # noqa: E402
+from whichdevice.models.tuning import Tuning  # noqa: E402
+from whichdevice.workloads.base import Options  # noqa: E402
+
+SMALL = {
+    "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(SMALL))
+    return f"hf:{tmp_path}"
+
+
+def workload(name, **options):
+    return workload_class(name)(Options(1, given=options))
+
+
+def parameters(module):
+    return sum(each.numel() for each in module.parameters())
+
+
+ONE_OF_EACH = {found.kind: name for name, found in reversed(known_models().items())}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in ONE_OF_EACH.values() else pytest.mark.slow) for n in known_models()]
+)
+def test_a_model_of_the_table_has_as_many_weights_as_published(name):
+    found = configuration(name)
+    with torch.device("meta"):
+        module = found.model()
+    if found.task == "SequenceClassification":  # published without a head
+        module = module.base_model
+    assert abs(parameters(module) - found.parameters) <= 0.006 * found.parameters
+
+
+def test_names_of_models():
+    assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
+    assert read_address("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
+    with pytest.raises(
+        StudyError, match=r"nothing is downloaded; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
+    ):
+        workload_class("hf:meta-llama/Llama-3.1-8")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"method": "dora"}, "method is 'dora'; it must be one of full, lora, qlora"),
+        ({"method": "lora", "lora_rank": 0}, "lora_rank is 0; it must be a whole number above 0"),
+        ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1; it must be true or false"),
+    ],
+)
+def test_a_wrong_option_is_one_line(folder, options, message):
+    with pytest.raises(StudyError, match=message):
+        workload(folder, **options).made_module()
+
+
+def test_a_folder_without_a_type_is_one_line(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(StudyError, match="names no model_type"):
+        workload_class(f"hf:{tmp_path}")
+
+
+def test_lora_trains_two_thin_layers_beside_each_frozen_one(folder):
+    full, lora, thin = (
+        workload(folder, **options).made_module()
+        for options in (
+            {},
+            {"method": "lora", "lora_rank": 4},
+            {"method": "lora", "lora_rank": 4, "lora_layers": "attention"},
+        )
+    )
+    trained = [sum(each.numel() for each in module.parameters() if each.requires_grad) for module in (full, lora, thin)]
+    attention, rest = 4 * (128 + 128 + 128 + 64), 4 * (128 + 64 + 128 + 128 + 3 * (128 + 256))
+    assert trained == [parameters(full), 10 * (attention + rest), 10 * attention]
+
+
+def step(name, precision="bfloat16", **options):
+    made = workload(name, **options)
+
+    def build(*layers):
+        return workload(name, **options, **({"layers": layers[0]} if layers else {})).made_module()
+
+    def batch(n):
+        words = torch.zeros(n, 64, dtype=torch.long)
+        return {"input_ids": words, "labels": words}
+
+    return Step(
+        build, batch, lambda module, given: module(**given).loss, made.optimizer, precision, made.configuration.layers
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_checkpointing": True}, {"method": "qlora", "gradient_checkpointing": True}], ids=str
+)
+def test_a_few_layers_stand_for_many_equal_ones(folder, options):
+    """A trace of 4 and 6 layers extended to 10 is the trace of 10."""
+    short = step(folder, **options)
+    found, whole = trace_step(short, 2), trace_step(replace(short, layers=None), 2)
+    assert found.work.operations == pytest.approx(whole.work.operations)
+    assert found.work.kernels == pytest.approx(whole.work.kernels, rel=0.01)  # of an optimiser's lists some are short
+    assert {name: found.memory[name] for name in whole.memory} == pytest.approx(dict(whole.memory), rel=0.02)
+
+
+def test_memory_by_how_a_model_is_trained(folder):
+    full, eight, lora, qlora, light = (
+        trace_step(step(folder, **options), 2).memory
+        for options in (
+            {}, {"optimizer": "AdamW8bit"}, {"method": "lora"}, {"method": "qlora"}, {"gradient_checkpointing": True},
+        )
+    )  # fmt: skip
+    assert full["optimizer"] == pytest.approx(2 * full["weights"], rel=0.05)
+    assert eight["optimizer"] == pytest.approx(full["optimizer"] / 2, rel=0.3)  # small tensors are rounded up
+    assert lora["gradients"] < full["gradients"] and qlora["weights"] < 0.7 * lora["weights"]
+    assert light["activations"] < 0.5 * full["activations"]
+
+
+def test_checkpointing_needs_a_model_that_has_it():
+    with pytest.raises(StudyError, match="GRADIENT_CHECKPOINTING needs a model of Hugging Face"):
+        Tuning(gradient_checkpointing=True).applied(torch.nn.Linear(2, 2), "mine.py")
