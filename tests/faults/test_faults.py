@@ -1,17 +1,23 @@
 """Whatever happens to a study, finished records stay byte for byte, unfinished runs go on, and the report tells."""
 
 import os
+import random
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 from faults.small_disk import WORDS, fill, small_disk
 from workflow.conftest import Project, copy_project
+from workflow.test_interrupts import measured, running, until
 
-# Kills and interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
+from whichdevice.records.store import read_record
+
+# Interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
 # tests/measuring; two calls at once in tests/test_locks.py.
 pytestmark = [
     pytest.mark.slow,
@@ -99,6 +105,27 @@ def test_a_call_killed_as_its_first_record_lands_keeps_it_whole(project: Project
         process.kill()
     after = finished(project, config)
     assert len(before) == 1 and len(after) == 2 and statuses(project, "kill") == {"ok"}
+
+
+def test_kills_at_random_moments_lose_no_record(project: Project) -> None:
+    config = {**STUDY, "study": "kills", "measure": {**MEASURE, "repeats": 4}}
+    draw, kept = random.Random(3), set[Path]()
+    project.write(config)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "runs", "--configfile", "study.yaml"]
+    for what in ("snakemake", "scripts/measure.py", "whichdevice.measuring.process"):
+        with subprocess.Popen(command, cwd=project.folder, stderr=subprocess.DEVNULL) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(draw.uniform(0.5, 12))
+            while process.poll() is None and not (victims := running(project.folder, what)):
+                time.sleep(0.01)
+            for victim in victims if process.poll() is None else ():
+                with suppress(psutil.Error):
+                    victim.kill()
+        assert until(lambda: not measured(project.folder), seconds=60), "a measured process outlived the study"
+        found = set(records(project, "kills"))
+        assert kept <= found and {read_record(path).status for path in found} <= {"ok"}
+        kept = found
+    assert len(finished(project, config)) == 4 and statuses(project, "kills") == {"ok"}
 
 
 @pytest.mark.parametrize("room", [0, 2**20])
