@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
+from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
 
 HALF = (torch.bfloat16, torch.float16)
@@ -75,6 +76,7 @@ class Trace:
     """
 
     work: Work
+    fused: Work  # the same step by torch.compile
     memory: Mapping[str, float]
     parameters: int
     trained: int
@@ -82,12 +84,14 @@ class Trace:
 
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
-        return asdict(self) | {"work": self.work.digest(), "notes": list(self.notes)}
+        works = {"work": self.work.digest(), "fused": self.fused.digest()}
+        return asdict(self) | works | {"notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, digest: Mapping[str, Any]) -> Self:
         """Read what `digest` wrote; raises StudyError where its work cannot be read."""
-        return cls(**dict(digest) | {"work": Work.from_dict(digest["work"]), "notes": tuple(digest["notes"])})
+        works = {name: Work.from_dict(digest[name]) for name in ("work", "fused")}
+        return cls(**dict(digest) | works | {"notes": tuple(digest["notes"])})
 
 
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
@@ -109,7 +113,8 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (more - few)
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
-    return Trace(first.work.deepened(second.work, 1 + times), memory, parameters, trained)
+    work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
+    return Trace(work, fused, memory, parameters, trained)
 
 
 def _traced(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
@@ -139,16 +144,18 @@ def _traced(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
                 with AsOnGPU(kernels, dtype):  # where the forward pass is made again
                     loss.backward()
         gradients = sum(rounded(each.grad) for each in trained if each.grad is not None)
-    total = Total()
-    for items, times in ((kernels.items(), accumulation), (updates.items(), 1)):
-        for item in items:
-            total.put(item, times)
+    totals = Total(), Total()
+    for total, its in zip(totals, (kernels.items(), kernels.fusion.items()), strict=True):
+        for items, times in ((its, accumulation), (updates.items(), 1)):
+            for item in items:
+                total.put(item, times)
     peak = max(kernels.peak + (gradients if accumulation > 1 else 0), weights + gradients + state + updates.peak)
     working = kernels.peak_besides - weights - state
     memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "working": working}
     memory["peak"] = peak
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
-    return Trace(total.work("gpu", "eager"), {name: float(each) for name, each in memory.items()}, *counts)
+    works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
+    return Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
 
 
 def _built(step: Step, fake: FakeTensorMode, *layers: int) -> Any:
@@ -298,6 +305,7 @@ class Kernels(TorchDispatchMode):
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
+        self.fusion = Fusion()
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -335,7 +343,12 @@ class Kernels(TorchDispatchMode):
         half = any(each.dtype in HALF for each in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
-        self._found[kind, "half" if half else self._full, int(operations), nbytes] += launches
+        full: Precision = "half" if half else self._full
+        self._found[kind, full, int(operations), nbytes] += launches
+        if self._kind is None:
+            sizes = {storage_of(each): float(each.numel() * each.element_size()) for each in inputs + outputs}
+            reads, writes = ([storage_of(each) for each in some] for some in (inputs, outputs))
+            self.fusion.put(kind, full, float(operations), reads, writes, sizes)
         return result
 
     def fixed(self, tensor: Any) -> bool:
@@ -360,6 +373,7 @@ class Kernels(TorchDispatchMode):
     def _drop(self, key: int, nbytes: int) -> None:
         self._known.discard(key)
         self._fixed.discard(key)
+        self.fusion.free(key)
         self.live -= nbytes
 
 
