@@ -57,7 +57,7 @@ TARGETS = {  # each rule of the workflow that a person may name, in the order of
     "models": "trained models as files, of workloads with `export: true`",
     "tables": "CSV tables from all records",
     "figures": "pictures from the tables",
-    "report": "`report.html` and `report.md`",
+    "report": "`report.html`",
     "compare": "this study against other records; needs `--config against=FOLDER`",
     "uploads": "prepared datasets to `storage.bucket`",
     "publish": "records, tables, figures, report and models to `storage.bucket`",

@@ -94,7 +94,7 @@ rule compare:
         "../scripts/compare.py"
 
 
-# One page that works offline, and the same as Markdown. It shows the whole config, and so follows every key.
+# One page that works offline. It shows the whole config, and so follows every key.
 rule report:
     input:
         tables=rules.tables.output,
@@ -102,7 +102,6 @@ rule report:
         compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
         shown("report.html", "report", "Report", page="The whole study on one page"),
-        f"{ROOT}/report.md",
     log:
         f"{ROOT}/logs/report.log",
     conda:

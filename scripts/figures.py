@@ -7,12 +7,10 @@ from whichdevice.processes import job
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]
-    with job(snakemake.log[0]) as log:
-        left_out = draw_all(
+    with job(snakemake.log[0]):
+        draw_all(
             figure_names(),
             Path(snakemake.input.tables[0]).parent,
             Path(snakemake.params.config),
             Path(snakemake.output[0]).parent,
         )
-        for line in left_out:
-            log.warning("%s", line)

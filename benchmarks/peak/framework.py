@@ -38,7 +38,7 @@ def request_for(backend: str, precision: str, module: str, size: int, seconds: f
         device="cpu", kind="cpu", replicas=1, workload=module, module=module, backend=backend, precision=precision,
         batch_size=size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1, epochs=0,
         steps_per_epoch=None, validation=False, learn=False, seconds=seconds, min_steps=4, timeout=600.0,
-        profile=False, dataset=None, source=None,
+        dataset=None, source=None,
     )  # fmt: skip
 
 

@@ -2,11 +2,8 @@
 
 import json
 import os
-import re
-import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +47,7 @@ def main() -> None:
     found = {"many": many_steps(backend, compiled), "operation": operation(backend, compiled)}
     found |= {"evaluation": evaluation(backend, compiled), "device": backend.device(), "flags": dict(backend.flags())}
     if replicas == 1:
-        found |= {"state": state(backend), "profile": profile(backend), "memory": memory(backend, jax)}
+        found |= {"state": state(backend), "memory": memory(backend, jax)}
         found |= {"crowded": crowded(backend)}
     Path(sys.argv[2]).write_text(json.dumps(found))
 
@@ -128,7 +125,7 @@ def evaluation(backend, compiled) -> dict:
     """23 examples whole, and as 10 + 10 + 3."""
     from whichdevice.workloads.base import Split
 
-    workload, model, loop = training(backend)
+    _, model, loop = training(backend)
     whole = loop.evaluate()[:2]
     held = loop._validation
     loop._validation = Split(held.arrays, held.examples, batch_size=10)
@@ -139,10 +136,9 @@ def evaluation(backend, compiled) -> dict:
     predicted = loop.predict(np.arange(23, dtype=np.int32))
     images = held.arrays["images"][..., None] / np.float32(255)
     expected = model.predict(images, verbose=0)
-    outcome = workload.outcome(loop.predict, held)
     return {
         "whole": whole, "parts": parts, "late": late, "dtype": str(predicted.dtype),
-        "difference": float(np.abs(predicted - expected).max()), "misclassified": outcome.results["misclassified"],
+        "difference": float(np.abs(predicted - expected).max()),
         "accuracy": float((expected.argmax(1) == held.arrays["labels"]).mean()),
     }  # fmt: skip
 
@@ -170,21 +166,6 @@ def operation(backend, compiled) -> dict:
         "types": backend.types().model_dump(),
         "places": len(states.sharding.device_set),
     }
-
-
-def profile(backend) -> dict:
-    """A profile of a step, and whether the host's name or a path is in it."""
-    _, _, loop = training(backend)
-    with tempfile.TemporaryDirectory() as folder:
-        with backend.trace(Path(folder)):
-            loop.run(np.zeros((1, BATCH), np.int32))
-        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        planes = [plane.name for plane in backend._jax.profiler.ProfileData.from_file(str(files[0])).planes]
-        name = socket.gethostname()
-        whole_name = re.compile(rb"(?<![\w.-])" + re.escape(name.encode()) + rb"(?![\w.-])")
-        content = b"".join(path.read_bytes() for path in files)
-        named = [name] * bool(whole_name.search(content)) + [str(ROOT)] * (str(ROOT).encode() in content)
-        return {"files": [path.name for path in files], "planes": planes, "named": named}
 
 
 def memory(backend, jax) -> dict:

@@ -20,7 +20,7 @@ REQUEST = dict(
     device="cpu", kind="cpu", replicas=1, workload="mnist_cnn", module="mnist_cnn", backend="tensorflow",
     precision="float32", batch_size=16, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
     epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-    profile=False, dataset=None, source=None,
+    dataset=None, source=None,
 )  # fmt: skip
 
 OWN_MODEL = """

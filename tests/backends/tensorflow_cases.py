@@ -103,18 +103,6 @@ def test_evaluation_counts_the_tail_for_what_it_is(training):
     assert whole.metric == pytest.approx(right.mean(), abs=1e-6)
 
 
-def test_every_test_image_gets_a_prediction_and_mistakes_come_first(training):
-    workload, _, _, validation, loop = training
-    outcome = workload.outcome(loop.predict, validation)
-    kept = outcome.arrays["predictions"]
-    assert kept["probabilities"].shape == (23, 10)
-    predicted = kept["probabilities"].argmax(1)
-    wrong = predicted != kept["labels"]
-    assert outcome.results == {"misclassified": int(wrong.sum()), "test_images": 23}
-    assert wrong[kept["gallery_index"][: wrong.sum()]].all()
-    assert not wrong[kept["gallery_index"][wrong.sum() :]].any()
-
-
 def test_a_chain_of_products_is_really_computed(backend):
     workload = workload_class("matmul")(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))

@@ -22,7 +22,7 @@ def request_for(kind: str, replicas: int = 1) -> Request:
         device="mine", kind=kind, replicas=replicas, workload="matmul", module="matmul", backend="tensorflow",
         precision="float32", batch_size=8, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
         epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-        profile=False, dataset=None, source=None,
+        dataset=None, source=None,
     )  # fmt: skip
 
 

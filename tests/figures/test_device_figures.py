@@ -70,19 +70,6 @@ def test_each_sequence_length_has_its_own_bar(tmp_path: Path) -> None:
     assert "shakespeare_lstm b32 length 50, cpu" in text and "shakespeare_lstm b32 length 100, gpu" in text
 
 
-def test_epoch_times_are_of_the_batch_size_that_most_devices_measured(tmp_path: Path) -> None:
-    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu"), "tpu": Device(kind="tpu")}
-    study = sweep([64, 256, 1024], devices, fraction=[0.1, 1.0], backend=["jax"])
-    sizes = {"cpu": [64, 256], "gpu": [256, 1024], "tpu": [64]}
-
-    def measured(run: Run, record: Record) -> Record | None:
-        return record if run.cell.batch_size in sizes[run.cell.device] else None
-
-    text = text_of("time_by_dataset_size", study, tmp_path, change=measured)
-    assert "mnist_cnn, b256" in text and "cpu: jax" in text and "gpu: jax" in text
-    assert "mnist_cnn: tpu at other batch sizes only" in " ".join(text.split())
-
-
 def test_one_lucky_repeat_is_no_models_best(tmp_path: Path) -> None:
     def one_of_large(run: Run, record: Record) -> Record | None:
         return record if run.cell.batch_size == 64 or run.repeat == 1 else None

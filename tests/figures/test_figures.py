@@ -16,12 +16,11 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Record
-from whichdevice.records.store import read_record
 from whichdevice.results import StudyResults
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ("empty", "one", "three", "failed", "tiny")
-TAKE_MORE = ("cost_time", "crossover", "inference", "scaling", "speedup_over_cpu", "forecasts")  # than one device
+TAKE_MORE = ("cost_time", "crossover", "scaling", "forecasts")  # than one device
 
 
 @pytest.fixture(scope="module")
@@ -68,55 +67,32 @@ def test_every_figure_draws_from_every_study(
 ) -> None:
     text = text_of(figure, studies[study], tmp_path)
     assert figure_facts(figure).title in text
-    if study in ("empty", "failed") and figure != "published_against_measured":
+    if study in ("empty", "failed"):
         assert "run: snakemake --cores 1" in text
     if study == "one":
-        assert ("data: stand-in" in text) == (figure != "matmul_tflops")  # matrices come from no dataset
+        assert "data: stand-in" in text
         assert "not measured: gpu" in text
         assert ("run: snakemake" in text) == (figure in TAKE_MORE)
         for words in SAYS[figure]:
             assert words in re.sub(r"\s+", " ", text)
-    if study == "three" and figure != "matmul_tflops":
+    if study == "three":
         assert "data: original files" in text
 
 
 SAYS = {
     "cost_time": ["Fewer than two devices have a price"],
-    "matmul_tflops": ["float32, warm", "bfloat16, cold", "2048"],
     "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
     "training_curves": ["accuracy", "validation", "weather_gru"],
-    "confusion_matrix": ["Ankle boot", "predicted", "wrong"],
-    "error_gallery": ["→", "wrong", "93 %"],
-    "weather_forecast": ["temperature", "hPa", "warm-up of 50 steps"],
-    "text_samples": ["KING RICHARD II", "$5 & <no>", "discont·ent"],
     "speedups": ["bfloat16 / float32", "matmul N2048", "n = 3"],
-    "speedup_over_cpu": ["No two devices", "run: snakemake --cores 1 gpu"],
-    "accuracy_pareto": [
-        "validation accuracy",
-        "seconds from process start",
-        "n = 1 learning runs",
-        "no device has a meter",
-    ],
     "images_per_second": ["images per second", "sequences per second", "mnist_cnn b"],
-    "time_by_dataset_size": ["run in full", "computed", "training examples"],
-    "published_against_measured": ["mnist_official b1024", "published, tpu", "impossible"],
     "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
     "scaling": ["several replica counts"],
-    "inference": ["No inference was measured", "mode: predict"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
     "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
     "forecasts": ["No step was compiled for another device"],
     "time_to_target": ["target 0.95 (chosen for stand-in data)", "seconds from process start", "no device has"],
-    "noise": ["warm-up, discarded", "steady state", "step time against the cell's mean", "mnist_cnn on cpu"],
     "cold_start": ["first step", "take the device", "trace and compile", "100 steady steps", "seconds"],
 }
-
-
-@pytest.mark.parametrize("figure", ["confusion_matrix", "error_gallery"])
-def test_as_many_are_wrong_as_the_record_counted(figure: str, studies: dict[str, StudyResults], tmp_path: Path) -> None:
-    record = next(studies["tiny"].config_path.parent.glob("runs/cpu/mnist_cnn/*/r1/record.json"))
-    counted = read_record(record).results["misclassified"]
-    assert f"{counted:,} of 10,000 wrong" in text_of(figure, studies["tiny"], tmp_path)
 
 
 def test_the_same_numbers_give_the_same_bytes(studies: dict[str, StudyResults], tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_only_the_rule_for_dark_pages_is_added() -> None:
     assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
 
 
-@pytest.mark.parametrize("figure", ["error_gallery", "roofline", "speedups"])
+@pytest.mark.parametrize("figure", ["training_curves", "roofline", "speedups"])
 def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
     study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
     config, paths = synthetic.write_study(study, tmp_path)

@@ -5,7 +5,6 @@ A reader may raise StudyError, in one line; anything else is a fault.
 
 import csv
 import gzip
-import hashlib
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,11 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import synthetic
 from fuzz import valid_inputs
-from synthetic_artefacts import forecast, predictions
 
 from whichdevice.config.hardware import HARDWARE, hardware_rows
 from whichdevice.config.load import check_yaml, load_study, read_study
@@ -33,7 +30,7 @@ from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.records.products import read_compiled, read_export
 from whichdevice.records.store import foreign_record, foreign_run, merged_records, read_record
 from whichdevice.report.contents import contents
-from whichdevice.results import StudyResults, read_artefact
+from whichdevice.results import StudyResults
 from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.make import TABLES, write_tables
@@ -88,10 +85,6 @@ def _study(path: Path) -> None:
 def _rows(path: Path) -> int:
     with path.open(encoding="utf-8", newline="") as file:
         return sum(1 for _ in csv.reader(file)) - 1
-
-
-def _artefact(path: Path) -> None:
-    read_artefact(path.with_name("record.json"), path.stem, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def _dataset_folder(path: Path) -> None:
@@ -151,13 +144,6 @@ def readers() -> tuple[Reader, ...]:
         Reader("compiled.json", valid_inputs.compiled(), read_compiled),
         Reader("study.json", valid_inputs.valid_record(), _study, share=0.02),
         Reader("export.json", valid_inputs.export(), read_export),
-        Reader("samples.json", b'[{"epoch": 1, "texts": ["First Citizen", ""]}, {"epoch": 2, "texts": []}]', _artefact),
-        Reader(
-            "predictions.npz",
-            valid_inputs.packed(predictions("mnist", np.random.default_rng(1), images=200)),
-            _artefact,
-        ),
-        Reader("forecast.npz", valid_inputs.packed(forecast(np.random.default_rng(1), steps=20)), _artefact),
         Reader("dataset.json", valid_inputs.prepared("dataset.json"), _dataset_folder),
         Reader("images.npy", valid_inputs.prepared("images.npy"), _dataset_folder),
         Reader("published.csv", (ROOT / "config/published.csv").read_bytes(), _published),

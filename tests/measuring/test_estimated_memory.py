@@ -17,7 +17,7 @@ def request_for(kind: str, replicas: int = 1, batch_size: int = 1024, precision:
         device="any", kind=kind, replicas=replicas, workload="any", module="any", backend="tensorflow",
         precision=precision, batch_size=batch_size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
         epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-        profile=False, dataset=None, source=None,
+        dataset=None, source=None,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def request_for(epochs: int, validation: bool = True, seconds: float | None = No
         device="cpu", kind="cpu", replicas=1, workload="weather_gru", module="weather_gru", backend="jax",
         precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=LENGTH, repeat=1, seed=1,
         epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, learn_seconds=seconds, seconds=1.0,
-        min_steps=1, timeout=60.0, profile=False, dataset="weather_denmark", source="standin",
+        min_steps=1, timeout=60.0, dataset="weather_denmark", source="standin",
     )  # fmt: skip
 
 
@@ -94,36 +94,6 @@ def test_the_rate_falls_after_an_epoch_that_got_no_better(tmp_path):
     loop = Scripted([1.0, 0.5, 0.6, 0.4])
     learned(loop, tmp_path, epochs=4)
     assert loop.rates[::3] == pytest.approx([RATE, RATE, RATE, LOWEST])
-
-
-class Keeping(Scripted):
-    """Its evaluations keep a prediction of each of four examples, the steps so far; `losses` are validation's."""
-
-    def evaluate(self) -> Means:
-        return Means(next(self.losses), None, np.full((4, 1), self.steps, np.float32))
-
-    def predict(self, index: np.ndarray) -> np.ndarray:
-        return np.full((len(index), 1), -1, np.float32)
-
-
-@pytest.mark.parametrize(
-    ("workload", "losses", "found"),
-    [
-        ("mnist_cnn", [1.0, 2.0], [6, 6]),
-        pytest.param("weather_gru", [2.0, 1.0], [6, 6], id="the last epoch's weights are the best"),
-        pytest.param("weather_gru", [1.0, 2.0], [-1, -1], id="the first epoch's weights are the best"),
-    ],
-)
-def test_predictions_of_the_last_evaluation_are_used_where_the_weights_are_still_those(
-    tmp_path: Path, workload: str, losses: list[float], found: list[float]
-) -> None:
-    loop, chosen = Keeping(losses), workload_class(workload)(Options(BATCH, sequence_length=LENGTH))
-    emit = Emitter(io.StringIO())
-    learner = Learner(
-        loop, chosen, loop.model, request_for(2), RandomDraws(100, BATCH, 1), 3, 1.0, tmp_path, emit
-    )  # fmt: skip
-    learner.learn()
-    assert learner.predict(np.array([0, 3], np.int32))[:, 0].tolist() == found
 
 
 def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):

@@ -1,4 +1,4 @@
-"""Advice says in words what the tables hold, and stands beside the rules of thumb that were measured."""
+"""Advice says in words what the tables hold."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.report.advice import advice, rules_of_thumb, uncompared
+from whichdevice.report.advice import advice, uncompared
 from whichdevice.tables.batch_sizes import crossover_table, saturation_table
 from whichdevice.tables.summary import summary_table
 
@@ -100,22 +100,6 @@ def test_one_device_has_nothing_to_compare_and_still_a_best_batch() -> None:
     ]
 
 
-def test_each_sequence_length_has_its_own_best_batch() -> None:
-    workloads = {"shakespeare_lstm": Workload(batch_size=[64, 256], sequence_length=[50, 100])}
-
-    def speed(run: Run) -> float:
-        return 100.0 if (run.cell.batch_size, run.cell.sequence_length) in ((64, 50), (256, 100)) else 50.0
-
-    study = results(workloads, speed, "cpu")
-    (found,) = advice(study)
-    first, second = found["sizes"]
-    assert first.startswith("cpu, length 50: fastest at batch 64")
-    assert second.startswith("cpu, length 100: fastest at batch 256")
-    (largest,) = rules_of_thumb(study)
-    assert "shakespeare_lstm length 50 is fastest at its smallest" in largest.here[0]
-    assert "shakespeare_lstm length 100 ×2" in largest.here[0]
-
-
 def test_a_pair_that_measured_a_smaller_share_alone_is_told_too() -> None:
     workloads = {"mnist_cnn": Workload(batch_size=[64, 256], fraction=[0.1, 1.0])}
 
@@ -128,6 +112,19 @@ def test_a_pair_that_measured_a_smaller_share_alone_is_told_too() -> None:
     assert sum("10 % of data" in text for text in found["sizes"]) == 1
 
 
+def test_each_sequence_length_has_its_own_best_batch() -> None:
+    workloads = {"shakespeare_lstm": Workload(batch_size=[64, 256], sequence_length=[50, 100])}
+
+    def speed(run: Run) -> float:
+        return 100.0 if (run.cell.batch_size, run.cell.sequence_length) in ((64, 50), (256, 100)) else 50.0
+
+    study = results(workloads, speed, "cpu")
+    (found,) = advice(study)
+    first, second = found["sizes"]
+    assert first.startswith("cpu, length 50: fastest at batch 64")
+    assert second.startswith("cpu, length 100: fastest at batch 256")
+
+
 def test_models_of_one_name_are_each_told_with_their_weights() -> None:
     """As merged from machines whose model files differ."""
     study = results({"mnist_cnn": Workload(batch_size=[64, 256])}, faster({64: 2.0, 256: 3.0}))
@@ -138,38 +135,3 @@ def test_models_of_one_name_are_each_told_with_their_weights() -> None:
     (found,) = advice(study)
     for sentences in (found["devices"], found["sizes"]):
         assert sum("1,000 weights" in text for text in sentences) == len(sentences) / 2
-    batches, largest = rules_of_thumb(study)
-    assert "mnist_cnn (mnist_cnn, 1,000 weights" in batches.here[0] and "1,000 weights" in largest.here[0]
-
-
-def test_a_rule_of_thumb_stands_beside_what_was_measured() -> None:
-    ratios = {
-        "mnist_cnn": {64: 0.5, 256: 2.0},
-        "fashion_cnn": {64: 2.0, 256: 4.0},
-        "mnist_official": {64: 2.0, 256: 0.5},
-    }
-    study = results(
-        {name: Workload(batch_size=[64, 256]) for name in ratios},
-        lambda run: faster(ratios[run.cell.workload])(run),
-    )
-    batches, models, largest = rules_of_thumb(study)
-    (text,) = batches.here
-    assert "so in mnist_cnn (about b128 [" in text
-    assert "no change, gpu faster at every size, in fashion_cnn (b64…b256)" in text
-    assert "the other way round in mnist_official (about b128 [" in text
-    assert "Google Cloud" in batches.source
-    (text,) = models.here  # by work per example: mnist_cnn 42, mnist_official 56, fashion_cnn 510 million operations
-    assert text.index("mnist_cnn") < text.index("mnist_official") < text.index("fashion_cnn")
-    assert "does not rise with the work throughout" in text
-    assert any(
-        "mnist_official is fastest at its smallest, b64" in text and text.startswith("cpu") for text in largest.here
-    )
-
-
-def test_what_was_not_measured_is_no_rule() -> None:
-    study = results({"mnist_cnn": Workload(batch_size=[64])}, lambda run: 100.0, "cpu")
-    assert rules_of_thumb(study) == []
-    empty = SimpleNamespace(**{name: getattr(study, name).iloc[:0] for name in ("runs", "measured", "crossover")})
-    empty.saturation, empty.kind = study.saturation.iloc[:0], study.kind
-    assert (advice(empty), uncompared(empty), rules_of_thumb(empty)) == ([], [], [])
-    assert isinstance(empty.crossover, pd.DataFrame)

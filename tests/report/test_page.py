@@ -1,32 +1,12 @@
-"""Markdown shows whatever a name holds as text; the page's script cannot end early and is named by its hash."""
+"""The page's script cannot end early and is named by its hash."""
 
 import base64
 import hashlib
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
-from whichdevice.report import page
 from whichdevice.report.page import TableLibrary, _without_exports, table_library
-
-NASTY = "<script>a|b</script> *x* [y](http://z) `c` _d_ \\e"
-
-
-def test_what_stands_in_double_braces_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "t.jinja").write_text(
-        "| {{ name }} | {{ name | code }} |\n|---|---|\n| {{ name }} | {{ 'a' | block }} |"
-    )
-    monkeypatch.setattr(page, "HERE", tmp_path)
-    page.render_markdown("t.jinja", tmp_path / "t.md", name=NASTY.replace("`", "") + " `c`")
-    html = MarkdownIt("commonmark").enable("table").render((tmp_path / "t.md").read_text("utf-8").split("\n")[0])
-    assert "<script" not in html and "<em>" not in html and "<a " not in html
-    assert "&lt;script&gt;a|b&lt;/script&gt; *x* [y](http://z)" in html
-
-
-def test_code_outlasts_the_backticks_in_it() -> None:
-    assert page.code("a `b` c") == "``a `b` c``"
-    assert page.block("```") == "````\n```\n````"
 
 
 def test_the_script_is_whole_and_named_by_its_hash() -> None:

@@ -13,7 +13,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Workload
 from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
-from whichdevice.records.schema import Artefact, Record
+from whichdevice.records.schema import Record
 from whichdevice.report.contents import write_report
 from whichdevice.report.statements import _answer
 from whichdevice.results import StudyResults
@@ -66,24 +66,6 @@ def test_refused_runs_are_told_apart_from_failed_ones(tmp_path: Path) -> None:
     assert alone.count("1 refused: did not fit this host.") == 2
 
 
-def test_a_damaged_file_beside_a_record_is_reported(plain: tuple[Path, Page], tmp_path: Path) -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
-
-    def change(run: Run, record: Record) -> Record:
-        if record.epochs:
-            folder = tmp_path / "runs" / run.path
-            folder.mkdir(parents=True)
-            (folder / "predictions.npz").write_bytes(b"damaged")
-            record.artefacts["predictions"] = Artefact(file="predictions.npz", sha256="0" * 64)
-        return record
-
-    page = page_of(study, tmp_path, change=change)
-    told = r"cpu/mnist_cnn/tensorflow-float32-b\d+/r1/predictions.npz: differs from its checksum in the record"
-    assert len(re.findall(told, page.words)) == 2
-    assert (tmp_path / "report.md").read_text("utf-8").count("- left out of these figures: ") == 2
-    assert "Left out" not in plain[1].words
-
-
 def test_names_from_outside_stay_text(tmp_path: Path) -> None:
     nasty = "<script>alert(1)</script>"
     study = synthetic.small_study(devices={"cpu": Device(kind="cpu", hardware=nasty)})
@@ -96,7 +78,6 @@ def test_names_from_outside_stay_text(tmp_path: Path) -> None:
     page = page_of(study, tmp_path, change=change)
     assert page.tags.count("script") == 2  # the page's own, and its options
     assert nasty in page.text
-    assert nasty not in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_the_page_fetches_nothing(plain: tuple[Path, Page]) -> None:
@@ -201,7 +182,6 @@ def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> No
     text = re.sub(r"\s+", " ", page.text)
     assert {"#which", "#scaling"} <= set(page.addresses)
     assert "gpu1 is faster than cpu at every measured batch" in text
-    assert "Rule of thumb: GPUs and TPUs pay with large batches" in text
     assert "1 → 4" in text and "256 → 1024" in text
     assert "virtual replicas on one CPU: a rehearsal, no scaling" in text
     assert "cpu8 / cpu" not in text  # a rehearsal is no verdict

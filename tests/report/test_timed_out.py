@@ -9,7 +9,6 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.figures import style
 from whichdevice.figures.speed import draw_images_per_second
-from whichdevice.figures.speedups import draw_speedup_over_cpu
 from whichdevice.records.schema import Record
 from whichdevice.report.best_devices import board, verdict_section
 from whichdevice.report.cells import cell_table
@@ -42,8 +41,7 @@ def test_a_device_whose_only_run_ran_out_of_time_was_measured(tmp_path: Path) ->
     assert {name for row in found["rows"] for name in row.choices["fastest"].devices} <= set(found["kinds"])
     assert not any("not measured" in mark.title for mark in found["marks"])
     with style.applied():
-        for draw in (draw_speedup_over_cpu, draw_images_per_second):
-            draw(study)
+        draw_images_per_second(study)
 
 
 def test_the_speed_beside_a_ratio_is_of_as_many_runs_as_the_ratio(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Table `inference`, its figure and its section of the report; training and inference are never compared."""
+"""Predictions in table `summary` and in the report; training and inference are never compared."""
 
 from pathlib import Path
 
@@ -7,8 +7,6 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Workload
-from whichdevice.figures import style
-from whichdevice.figures.speed import draw_inference
 from whichdevice.records.store import read_record
 from whichdevice.report.contents import inference_rows
 from whichdevice.results import StudyResults
@@ -26,13 +24,17 @@ def studied(folder: Path, project_root: Path, change=lambda run, record: record,
     return synthetic.Results(config, records)
 
 
+def inference(study: StudyResults) -> pd.DataFrame:
+    return study.summary[study.summary["mode"].eq("predict").fillna(False) & (study.summary["n_timed"] > 0)]
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, project_root) -> StudyResults:
     return studied(tmp_path_factory.mktemp("predicted"), project_root, predicted=PREDICT)
 
 
 def test_each_cell_that_predicts_is_a_row(study):
-    table = study.inference
+    table = inference(study)
     cells = [
         (device, backend, size) for device in ("cpu", "gpu") for backend in ("tensorflow", "jax") for size in (1, 1024)
     ]
@@ -41,7 +43,7 @@ def test_each_cell_that_predicts_is_a_row(study):
 
 
 def test_latencies_are_geometric_means_of_the_records_in_milliseconds(study):
-    row = study.inference.iloc[0]
+    row = inference(study).iloc[0]
     runs = study.runs[(study.runs["workload"] == "predicted") & (study.runs["backend"] == "tensorflow")]
     runs = runs[(runs["device"] == "cpu") & (runs["batch_size"] == 1)]
     found = pd.DataFrame([read_record(Path(path)).latency.model_dump() for path in runs["record"]])
@@ -74,7 +76,7 @@ def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_sa
     for table in (study.speedups[study.speedups["comparison"] == "device"], study.crossover, study.cost_choices):
         judged = table[(table["workload"] == "predicted") & table["verdict"].notna()]
         assert judged.empty
-    assert set(study.inference["device"]) == {"cpu"}
+    assert set(inference(study)["device"]) == {"cpu"}
 
 
 def test_published_training_figures_stand_beside_no_prediction(study):
@@ -95,26 +97,5 @@ def test_too_few_calls_have_no_99th_percentile(tmp_path, project_root):
         return record
 
     study = studied(tmp_path, project_root, few, predicted=PREDICT)
-    assert study.inference["latency_p99"].isna().all() and study.inference["latency_p50"].notna().all()
+    assert inference(study)["latency_p99"].isna().all() and inference(study)["latency_p50"].notna().all()
     assert {row["p99"] for row in inference_rows(study)} == {"–"}
-    with style.applied():
-        draw_inference(study)
-
-
-def test_the_figure_has_latency_of_the_smallest_batch_and_throughput_of_all(study):
-    with style.applied():
-        latency, throughput = draw_inference(study).axes
-    assert [label.get_text() for label in latency.get_yticklabels()] == [
-        "cpu tensorflow",
-        "cpu jax",
-        "gpu tensorflow",
-        "gpu jax",
-    ]
-    assert latency.get_xlabel() == "latency at batch 1 (ms)"
-    assert [len(line.lines[0].get_xdata()) for line in throughput.containers] == [2] * 4
-
-
-def test_a_study_without_predictions_says_how_to_measure_some(tmp_path, project_root):
-    with style.applied():
-        figure = draw_inference(studied(tmp_path, project_root))
-    assert "mode: predict" in " ".join(text.get_text() for text in figure.findobj() if hasattr(text, "get_text"))

@@ -81,8 +81,8 @@ def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
 ODD = {
     "more weights than a column holds": ("workload", "parameters", 10**30),
     "more steps than a float holds": ("steady", "steps", 10**400),
-    "results that are no numbers": (None, "results", {"misclassified": 10**30, "test_images": "many", "loss": []}),
-    "a result that no float holds": (None, "results", {"loss": 10**400, "misclassified": 2.5}),
+    "results that are no numbers": (None, "results", {"validation_loss": "low", "loss": []}),
+    "a result that no float holds": (None, "results", {"loss": 10**400}),
 }
 
 
@@ -402,5 +402,5 @@ def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_table_is_named() -> None:
-    with pytest.raises(StudyError, match="no table 'nonsense'; tables are artefacts, audit, "):
+    with pytest.raises(StudyError, match="no table 'nonsense'; tables are board, "):
         table_about("nonsense")

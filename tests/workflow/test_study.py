@@ -67,7 +67,6 @@ STUDY = {
         "min_steps": 2,
         "repeats": 1,
         "timeout": 900,
-        "profile": True,
         "breakdown": False,
         "retry_disturbed": False,
     },
@@ -213,10 +212,8 @@ class TestFinished:
         assert record.software.versions["jax"] and record.software.code_hash
         assert record.memory.peak_host > 1e8
         assert record.energy.joules is not None or record.energy.reason
-        assert len(record.epochs) == 1 and record.results["test_images"] == 10_000
-        assert set(record.artefacts) >= {"weights", "predictions", "profile"}
-        (folder,) = (results(finished) / "runs" / record.run).iterdir()
-        assert (folder / record.artefacts["profile"].file).name == "host.xplane.pb"
+        assert len(record.epochs) == 1
+        assert set(record.artefacts) >= {"weights", "examples"}
 
     def test_no_result_names_the_host_or_a_path(self, finished):
         words = [re.escape(word.encode()) for word in (os.uname().nodename, str(finished.folder.parent))]
@@ -251,7 +248,7 @@ class TestFinished:
             pytest.skip(forecast["reason"])
         assert forecast["status"] == "ok"
         assert float(forecast["step_time_low"]) < float(forecast["step_time"]) < float(forecast["step_time_high"])
-        assert "T4" in (results(finished) / "report.md").read_text(encoding="utf-8")
+        assert "T4" in (results(finished) / "report.html").read_text(encoding="utf-8")
 
     def test_predictions_were_measured_call_by_call(self, finished):
         found = record(finished, "predicted")

@@ -1,4 +1,4 @@
-"""Define what a backend does for a run, and what all backends share: model losses, memory, profiles.
+"""Define what a backend does for a run, and what all backends share: model losses, memory.
 
 Every method that returns numbers has waited for the device first.
 """
@@ -8,7 +8,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -27,14 +26,10 @@ Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an
 
 
 class Means(NamedTuple):
-    """Means over examples; the metric is None where the workload has none.
-
-    `predictions`, float32 [examples, ...]: of an evaluation, where the workload `keeps_predictions`.
-    """
+    """Means over examples; the metric is None where the workload has none."""
 
     loss: float
     metric: float | None
-    predictions: np.ndarray | None = None
 
 
 class OperationLoop(Protocol):
@@ -178,10 +173,6 @@ class Backend(ABC):
         return peak_memory()
 
     @abstractmethod
-    def trace(self, folder: Path) -> AbstractContextManager[Any]:
-        """Write a profile that TensorBoard opens while the context lasts."""
-
-    @abstractmethod
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the error says that host or device memory did not suffice."""
 
@@ -262,42 +253,3 @@ def build_late_parts(workload: TrainingWorkload, model: Any, batch: tuple[Any, .
     prediction = model(inputs, **in_mode(model, True))
     model.compute_loss(x=inputs, y=target, y_pred=prediction, sample_weight=weights)
     model.compute_metrics(inputs, target, prediction, weights)
-
-
-HOST_NAMES = 4  # field of XSpace, in tsl/profiler/protobuf/xplane.proto
-LENGTH_DELIMITED = 2
-
-
-def without_host_name(folder: Path) -> None:
-    """Keep the profile below a folder as `host.xplane.pb` and without the host's name; no other file stays."""
-    for file in [path for path in folder.rglob("*") if path.is_file()]:
-        if file.name.endswith(".xplane.pb"):
-            file.write_bytes(_without_host_names(file))
-            file.rename(file.with_name("host.xplane.pb"))
-        else:
-            file.unlink()  # a second form of the same, named after the host
-
-
-def _without_host_names(profile: Path) -> bytes:
-    """The message without one of its fields, which needs no protobuf class."""
-    content = profile.read_bytes()
-    kept, place = bytearray(), 0
-    while place < len(content):
-        start = place
-        tag, place = _number(content, place)
-        if tag & 7 != LENGTH_DELIMITED:
-            raise ValueError(f"{profile.name}: not an XSpace, whose fields are messages and strings only")
-        length, place = _number(content, place)
-        place += length
-        if tag >> 3 != HOST_NAMES:
-            kept += content[start:place]
-    return bytes(kept)
-
-
-def _number(content: bytes, place: int) -> tuple[int, int]:
-    """A varint and the place behind it."""
-    value = shift = 0
-    while content[place] & 0x80:
-        value |= (content[place] & 0x7F) << shift
-        shift, place = shift + 7, place + 1
-    return value | content[place] << shift, place + 1

@@ -5,9 +5,7 @@ Several replicas are a mesh of devices that share each batch.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from whichdevice.backends.base import (
     check_own_step,
     huge_pages,
     needs_optimizer,
-    without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_generation import JaxGenerator
@@ -125,7 +122,7 @@ class Jax(Backend):
 
     @staticmethod
     def environment(request: Request, threads: int) -> dict[str, str]:
-        """Quiet start, devices as asked, threads as counted, every compilation a real one, no path in a profile."""
+        """Quiet start, devices as asked, threads as counted, every compilation a real one, no path in a program."""
         return {
             "KERAS_BACKEND": "jax",
             "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -268,16 +265,6 @@ class Jax(Backend):
             return None
         peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._devices]
         return max((int(peak) for peak in peaks if peak is not None), default=None)
-
-    @contextmanager
-    def trace(self, folder: Path) -> Iterator[None]:
-        """JAX's profiler."""
-        self._jax.profiler.start_trace(str(folder))
-        try:
-            yield
-        finally:
-            self._jax.profiler.stop_trace()
-            without_host_name(folder)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, XLA that finds no room for a buffer or a program, or a CUDA library that cannot even begin."""

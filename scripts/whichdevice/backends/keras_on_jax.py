@@ -252,18 +252,17 @@ class JaxTraining(TrainingLoop):
         self._state, sums, _ = carry
         return self._read(np.asarray(sums) / (1 if self._own else len(batches)))
 
-    def _read(self, means: np.ndarray, predictions: np.ndarray | None = None) -> Means:
-        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]), predictions)
+    def _read(self, means: np.ndarray) -> Means:
+        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
 
-    def _judged(self, state: State, arrays: Any, index: Any) -> tuple[Any, Any]:
-        """Loss and metric; predictions of a workload that keeps them, else None."""
+    def _judged(self, state: State, arrays: Any, index: Any) -> Any:
+        """Loss and metric."""
         inputs, target = self._workload.batch(arrays, index)
         prediction, own = self._inferred(state, inputs)
         loss = total_loss(self._workload.loss(target, prediction), own)
         metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
         jnp = self._jax.numpy
-        kept = as_one_array(prediction) if self._workload.keeps_predictions else None
-        return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)]), kept
+        return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
 
     def _tested(self, state: State, arrays: Any, index: Any) -> tuple[Any, list[Any]]:
         """Loss and metric so far by the model's own `test_step`, and its metrics."""
@@ -300,9 +299,7 @@ class JaxTraining(TrainingLoop):
                 state = state._replace(metrics=metrics)
             return self._read(np.asarray(last))
         judged = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
-        means = np.average(np.asarray([each for each, _ in judged]), axis=0, weights=[len(part) for part in parts])
-        kept = [np.asarray(predictions) for _, predictions in judged if predictions is not None]
-        return self._read(means, np.concatenate(kept) if kept else None)
+        return self._read(np.average(np.asarray(judged), axis=0, weights=[len(part) for part in parts]))
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""

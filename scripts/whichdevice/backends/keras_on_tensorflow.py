@@ -128,28 +128,26 @@ class TensorFlowTraining(TrainingLoop):
     def _pair(self, logs: Any) -> Any:
         return self._tf.stack([self._tf.cast(each, "float32") for each in loss_and_metric(logs, self._workload.metric)])
 
-    def _judged_on_all(self, index: Any) -> tuple[Any, Any]:
-        """Mean over the replicas, and what each predicts."""
-        means, predictions = self._strategy.run(self._judged, (index,))
-        return self._strategy.reduce("MEAN", means, axis=None), predictions
+    def _judged_on_all(self, index: Any) -> Any:
+        """Mean over the replicas."""
+        return self._strategy.reduce("MEAN", self._strategy.run(self._judged, (index,)), axis=None)
 
-    def _judged(self, index: Any) -> tuple[Any, Any]:
-        """Loss and metric; predictions of a workload that keeps them, else None."""
+    def _judged(self, index: Any) -> Any:
+        """Loss and metric."""
         if self._own:
             batch = self._workload.batch(self._held_out, self._own_rows(index))
-            return self._pair(self._model.test_step(batch)), None
+            return self._pair(self._model.test_step(batch))
         inputs, target = self._workload.batch(self._held_out, self._own_rows(index))
         prediction = self._model(inputs, **in_mode(self._model, False))
         loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
-        kept = as_one_array(prediction) if self._workload.keeps_predictions else None
-        return self._means(loss, target, prediction), kept
+        return self._means(loss, target, prediction)
 
     def _predicted(self, index: Any) -> Any:
         inputs = self._workload.batch(self._held_out, self._own_rows(index))[0]
         return as_one_array(self._model(inputs, **in_mode(self._model, False)))
 
-    def _read(self, means: np.ndarray, predictions: np.ndarray | None = None) -> Means:
-        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]), predictions)
+    def _read(self, means: np.ndarray) -> Means:
+        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
 
     def _joined(self, predictions: Any) -> np.ndarray:
         return np.concatenate([part.numpy() for part in self._strategy.experimental_local_results(predictions)])
@@ -173,14 +171,11 @@ class TensorFlowTraining(TrainingLoop):
         if self._own:
             self._model.reset_metrics()
             for index, _ in shared_out(self._validation.examples, size, self._replicas):
-                sums = self._judge(self._tf.constant(index))[0].numpy()
+                sums = self._judge(self._tf.constant(index)).numpy()
             return self._read(sums)
-        kept: list[np.ndarray] = []
         for index, count in shared_out(self._validation.examples, size, self._replicas):
-            means, predictions = self._judge(self._tf.constant(index))
-            sums += means.numpy() * count
-            kept += [] if predictions is None else [self._joined(predictions)[:count]]
-        return self._read(sums / self._validation.examples, np.concatenate(kept) if kept else None)
+            sums += self._judge(self._tf.constant(index)).numpy() * count
+        return self._read(sums / self._validation.examples)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""

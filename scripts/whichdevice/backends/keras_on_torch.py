@@ -159,9 +159,9 @@ class TorchTraining(TrainingLoop):
             metric = self._workload.quality(target, prediction) if has_metric else torch.zeros_like(loss)
             return torch.stack([loss.float(), metric.float()])
 
-    def _read(self, means: Any, predictions: np.ndarray | None = None) -> Means:
+    def _read(self, means: Any) -> Means:
         loss, metric = means.tolist()
-        return Means(loss, None if self._workload.metric is None else metric, predictions)
+        return Means(loss, None if self._workload.metric is None else metric)
 
     def reset(self) -> None:
         """Write back what every variable held at first, random state included."""
@@ -173,7 +173,6 @@ class TorchTraining(TrainingLoop):
         examples = self._validation.examples
         size = self._validation.batch_size or self._workload.options.batch_size
         sums = torch.zeros(2, device=self._device)
-        kept: list[np.ndarray] = []
         if self._own:
             self._model.reset_metrics()
         for start in range(0, examples, size):
@@ -184,8 +183,7 @@ class TorchTraining(TrainingLoop):
             prediction, target = self._predicted(index)
             loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             sums += self._means(loss, target, prediction) * len(index)
-            kept += [as_one_array(prediction).cpu().numpy()] if self._workload.keeps_predictions else []
-        return self._read(sums / examples, np.concatenate(kept) if kept else None)
+        return self._read(sums / examples)
 
     @torch.no_grad()
     def predict(self, index: np.ndarray) -> np.ndarray:

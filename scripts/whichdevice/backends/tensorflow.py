@@ -4,9 +4,8 @@ Several replicas are a tf.distribute strategy: MirroredStrategy, or TPUStrategy 
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from whichdevice.backends.base import (
     check_own_step,
     huge_pages,
     needs_optimizer,
-    without_host_name,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
@@ -192,16 +190,6 @@ class TensorFlow(Backend):
             return max(int(self._tf.config.experimental.get_memory_info(name)["peak"]) for name in self._names)
         except ValueError:  # a runtime that does not count
             return None
-
-    @contextmanager
-    def trace(self, folder: Path) -> Iterator[None]:
-        """TensorFlow's profiler."""
-        self._tf.profiler.experimental.start(str(folder))
-        try:
-            yield
-        finally:
-            self._tf.profiler.experimental.stop()
-            without_host_name(folder)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, TensorFlow's allocator, or a CUDA library that cannot even begin."""

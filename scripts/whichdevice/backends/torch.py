@@ -1,13 +1,10 @@
 """PyTorch with Keras on CPU and NVIDIA GPUs: steps over data on the device, compiled by PyTorch where there is CUDA."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,19 +192,6 @@ class Torch(Backend):
         if self._team is None:
             return super().peak_host_memory()
         return sum(self._team.together("peak_host_memory", super().peak_host_memory))
-
-    @contextmanager
-    def trace(self, folder: Path) -> Iterator[None]:
-        """PyTorch's profiler; TensorBoard opens *.pt.trace.json with its PyTorch plugin, as do Chrome and Perfetto."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with self._torch.profiler.profile() as profile:
-            yield
-        file = folder / "host.pt.trace.json"
-        profile.export_chrome_trace(str(file))
-        trace = json.loads(file.read_text(encoding="utf-8"))
-        for private in ("host_name", "traceName"):  # the latter is the file's path
-            trace.pop(private, None)
-        file.write_text(json.dumps(trace), encoding="utf-8")
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """MemoryError, CUDA's or PyTorch's allocator, here or on another rank."""

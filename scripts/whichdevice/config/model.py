@@ -164,7 +164,6 @@ class Measure(Section):
     breakdown: Bool = Field(
         False, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
     )
-    profile: Bool = Field(False, description="keep a TensorBoard profile of a few steps of each run's first repeat")
 
 
 class Train(Section):

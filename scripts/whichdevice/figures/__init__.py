@@ -76,25 +76,18 @@ def _found() -> dict[str, tuple[str, Facts]]:
     }
 
 
-def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> list[str]:
-    """Draw these figures from a study's tables into <folder>/<name>.svg and .png, on all cores.
-
-    Returns a line for each run whose damaged files they pass over.
-    """
+def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> None:
+    """Draw these figures from a study's tables into <folder>/<name>.svg and .png, on all cores."""
     draw_one = partial(_draw_into, config_path, tables_folder, folder)
     # An interrupt ends the processes without a word each: this one reports it.
     ended_by_interrupt = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with ProcessPoolExecutor(min(usable_cores(), MOST_PROCESSES), initializer=ended_by_interrupt) as processes:
-        drawn = [processes.submit(draw_one, name) for name in names]
-        reasons = dict.fromkeys(why for each in drawn for why in each.result())
-    return [f"left out of the figures: {why}" for why in reasons]
+        for each in [processes.submit(draw_one, name) for name in names]:
+            each.result()
 
 
-def _draw_into(config_path: Path, tables_folder: Path, folder: Path, name: str) -> list[str]:
-    """Draw one figure of a study; why runs are left out of it."""
-    study = _results(config_path, tables_folder)
-    draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
-    return list(study.left_out.values())
+def _draw_into(config_path: Path, tables_folder: Path, folder: Path, name: str) -> None:
+    draw(name, _results(config_path, tables_folder), folder / f"{name}.svg", folder / f"{name}.png")
 
 
 @cache  # of a process that draws several

@@ -22,7 +22,7 @@ from whichdevice.files import replacing
 from whichdevice.numbers import number
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import workflow_command
-from whichdevice.tables.base import length_words, run_epochs_words, share_words
+from whichdevice.tables.base import length_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -412,22 +412,6 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
     for panel in panels[count:]:
         panel.set_axis_off()
     return list(panels[:count])
-
-
-def run_label(run: pd.Series, study: StudyResults) -> str:
-    """Workload and device; below, batch size, epochs, and the share of the data where it is not the whole."""
-    epochs = run_epochs_words(run)
-    source = [run["source"]] if len(study.sources) > 1 else []
-    below = ", ".join([f"b{run['batch_size']}", epochs, *share_words(run), *source])
-    return f"{run['workload']} on {run['device']}\n{below}"
-
-
-def predicted_classes(content: dict[str, np.ndarray]) -> np.ndarray:
-    """The predicted class of each test image, int [n], as the run counted it.
-
-    Records without it have only probabilities rounded to float16, where a near tie may fall the other way.
-    """
-    return (content["predicted"] if "predicted" in content else content["probabilities"].argmax(axis=1)).astype(int)
 
 
 def front(cost: np.ndarray, quality: np.ndarray, higher: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ def repetition(first: Record, request: Request, wanted: bool) -> tuple[Request |
         return None, f"no time left: it took {took:.0f} s of measure.timeout = {request.timeout:g} s"
     again = request.model_copy(update={"timeout": left})
     if request.learn:
-        again = again.model_copy(update={"learn": False, "epochs": 0, "learn_seconds": None, "profile": False})
+        again = again.model_copy(update={"learn": False, "epochs": 0, "learn_seconds": None})
     return again, None
 
 

@@ -104,7 +104,6 @@ def build_request(study: Study, run: Run) -> Request:
         seconds=study.measure.seconds,
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,
-        profile=trains and study.measure.profile and run.repeat == 1,
         breakdown=trains and study.measure.breakdown and run.repeat == 1,
         dataset=chosen.dataset,
         source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,

@@ -5,7 +5,6 @@ model are kept with its record, so that an export can be compared with it.
 """
 
 import io
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -148,39 +147,7 @@ def workload_facts(
 
 
 FILE = "examples.npz"
-MOST_BYTES = 2_000_000  # of predictions; all 10,000 test images take 400,000
-
-
-class RecordedPredictions:
-    """Calls `predict` (validation example numbers to float32 predictions) and keeps the first predictions."""
-
-    def __init__(self, predict: Callable[[Any], np.ndarray]) -> None:
-        self._predict = predict
-        self._index: list[np.ndarray] = []
-        self._predictions: list[np.ndarray] = []
-        self._left = MOST_BYTES
-
-    def __call__(self, index: Any) -> np.ndarray:
-        """As `predict`."""
-        predictions = self._predict(index)
-        fit = self._left // max(1, predictions[:1].nbytes)
-        if not self._index:
-            fit = max(1, fit)  # one in any case
-        if kept := min(fit, len(index)):
-            self._index.append(np.asarray(index)[:kept])
-            self._predictions.append(predictions[:kept])
-            self._left -= self._predictions[-1].nbytes
-        return predictions
-
-    def write(self, folder: Path, examples: int) -> str:
-        """Write `index` int32 [n] and `predictions` float32 [n, ...]; the file's name."""
-        if not self._index:
-            self(np.arange(min(examples, 32), dtype=np.int32))
-        predictions = np.concatenate(self._predictions).astype(np.float32)
-        np.savez_compressed(folder / FILE, index=np.concatenate(self._index), predictions=predictions)
-        return FILE
-
-
+EXAMPLES = 32  # whose predictions are kept
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
 
@@ -197,7 +164,6 @@ class Learner:
     step_time: float
     folder: Path
     emit: Emitter
-    predictions: np.ndarray | None = None  # of all validation examples, by the weights after the last epoch
 
     def learn(self) -> list[Epoch]:
         """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
@@ -222,7 +188,6 @@ class Learner:
             callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
             loop.adopt()  # a callback may have changed the learning rate
             emit.append("epochs", epochs[-1])
-            workload.after_epoch(number, model)
             if model.stop_training:
                 ended = "callback"
                 break
@@ -232,16 +197,10 @@ class Learner:
         emit.part("learning", Learning(ended_by=ended))
         callbacks.on_train_end()
         best = workload.best_weights()
-        if chosen and not (best is not None and best_epoch(epochs) is epochs[-1]):
-            self.predictions = None  # the weights are not those of the last evaluation
         if best is not None:
             model.load_weights(best)
             loop.adopt()
         return epochs
-
-    def predict(self, index: np.ndarray) -> np.ndarray:
-        """Float32 predictions for the validation examples `index`, int32 [n]; the last evaluation's if it kept them."""
-        return self.loop.predict(index) if self.predictions is None else self.predictions[index]
 
     @property
     def _seconds_left(self) -> float:
@@ -270,7 +229,7 @@ class Learner:
         if self.request.validation:
             means, seconds = timed_call(self.loop.evaluate)
             if means is not None:
-                epoch.validation_loss, epoch.validation_metric, self.predictions = means
+                epoch.validation_loss, epoch.validation_metric = means
                 epoch.validation_seconds = seconds
         return epoch
 
@@ -317,9 +276,6 @@ def _logs(epoch: Epoch) -> dict[str, float]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-PROFILED_STEPS = 5
-
-
 def run_training(job: Job) -> Callable[[], None] | None:
     """Measure and send everything but the end; artefacts go to the job's folder.
 
@@ -348,18 +304,12 @@ def run_training(job: Job) -> Callable[[], None] | None:
         lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
         emit.part("workload", {"remarks": [*facts.remarks, lost]})
     step_time = steady.seconds / steady.steps
-    if request.profile:
-        with backend.trace(folder / "profile"):
-            loop.run(order.take(PROFILED_STEPS))
-        files = [path for kind in ("*.pb", "*.pt.trace.json") for path in (folder / "profile").rglob(kind)]
-        profiles = [path.relative_to(folder).as_posix() for path in files]
-        emit.part("artefacts", {"profile": profiles[0]} if profiles else {})
     if request.learn:
         fresh = workload.order(train.examples, request.seed)
         learner = Learner(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
         epochs = learner.learn()
-        results = _final_results(epochs, workload, request)
-        _keep_artefacts(learner, validation, results)
+        emit.part("results", _final_results(epochs, workload, request))
+        _keep_artefacts(learner, validation)
     if not request.breakdown:
         return None
     return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
@@ -382,20 +332,15 @@ def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Req
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _keep_artefacts(learner: Learner, validation: Split, results: dict[str, Any]) -> None:
+def _keep_artefacts(learner: Learner, validation: Split) -> None:
+    """Keep the trained weights, and some predictions by which an export is checked."""
     workload, folder, emit = learner.workload, learner.folder, learner.emit
     emit.progress("predicting")
-    recorded = RecordedPredictions(learner.predict)
-    outcome = workload.outcome(recorded, validation)
-    emit.part("results", {**results, **outcome.results})
-    files = {"weights": workload.weights_file, "examples": recorded.write(folder, validation.examples)}
+    files = {"weights": workload.weights_file, "examples": FILE}
+    index = np.arange(min(validation.examples, EXAMPLES), dtype=np.int32)
+    predictions = learner.loop.predict(index).astype(np.float32)
+    np.savez_compressed(folder / FILE, index=index, predictions=predictions)
     learner.model.save_weights(folder / files["weights"])
     if (best := workload.best_weights()) is not None:
         best.unlink()  # the same weights, loaded after learning
-    for name, arrays in outcome.arrays.items():
-        files[name] = f"{name}.npz"
-        np.savez_compressed(folder / files[name], **arrays)  # type: ignore[arg-type]  # stubs take the flag for an array
-    for name, document in outcome.documents.items():
-        files[name] = f"{name}.json"
-        (folder / files[name]).write_text(json.dumps(document, indent=1), encoding="utf-8")
     emit.part("artefacts", files)

@@ -1,16 +1,14 @@
-"""Classify the images of MNIST and Fashion-MNIST: 28 × 28, ten classes, accuracy, predictions for every test image."""
+"""Classify the images of MNIST and Fashion-MNIST: 28 × 28, ten classes, accuracy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from whichdevice.datasets.base import get_dataset
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.workloads.base import Arrays, Outcome, RawInput, Split, TrainingWorkload
+from whichdevice.workloads.base import Arrays, RawInput, Split, TrainingWorkload
 
 CLASSES = 10
-GALLERY_IMAGES = 100
 EVALUATION_BATCH = 1000
 
 
@@ -18,7 +16,6 @@ class ImageClassifier(TrainingWorkload):
     """Images uint8 [n, 28, 28] and labels uint8 [n] in, ten probabilities out."""
 
     unit = "image"
-    keeps_predictions = True
     scale: ClassVar[float] = 1 / 255  # what pixels are multiplied with
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
@@ -58,33 +55,6 @@ class ImageClassifier(TrainingWorkload):
         from keras import ops
 
         return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
-
-    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
-        """Probabilities for all test images, and a gallery: confident mistakes first."""
-        labels = np.asarray(validation.arrays["labels"])
-        probabilities = np.concatenate(
-            [
-                predict(np.arange(start, min(start + EVALUATION_BATCH, len(labels)), dtype=np.int32))
-                for start in range(0, len(labels), EVALUATION_BATCH)
-            ]
-        )
-        predicted = probabilities.argmax(axis=1)
-        wrong = predicted != labels
-        confidence = probabilities.max(axis=1)
-        gallery = np.lexsort((-confidence, ~wrong))[:GALLERY_IMAGES]
-        return Outcome(
-            results={"misclassified": int(wrong.sum()), "test_images": len(labels)},
-            arrays={
-                "predictions": {
-                    "labels": labels,
-                    "predicted": predicted.astype(np.uint8),  # before rounding, which can turn a near tie
-                    "probabilities": probabilities.astype(np.float16),
-                    "class_names": np.array(get_dataset(str(self.dataset)).class_names),
-                    "gallery_index": gallery,
-                    "gallery_images": np.asarray(validation.arrays["images"])[gallery],
-                }
-            },
-        )
 
 
 def softmax_classes() -> Any:

@@ -7,7 +7,7 @@ absolute paths. Fields that a failed run never reached are None or empty.
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 Evidence = Literal["measured", "forecast", "compiled", "published"]
@@ -16,7 +16,7 @@ PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 GENERATED_UNIT = "token"  # unit of mode generate
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
 WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 has `profile` in what was asked
 
 
 def no_newer_than(own: int) -> AfterValidator:
@@ -69,12 +69,16 @@ class Request(Part):
     seconds: float
     min_steps: Integer
     timeout: float
-    profile: bool
     breakdown: bool = False
     dataset: str | None
     source: str | None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_version_1(cls, given: Any) -> Any:
+        return {name: given[name] for name in given if name != "profile"} if isinstance(given, dict) else given
 
 
 class Memory(Part):
@@ -341,7 +345,7 @@ class Record(Part):
     breakdown: Breakdown | None = None
     latency: Latency | None = None  # of mode predict
     generated: Generated | None = None  # of mode generate
-    results: dict[str, Any] = Field(default_factory=dict)  # final numbers: validation_accuracy, misclassified ...
+    results: dict[str, Any] = Field(default_factory=dict)  # final numbers, e.g. validation_accuracy
     memory: Memory = Field(default_factory=Memory)
     energy: Energy = Field(default_factory=Energy)
     noise: Noise = Field(default_factory=Noise)

@@ -89,7 +89,7 @@ def _dataset_files(info: DatasetInfo) -> list[str]:
 
 NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED = ("compiled/**/*.json",)
-RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "report.md", "compare.html")
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "compare.html")
 
 
 def publish(root: Path, bucket: Place) -> str:

@@ -1,11 +1,9 @@
 """Collect what the page shows as plain values for the templates, and write the report.
 
-Costs and energy, limits, scaling, inference, forecasts of other devices and the audit of published figures are sections
-made here; every word of the audit is computed in table `audit`.
+Costs and energy, limits, scaling, inference and forecasts of other devices are sections made here.
 """
 
 import base64
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.forecast.validation import read_scorecard
 from whichdevice.numbers import number, percent, price, quality, seconds, size
-from whichdevice.report.advice import advice, rules_of_thumb, uncompared
+from whichdevice.report.advice import advice, uncompared
 from whichdevice.report.best_devices import compared_words, verdict_section
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with
@@ -30,30 +28,21 @@ from whichdevice.report.numbers import (
     verdict_words,
     with_setting,
 )
-from whichdevice.report.page import render, render_markdown, table_library
+from whichdevice.report.page import render, table_library
 from whichdevice.report.statements import BROKEN, answers, statements
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
-from whichdevice.tables.audit import IMPOSSIBLE, NO_SPEED, POSSIBLE, UNKNOWN
 from whichdevice.tables.base import device_name, length_words, share_words
 from whichdevice.tables.costs import JOULES, LESS, MORE, USD
 from whichdevice.tables.decision_rule import UNDECIDED
-from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import OPERATIONS, WORK, is_rehearsal
 
+SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
 MUCH_BLUR = 0.02
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
-ORDER = [IMPOSSIBLE, POSSIBLE, UNKNOWN, NO_SPEED]
-AUDIT_WORDS = {
-    IMPOSSIBLE: "are beyond the peak of the device that they name",
-    POSSIBLE: "are possible",
-    UNKNOWN: "are unknown",
-}
-SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
 MOST_LISTED = 200
-MOST_ROWS = 400  # a code host shows no larger page
 
 
 def cost_section(study: StudyResults) -> dict[str, Any]:
@@ -252,69 +241,6 @@ def _without_forecast(rows: pd.DataFrame) -> Iterator[str]:
         yield f"{len(group)} programs on {', '.join(group['device'].dropna().unique())}: {reason}"
 
 
-def audit_section(study: StudyResults) -> dict[str, Any]:
-    """A sentence on all claims, one on each impossible one, and a row per claim, the impossible ones first."""
-    table = study.audit
-    ordered = table.iloc[table["possible"].map(ORDER.index).argsort(kind="stable")]
-    return {
-        "summary": _summary(table),
-        "impossible": [_sentence(row) for _, row in table[table["possible"] == IMPOSSIBLE].iterrows()],
-        "rows": [_audit_row(row) for _, row in ordered.iterrows()],
-    }
-
-
-def _summary(table: pd.DataFrame) -> str:
-    """How many of the published speeds can be true, and how many were measured here."""
-    speeds = table[table["possible"] != NO_SPEED]
-    if speeds.empty:
-        return "No speeds were published."
-    counts = speeds["possible"].value_counts()
-    parts = [f"{counts.get(name, 0)} {words}" for name, words in AUDIT_WORDS.items()]
-    here = int(table["measured"].notna().sum())
-    return (
-        f"Of {len(speeds)} published speeds {', '.join(parts)}. {here} of all {len(table)} figures were measured here."
-    )
-
-
-def _sentence(row: pd.Series) -> str:
-    return f"{_what(row)} on {row['published_device']}: {row['why']}."
-
-
-def _audit_row(row: pd.Series) -> dict[str, Any]:
-    """Empty texts where a number is missing."""
-    return {
-        "what": _what(row),
-        "value": _value(row),
-        "their_device": row["published_device"],
-        "possible": row["possible"],
-        "impossible": row["possible"] == IMPOSSIBLE,
-        "of_sheet": "" if pd.isna(row["of_sheet"]) else percent(row["of_sheet"]),
-        "why": "" if pd.isna(row["why"]) else row["why"],
-        "measured": "" if pd.isna(row["measured"]) else f"{_written(row, row['measured'])} {_unit(row)}".strip(),
-        "interval": interval(row["measured_low"], row["measured_high"], lambda value: _written(row, value)),
-        "where": "" if pd.isna(row["measured"]) else _where(row),
-        "ratio": "" if pd.isna(row["ratio"]) else f"×{number(row['ratio'])} of the published",
-        "here": row["here"] if pd.notna(row["here"]) else "",
-        "note": row["note"] if pd.notna(row["note"]) else "",
-        "source": f"{row['source']}, {row['date']}",
-        "caveat": row["caveat"] if pd.notna(row["caveat"]) else "",
-    }
-
-
-def _what(row: pd.Series) -> str:
-    size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
-    return f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}"
-
-
-def _value(row: pd.Series) -> str:
-    return "no number" if pd.isna(row["value"]) else f"{_written(row, row['value'])} {_unit(row)}".strip()
-
-
-def _unit(row: pd.Series) -> str:
-    unit = "" if pd.isna(row["unit"]) else str(row["unit"])
-    return {"fraction": "", "us/sample": "µs per example"}.get(unit, unit)
-
-
 def _written(row: pd.Series, value: float) -> str:
     return quality(value) if row["unit"] == "fraction" or "loss" in row["metric"] else number(value)
 
@@ -380,9 +306,13 @@ def _scaling_row(row: pd.Series) -> dict[str, Any]:
     }
 
 
+def _of_mode(study: StudyResults, mode: str) -> pd.DataFrame:
+    return study.measured[study.measured["mode"].eq(mode).fillna(False)]
+
+
 def inference_rows(study: StudyResults) -> list[dict[str, Any]]:
     """A row for each measured cell of mode predict; empty where there is none."""
-    return [_inference_row(row) for _, row in study.inference.iterrows()]
+    return [_inference_row(row) for _, row in _of_mode(study, "predict").iterrows()]
 
 
 def _inference_row(row: pd.Series) -> dict[str, Any]:
@@ -404,7 +334,7 @@ def _inference_row(row: pd.Series) -> dict[str, Any]:
 
 def generation_rows(study: StudyResults) -> list[dict[str, Any]]:
     """A row for each measured cell of mode generate; empty where there is none."""
-    return [_generation_row(row) for _, row in study.generation.iterrows()]
+    return [_generation_row(row) for _, row in _of_mode(study, "generate").iterrows()]
 
 
 def _generation_row(row: pd.Series) -> dict[str, Any]:
@@ -453,7 +383,6 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "rule": RULE,
         "advice": advice(study),
         "uncompared": uncompared(study),
-        "rules_of_thumb": rules_of_thumb(study),
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
         "inference": inference_rows(study),
@@ -470,16 +399,13 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "how_good": how_good(),
         "categories": CATEGORIES,
         "forecasts": forecast_section(study),
-        "audit": audit_section(study),
         "published": [_published(row) for _, row in study.published.iterrows()],
         "cards": list(cards.values()),
         "broken": _broken(study.runs),
-        "left_out": list(study.damaged_artefacts().values())[:MOST_LISTED],
         "retry": repeat_failed(study.study),
         "config": yaml.safe_dump(study.study.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
         "again": [workflow_command(study.study, kind, "--forcerun measure") for kind in kinds],
         "make": {target: workflow_command(study.study, target) for target in ("all", "compiled")},
-        "columns": {name: [(column, *about) for column, about in columns.items()] for name, columns in TABLES.items()},
         "updated": study.runs["started"].dropna().max() if study.runs["started"].notna().any() else None,
     }
 
@@ -491,10 +417,10 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
         "Cost and energy": "Cost" in drawn or bool(study.cost_choices["value"].notna().any()),
         "Speed": "Speed" in drawn,
         "Limits": "Limits" in drawn or not study.limits.empty,
-        "Learning": "Learning" in drawn or bool(study.damaged_artefacts()),
+        "Learning": "Learning" in drawn,
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,
-        "Inference": not (study.inference.empty and study.generation.empty),
+        "Inference": bool(study.measured["mode"].isin(["predict", "generate"]).any()),
     }
 
 
@@ -540,15 +466,6 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
 
 
 def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
-    """Write the report of a study: one file of HTML that needs nothing else, and the same as Markdown.
-
-    Raises StudyError naming what is missing.
-    """
-    out_html = Path(out_html)
-    found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), out_html)
-    folder = Path(os.path.relpath(Path(figures_folder).absolute(), out_html.absolute().parent)).as_posix()
-    commands = "\n".join(found["again"])
-    render_markdown(
-        "report.md.jinja", out_html.with_suffix(".md"), folder=folder, commands=commands, most=MOST_ROWS, **found
-    )
-    render("template.html", out_html, library=table_library(), **found)
+    """Write the report of a study, one file that needs nothing else. Raises StudyError naming what is missing."""
+    found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), Path(out_html))
+    render("template.html", Path(out_html), library=table_library(), **found)

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from whichdevice.files import write_atomically
 
 HERE = Path(__file__).parent
-QUOTES = {"&#39;": "'", "&#34;": '"'}  # harmless in Markdown, and easier to read
 EXPORTS = re.compile(r"\bexport\s*\{([^{}]*)\};?")
 
 
@@ -27,49 +25,13 @@ def render(template: str, out_html: Path, **values: Any) -> None:
     write_atomically(_environment().get_template(template).render(style=style, **values), Path(out_html))
 
 
-def render_markdown(template: str, out: Path, **values: Any) -> None:
-    """Fill a template of Markdown; values in double braces stay text, except the output of these filters."""
-    environment = _environment(finalize=_as_text)
-    environment.filters |= {"code": code, "block": block, "plain": Markup}
-    text = environment.get_template(template).render(**values)
-    for entity, quote in QUOTES.items():
-        text = text.replace(entity, quote)
-    write_atomically(re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", Path(out))
-
-
-def code(text: str) -> Markup:
-    """Text between backticks, more of them than it holds itself."""
-    text = " ".join(str(text).split())
-    fence = "`" * (1 + _longest_run(text))
-    pad = " " if text[:1] == "`" or text[-1:] == "`" else ""
-    return Markup(f"{fence}{pad}{text}{pad}{fence}")  # nosec B704  # backticks show it as text
-
-
-def block(text: str) -> Markup:
-    """A block of code, fenced by more backticks than it holds."""
-    fence = "`" * max(3, 1 + _longest_run(text))
-    return Markup(f"{fence}\n{text.strip()}\n{fence}")  # nosec B704  # so does a fence
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall("`+", text)), default=0)
-
-
-def _as_text(value: Any) -> Any:
-    """Escape a value for Markdown; Jinja then escapes HTML."""
-    if isinstance(value, Markup):
-        return value
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", str(value).replace("\n", " "))
-
-
-def _environment(**settings: Any) -> Environment:
+def _environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        **settings,
     )
 
 

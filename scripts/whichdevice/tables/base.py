@@ -57,12 +57,6 @@ TYPE_COLUMNS: dict[str, Column] = {
 }
 
 
-def with_intervals(meanings: Mapping[str, str]) -> dict[str, Column]:
-    """For each name its column and, as name_low and name_high, the ends of its 95 % interval."""
-    ends = {"": "", "_low": ": lower end of its 95 % interval", "_high": ": upper end of its 95 % interval"}
-    return {name + end: Column("float", text + words) for name, text in meanings.items() for end, words in ends.items()}
-
-
 def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Rows as a frame with exactly these columns, in this order and of these types; what a row lacks is missing."""
     if isinstance(rows, pd.DataFrame):
@@ -151,11 +145,6 @@ def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
     return epochs_text(row["fewest_epochs"], row["learned_epochs"], bool(row["n_cut"]))
 
 
-def run_epochs_words(run: "pd.Series | Mapping[str, Any]") -> str:
-    """How many epochs one run learned, and whether time ended it."""
-    return epochs_text(run["learned_epochs"], run["learned_epochs"], bool(pd.notna(run["cut"]) and run["cut"]))
-
-
 def epochs_text(fewest: float, most: float, cut: bool) -> str:
     """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
     few, many = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
@@ -173,7 +162,7 @@ def device_name(row: pd.Series) -> str:
 class Sources:
     """A study's tables by name, each made when it is first asked for.
 
-    `run_rows`, `epoch_rows` and `artefact_rows` are the records' rows, `claimed` the published figures,
+    `run_rows` and `epoch_rows` are the records' rows, `claimed` the published figures,
     `compiled_paths` the records of compiled programs, `sheet` the hardware and its prices.
     """
 
@@ -182,13 +171,12 @@ class Sources:
         study: Study,
         run_rows: list[dict[str, Any]],
         epoch_rows: list[dict[str, Any]],
-        artefact_rows: list[dict[str, Any]],
         claimed: list[dict[str, str]],
         compiled_paths: Iterable[Path],
         sheet: Mapping[str, HardwareRow],
     ) -> None:
         self.study, self.sheet, self.claimed = study, sheet, claimed
-        self.run_rows, self.epoch_rows, self.artefact_rows = run_rows, epoch_rows, artefact_rows
+        self.run_rows, self.epoch_rows = run_rows, epoch_rows
         self.compiled_paths = compiled_paths
         self._made: dict[Callable[[Sources], Any], Any] = {}
 

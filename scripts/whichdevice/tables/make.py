@@ -24,28 +24,27 @@ from whichdevice.study_cells import make_tables
 from whichdevice.tables import comparison, get_table, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published
-from whichdevice.tables.run_details import artefact_rows, epoch_rows
+from whichdevice.tables.run_details import epoch_rows
 from whichdevice.tables.runs import run_row
 
 Rows = list[dict[str, Any]]
-Parts = tuple[dict[str, Any], Rows, Rows]  # the row of one record, the rows of its epochs and of its artefacts
+Parts = tuple[dict[str, Any], Rows]  # the row of one record, and the rows of its epochs
 MOST = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
 TABLES: dict[str, Columns] = {name: get_table(name).columns for name in table_names()}
 
 
-def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows, Rows]:
-    """Return rows of `runs`, `epochs` and `artefacts`: configured runs repeat by repeat, then other records by path."""
+def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
+    """Return rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
     epoch_rows: dict[str, Rows] = {}
-    artefact_rows: dict[str, Rows] = {}
     paths = sorted({Path(path) for path in record_paths}, key=str)
     for path, read in zip(paths, _read_all(paths), strict=True):
         if isinstance(read, str):
             row = runs.unreadable_row(study, _run_of(path), path.as_posix(), read)
         else:
-            row, epoch_rows[read[0]["run"]], artefact_rows[read[0]["run"]] = read
+            row, epoch_rows[read[0]["run"]] = read
         run_rows[row["run"]] = row
     measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
     ordered = {}
@@ -55,10 +54,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows, Row
     others = measured_elsewhere(Path(study.root))
     for row in ordered.values():
         row["other_machine"] = row.get("device") in others
-    epoch_parts, artefact_parts = (
-        [row for name in ordered for row in rows.get(name, [])] for rows in (epoch_rows, artefact_rows)
-    )
-    return list(ordered.values()), epoch_parts, artefact_parts
+    return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
 
 
 def _read_all(paths: list[Path]) -> Iterator[Parts | str]:
@@ -89,7 +85,7 @@ def _read(path: Path) -> Parts | str:
         record = read_record(path)
     except StudyError as error:
         return str(error)
-    return run_row(record, path.as_posix()), list(epoch_rows(record)), list(artefact_rows(record))
+    return run_row(record, path.as_posix()), list(epoch_rows(record))
 
 
 def _run_of(path: Path) -> Run | None:

@@ -90,8 +90,6 @@ COLUMNS: dict[str, Column] = {
     "validation_metric": Column("float", "quality on validation data at the end"),
     "loss": Column("float", "training loss at the end"),
     "validation_loss": Column("float", "validation loss at the end"),
-    "misclassified": Column("int", "test images taken for another class"),
-    "test_images": Column("int", "test images evaluated"),
     "peak_host": Column("int", "bytes, peak memory of the process; of PyTorch's one per replica, added up"),
     "peak_device": Column("int", "bytes, peak memory on the device"),
     "joules": Column("float", "J, energy of the run, where a meter was readable"),
@@ -272,8 +270,6 @@ def _quality(record: Record) -> dict[str, Any]:
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
         "metric": metric,
         **final,
-        "misclassified": _count(results, "misclassified"),
-        "test_images": _count(results, "test_images"),
     }
 
 
@@ -283,11 +279,6 @@ def _number(results: dict[str, Any], name: str, otherwise: float | None) -> floa
     if value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
         return value
     return float("nan")
-
-
-def _count(results: dict[str, Any], name: str) -> int | None:
-    value = results.get(name)
-    return value if isinstance(value, int) and 0 <= value < 2**63 else None
 
 
 def _types(record: Record) -> dict[str, Any]:

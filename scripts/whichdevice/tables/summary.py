@@ -35,8 +35,6 @@ LEARNED = {
     "validation_metric": "validation quality at the end, mean over learning repeats",
     "loss": "training loss at the end, mean over learning repeats",
     "validation_loss": "validation loss at the end, mean over learning repeats",
-    "misclassified": "test images taken for another class, mean over learning repeats",
-    "test_images": "test images evaluated",
 }
 ENDS = {"low": "lower", "high": "upper"}
 LEARNED_BOUNDS = ["learned_epoch_time", "validation_metric", "validation_loss"]

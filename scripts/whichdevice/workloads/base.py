@@ -84,15 +84,6 @@ class Split:
     batch_size: int | None = None  # of evaluation; None: the workload's
 
 
-@dataclass
-class Outcome:
-    """What a trained model shows for itself: final numbers, arrays and text kept beside the record."""
-
-    results: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
-    documents: dict[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Generation:
     """How a causal model continues sequences, in its framework's operations.
@@ -189,7 +180,6 @@ class TrainingWorkload(Workload):
     generates: ClassVar[bool] = False  # whether it may have a `generation`; a model shows it when it is made
     data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
     more_examples: ClassVar[str] = ""  # in words, how to have more data where a batch is larger
-    keeps_predictions: ClassVar[bool] = False  # whether `outcome` wants them of all validation examples
     weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
 
     @abstractmethod
@@ -278,13 +268,6 @@ class TrainingWorkload(Workload):
     def best_weights(self) -> Path | None:
         """Weights that the callbacks kept as the best, to be loaded after learning."""
         return None
-
-    def after_epoch(self, epoch: int, model: Any) -> None:
-        """Called after each learning epoch, outside of every timing."""
-
-    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
-        """What the trained model shows; `predict` maps validation example numbers to float32 predictions."""
-        return Outcome()
 
     def steps_per_epoch(self, examples: int, asked: int | None = None) -> int:
         """As asked for, else whole batches in the training data; raises StudyError where no batch can be filled."""

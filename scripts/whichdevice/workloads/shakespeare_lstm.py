@@ -1,19 +1,16 @@
 """The character LSTM of Google's TPU Colab "shakespeare_with_tpu_and_keras" (2018)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, RawInput, Recipe, Split, Target, TrainingWorkload
 
 VOCABULARY = 256
 UNITS = 512
-SAMPLES = 5
-SAMPLE_CHARACTERS = 250
-SAMPLE_PROMPT = "Looks it not like the king?  Verily, we must go! "
 
 
 class ShakespeareLstm(TrainingWorkload):
@@ -30,10 +27,6 @@ class ShakespeareLstm(TrainingWorkload):
     dataset = "tiny_shakespeare"
     unit = "sequence"
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self._samples: list[dict[str, Any]] = []
-
     def model(self) -> Any:
         """4,460,800 parameters; any sequence length."""
         import keras
@@ -49,23 +42,6 @@ class ShakespeareLstm(TrainingWorkload):
             ],
             name="shakespeare_lstm",
         )
-
-    def writer(self) -> Any:
-        """The same layers for one character a call; takes and gives both layers' states, [texts, 512] each.
-
-        Stateful layers would be shorter, but `predict_on_batch` forgets their states on JAX (Keras 3.15).
-        """
-        import keras
-        from keras import layers
-
-        character = keras.Input((1,), dtype="int32")
-        states = [keras.Input((UNITS,)) for _ in range(4)]
-        values, *first = layers.LSTM(UNITS, return_sequences=True, return_state=True)(
-            layers.Embedding(VOCABULARY, UNITS)(character), initial_state=states[:2]
-        )
-        values, *second = layers.LSTM(UNITS, return_sequences=True, return_state=True)(values, initial_state=states[2:])
-        chances = layers.Dense(VOCABULARY, activation="softmax", dtype="float32")(values)
-        return keras.Model([character, *states], [chances, *first, *second])
 
     def optimizer(self) -> Any:
         """RMSprop with rate 0.01."""
@@ -122,32 +98,3 @@ class ShakespeareLstm(TrainingWorkload):
         from keras import ops
 
         return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
-
-    def after_epoch(self, epoch: int, model: Any) -> None:
-        """Write a sample with the model so far: five continuations of 250 characters."""
-        self._samples.append({"epoch": epoch, "texts": self.sample(model)})
-
-    def sample(self, model: Any) -> list[str]:
-        """Five texts drawn character by character from the model's own probabilities."""
-        writer = self.writer()
-        writer.set_weights(model.get_weights())
-        states = [np.zeros((SAMPLES, UNITS), np.float32)] * 4
-
-        def chances_after(codes: np.ndarray) -> np.ndarray:
-            nonlocal states
-            answer, *states = (np.asarray(part, np.float32) for part in writer.predict_on_batch([codes, *states]))
-            return answer[:, -1].astype(np.float64)
-
-        for code in SAMPLE_PROMPT.encode("latin-1"):
-            chances = chances_after(np.full((SAMPLES, 1), code, np.int32))
-        random = np.random.default_rng(0)
-        texts = [""] * SAMPLES
-        for _ in range(SAMPLE_CHARACTERS):
-            codes = [int(random.choice(VOCABULARY, p=row / row.sum())) for row in chances]
-            texts = [text + chr(code) for text, code in zip(texts, codes, strict=True)]
-            chances = chances_after(np.array(codes, np.int32)[:, None])
-        return texts
-
-    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
-        """The samples written after each epoch."""
-        return Outcome(documents={"samples": self._samples})

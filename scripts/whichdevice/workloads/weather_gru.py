@@ -1,6 +1,6 @@
 """The weather GRU of Hvass-Labs TensorFlow tutorial 23, also run by neomatrix369 on a Cloud TPU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +8,19 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
-from whichdevice.workloads.base import Arrays, Options, Outcome, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload
 
 UNITS = 512
 WARM_UP = 50  # steps whose error the loss ignores
 AHEAD = 24  # hours
 TRAINING_SHARE = 0.9
 TARGETS = ["odense_temperature", "odense_wind_speed", "odense_pressure"]
-TARGET_UNITS = ["°C", "m/s", "hPa"]
 DROPPED = ["esbjerg_pressure", "roskilde_pressure"]
 COLUMNS = [
     f"{city}_{signal}"
     for city in ("aalborg", "aarhus", "esbjerg", "odense", "roskilde")
     for signal in ("temperature", "pressure", "wind_speed", "wind_direction")
 ]
-FORECAST_HOURS = 1000
 
 
 class WeatherGru(TrainingWorkload):
@@ -41,7 +39,6 @@ class WeatherGru(TrainingWorkload):
     dataset = "weather_denmark"
     unit = "sequence"
     metric = None
-    keeps_predictions = True
     higher_is_better = False
 
     def __init__(self, options: Options) -> None:
@@ -49,10 +46,8 @@ class WeatherGru(TrainingWorkload):
         if self.sequence_length <= WARM_UP:
             raise StudyError(f"sequence_length {self.sequence_length}: the loss ignores {WARM_UP} steps; take more")
         self._best: Path | None = None
-        self._target_range: tuple[np.ndarray, np.ndarray] | None = None
         self._input_range: tuple[np.ndarray, np.ndarray] = np.zeros(1, np.float32), np.ones(1, np.float32)
         self._raw_test: np.ndarray | None = None
-        self._times: np.ndarray | None = None
 
     def model(self) -> Any:
         """821,763 parameters."""
@@ -83,8 +78,6 @@ class WeatherGru(TrainingWorkload):
         boundary = int(TRAINING_SHARE * len(inputs))
         self._raw_test, self._input_range = inputs[boundary:], _range(inputs[:boundary])
         inputs = _scaled(inputs, inputs[:boundary])
-        self._target_range = targets[:boundary].min(axis=0), targets[:boundary].max(axis=0)
-        self._times = times[boundary + AHEAD :]
         scaled = _scaled(targets, targets[:boundary])
         count = max(round(boundary * self.options.fraction), self.sequence_length + 1)
         train = Split({"inputs": inputs[:count], "targets": scaled[:count]}, count - self.sequence_length)
@@ -139,25 +132,6 @@ class WeatherGru(TrainingWorkload):
     def best_weights(self) -> Path | None:
         """The checkpoint with the lowest validation loss, if any epoch was validated."""
         return self._best if self._best is not None and self._best.exists() else None
-
-    def outcome(self, predict: Callable[[Any], np.ndarray], validation: Split) -> Outcome:
-        """Predicted against true weather for the first 1,000 hours of the test part, in physical units."""
-        if self._target_range is None or self._times is None:
-            raise StudyError("weather_gru: no data split yet")
-        low, high = self._target_range
-        shown = slice(FORECAST_HOURS)
-        predicted = predict(np.zeros(1, np.int32))[0]
-        truth = np.asarray(validation.arrays["targets"])[0]
-        arrays = {
-            "times": self._times[shown],
-            "truth": (truth[shown] * (high - low) + low).astype(np.float32),
-            "predicted": (predicted[shown] * (high - low) + low).astype(np.float32),
-            "names": np.array(TARGETS),
-            "units": np.array(TARGET_UNITS),
-            "warm_up": np.array(WARM_UP),
-            "split": np.array("test"),
-        }
-        return Outcome(arrays={"forecast": arrays})
 
 
 def _inputs(signals: np.ndarray, times: np.ndarray) -> np.ndarray:

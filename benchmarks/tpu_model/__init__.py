@@ -1,1 +1,0 @@
-"""Programs of published TPU times, rebuilt in plain JAX; the list is config/tpu_published.csv."""

@@ -1,1 +1,0 @@
-"""One file a published program: `work(devices, row)` describes it for the compiler, with shapes only."""
