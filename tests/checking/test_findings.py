@@ -21,7 +21,7 @@ MODEL = {
 }  # fmt: skip
 ROW = {
     "device": "T4", "status": "ok", "reason": None, "batch": 64, "fits": True, "memory_bytes": 1e9,
-    "memory_available_bytes": 15.2e9, "step_seconds": 0.012, "low_seconds": 0.01, "high_seconds": 0.02,
+    "memory_available_bytes": 15.2e9, "step_time": 0.012, "step_time_low": 0.01, "step_time_high": 0.02,
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_a_failure_is_its_reason_and_the_other_backends_still_tell():
     [
         ({}, "T4: fits: 1 of 15.2 GB; a step of 64 in 12 ms (10 to 20; nobody ran it)"),
         ({"fits": False}, "T4: does not fit: 1 of 15.2 GB"),
-        ({"step_seconds": None, "status": "unavailable", "reason": "no compiler"}, "T4: unavailable: no compiler"),
+        ({"step_time": None, "status": "unavailable", "reason": "no compiler"}, "T4: unavailable: no compiler"),
     ],
 )
 def test_a_forecast_says_whether_it_fits_and_how_long_a_step_takes(said, words):

@@ -121,7 +121,7 @@ def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
     record = found["too large"]
     assert record.status == "does_not_fit" and "too much" in record.reason
     row = answer(record)
-    assert row["fits"] is False and row["step_seconds"] > 0
+    assert row["fits"] is False and row["step_time"] > 0
 
 
 @pytest.mark.parametrize(

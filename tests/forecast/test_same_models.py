@@ -51,5 +51,5 @@ def test_operations_and_forecasts_agree(name, devices, precisions, tmp_path, mon
     for keras, torch in zip(records[::2], records[1::2], strict=True):
         work, own = keras.facts.operations, torch.facts.operations
         assert own == pytest.approx(work, rel=OPERATIONS), keras.asked.path
-        seconds, ours = (answer(record)["step_seconds"] for record in (keras, torch))
+        seconds, ours = (answer(record)["step_time"] for record in (keras, torch))
         assert ours == pytest.approx(seconds, rel=TIME), keras.asked.path

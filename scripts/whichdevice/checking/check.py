@@ -269,9 +269,9 @@ def _of_backend(tried: Tried) -> str:
 
 
 def _of_device(row: Mapping[str, Any]) -> str:
-    if row["step_seconds"] is None:
+    if row["step_time"] is None:
         return f"{row['status'].replace('_', ' ')}: {row['reason']}"
-    step, low, high = (row[name] * 1e3 for name in ("step_seconds", "low_seconds", "high_seconds"))
+    step, low, high = (row[name] * 1e3 for name in ("step_time", "step_time_low", "step_time_high"))
     need = f"{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g} GB"
     fits = "fits" if row["fits"] else "does not fit"
     return f"{fits}: {need}; a step of {row['batch']:,} in {step:.3g} ms ({low:.3g} to {high:.3g}; nobody ran it)"

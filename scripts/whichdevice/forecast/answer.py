@@ -46,9 +46,9 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
     found = forecast_step(work, target.row, asked.mode, asked.devices)
     units = facts.units_per_step if facts is not None else None
     return {
-        "step_seconds": found.seconds,
-        "low_seconds": found.low,
-        "high_seconds": found.high,
+        "step_time": found.seconds,
+        "step_time_low": found.low,
+        "step_time_high": found.high,
         "throughput": units / found.seconds if units and found.seconds else None,
         "device_time": found.device_time,
         "software": found.software,
@@ -83,9 +83,9 @@ def without_answer(
         "status": status,
         "reason": reason,
         "evidence": "forecast",
-        "step_seconds": None,
-        "low_seconds": None,
-        "high_seconds": None,
+        "step_time": None,
+        "step_time_low": None,
+        "step_time_high": None,
         "interval": INTERVAL,
         "device_time": None,
         "software": None,
