@@ -7,7 +7,6 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Workload
-from whichdevice.records.store import read_record
 from whichdevice.report.contents import inference_rows
 from whichdevice.results import StudyResults
 
@@ -31,32 +30,6 @@ def inference(study: StudyResults) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, project_root) -> StudyResults:
     return studied(tmp_path_factory.mktemp("predicted"), project_root, predicted=PREDICT)
-
-
-def test_each_cell_that_predicts_is_a_row(study):
-    table = inference(study)
-    cells = [
-        (device, backend, size) for device in ("cpu", "gpu") for backend in ("tensorflow", "jax") for size in (1, 1024)
-    ]
-    assert sorted(table[["device", "backend", "batch_size"]].itertuples(index=False, name=None)) == sorted(cells)
-    assert set(table["workload"]) == {"predicted"} and set(table["n_timed"]) == {2}
-
-
-def test_latencies_are_geometric_means_of_the_records_in_milliseconds(study):
-    row = inference(study).iloc[0]
-    runs = study.runs[(study.runs["workload"] == "predicted") & (study.runs["backend"] == "tensorflow")]
-    runs = runs[(runs["device"] == "cpu") & (runs["batch_size"] == 1)]
-    found = pd.DataFrame([read_record(Path(path)).latency.model_dump() for path in runs["record"]])
-    for name in ("p50", "p99"):
-        assert row[f"latency_{name}"] == pytest.approx(1e3 * found[name].product() ** 0.5, rel=1e-5)
-    assert row["latency_p50_low"] < row["latency_p50"] < row["latency_p50_high"]
-    assert row["latency_p50"] < row["latency_p99"]
-
-
-def test_records_and_tables_name_the_mode(study):
-    modes = study.summary.drop_duplicates("workload").set_index("workload")["mode"].to_dict()
-    assert modes == {"mnist_cnn": "train", "predicted": "predict"}
-    assert study.summary["latency_p50"].notna().equals(study.summary["mode"] == "predict")
 
 
 def test_devices_are_compared_on_predictions(study):

@@ -61,17 +61,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> synthetic.Results:
     return tables_of(study_of(), tmp_path_factory.mktemp("limits"))
 
 
-def test_the_peak_is_the_best_product_and_the_device_has_the_best_of_its_backends(tables) -> None:
-    limits = tables.limits.set_index("backend")
-    assert limits["peak_tflops"].to_dict() == pytest.approx({"tensorflow": 0.2, "jax": 0.1})
-    assert limits["peak_size"].tolist() == [1024, 1024]
-    assert limits["device_peak_tflops"].tolist() == pytest.approx([0.2, 0.2])
-    assert limits["bandwidth_gbs"]["tensorflow"] == pytest.approx(GBS)
-    assert pd.isna(limits["bandwidth_gbs"]["jax"])
-    assert limits["device_bandwidth_gbs"].tolist() == pytest.approx([GBS, GBS])
-    assert limits["ridge"].tolist() == pytest.approx([10.0, 10.0])
-
-
 def limits_of(workloads: dict[str, Workload], speeds: dict[int, float], failed: tuple[int, int] = (0, 0)) -> Any:
     """Tables `limits` and `roofline` of five repeats, speeds by size; of size `failed[0]` so many repeats failed."""
     study = study_of(measure=Measure(repeats=5), workloads=workloads)
@@ -132,18 +121,6 @@ def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path:
     assert found["device_bandwidth_gbs"].tolist() == pytest.approx([GBS] * 4)
 
 
-def test_utilisation_stands_beside_throughput_and_never_above_its_roof(tables) -> None:
-    summary, roofline = tables.summary.set_index("workload"), tables.roofline
-    assert summary["mfu"]["mnist_cnn"] == pytest.approx(0.05 / 0.2)
-    assert summary["mfu_sheet"].isna().all()  # the made-up processor has no sheet
-    model = roofline[roofline["workload"] == "mnist_cnn"].iloc[0]
-    assert model["intensity"] == pytest.approx(model["flops_per_step"] / model["bytes_per_step"], rel=1e-5)
-    assert model["roof_tflops"] == pytest.approx(min(0.2, model["intensity"] * GBS / 1e3), rel=1e-5)
-    assert model["bound"] == ("compute" if model["intensity"] >= 10 else "memory")
-    stream = roofline[roofline["workload"] == "memory_stream"].iloc[0]
-    assert (stream["bound"], stream["of_roof"]) == ("memory", pytest.approx(1.0))
-
-
 def test_a_study_without_any_record_has_empty_tables(tmp_path: Path) -> None:
     config, _ = synthetic.write_study(study_of(), tmp_path, change=lambda run, record: None)
     found = synthetic.Results(config, [])
@@ -154,16 +131,6 @@ def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: 
     found = tables_of(study_of(workloads={"mnist_cnn": Workload(batch_size=[256])}), tmp_path)
     assert found.limits.empty
     assert found.summary["mfu"].isna().all()
-
-
-def test_the_parts_of_a_step_add_up_and_come_from_the_runs_broken_down(tables) -> None:
-    rows = tables.breakdown
-    assert rows["workload"].tolist() == ["mnist_cnn"]
-    row = rows.iloc[0]
-    assert row["n"] == 1
-    parts = sum(row[f"{name}_time"] for name in ("input", "host", "compute", "other"))
-    assert parts == pytest.approx(row["step_time"])
-    assert row["compute_share"] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(

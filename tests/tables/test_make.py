@@ -7,7 +7,6 @@ import os
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import synthetic
 
@@ -22,7 +21,7 @@ from whichdevice.tables import table_about, table_names
 from whichdevice.tables.base import Column, Sources, diverged_words, read_table, repeats_words, table, write_table
 from whichdevice.tables.make import TABLES, collect, write_tables
 from whichdevice.tables.published import read_published
-from whichdevice.tables.runs import configured_runs, missing_row
+from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
 
@@ -125,45 +124,6 @@ def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
     assert {row["workload"] for row in rows} == {"mnist_cnn"}
 
 
-def test_the_length_of_sequences_is_never_the_batch() -> None:
-    workloads = {name: Workload(batch_size=[32]) for name in ("shakespeare_lstm", "weather_gru", "mnist_cnn")}
-    study = synthetic.small_study(workloads=workloads)
-    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
-    lengths = {row["module"]: row["steps_per_sequence"] for row in rows}
-    assert (lengths["shakespeare_lstm"], lengths["weather_gru"], lengths["mnist_cnn"]) == (100, 1344, None)
-
-
-def test_cold_parts_and_computed_epochs() -> None:
-    study = synthetic.small_study()
-    run = configured_runs(study)[0]
-    record = with_step_time(synthetic.record_of(study, run), 0.5)
-    record.cold.first_step = 3.0
-    record.cold.warm_up = [(2, 1.0), (3, 1.5)]
-    row = synthetic.runs_row(record)
-    assert row["step_time"] == 0.5
-    assert row["epoch_time"] == 0.5 * 234
-    assert row["first_epoch_time"] == 3.0 + 0.5 * 233
-    assert row["warm_up"] == 2.5
-    assert row["cold_tflops"] == pytest.approx(row["flops_per_step"] / 3.0 / 1e12)
-
-
-def test_the_number_formats_really_used_and_the_time_to_take_the_device_stand_in_runs_and_summary() -> None:
-    study = synthetic.small_study(
-        devices={"cpu": Device(kind="cpu"), "gpu4": Device(kind="gpu", replicas=4)},
-        workloads={"mnist_cnn": Workload(batch_size=[256], precision=["mixed_bfloat16"])},
-    )
-    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
-    runs = table(rows, TABLES["runs"])
-    for frame in (runs.drop_duplicates("device"), summary_table(runs)):
-        assert (
-            frame[["type_storage", "type_product", "type_sum"]].to_numpy().tolist()
-            == [["float32", "bfloat16", "float32"]] * 2
-        )
-        assert frame["emulated"].fillna("").tolist() == ["this CPU has no bfloat16 products", ""]
-        assert frame["initialise"].tolist() == pytest.approx([0.01, 0.8])
-        assert frame["replicas"].tolist() == [1, 4]
-
-
 def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}
@@ -179,59 +139,6 @@ def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
     assert (row["n_ok"], row["n"], row["n_learned"], row["status"], row["evidence"]) == (2, 2, 1, "ok", "measured")
 
 
-def test_failed_runs_give_no_numbers_and_are_told() -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")})
-    rows = []
-    for run in configured_runs(study):
-        bad = run.cell.batch_size == 256 or run.repeat == 2
-        rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
-    summary = summary_table(table(rows, TABLES["runs"]))
-    assert summary["status"].tolist() == [
-        "0 of 2 ok, 2 failed: killed by signal 9",
-        "1 of 2 ok, 1 failed: killed by signal 9",
-    ]
-    assert summary["step_time"].isna().tolist() == [True, False]
-    assert summary["step_time_low"].isna().all()
-
-
-def test_no_mean_is_of_the_seeds_alone_that_did_not_diverge() -> None:
-    study = synthetic.small_study(
-        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256, 1024])},
-        measure=Measure(repeats=3), train=Train(epochs=2, repeats=3),
-    )  # fmt: skip
-    rows = []
-    for run in configured_runs(study):
-        record = synthetic.record_of(study, run)
-        if (run.cell.batch_size, run.repeat) == (256, 2):
-            nothing = dict.fromkeys(("loss", "validation_loss"))
-            record.epochs[-1] = record.epochs[-1].model_copy(update=nothing)
-            record.results |= nothing
-        rows.append(synthetic.runs_row(record))
-    diverged, good = (row for _, row in summary_table(table(rows, TABLES["runs"])).iterrows())
-    assert (diverged["n_learned"], diverged["n_diverged"], good["n_diverged"]) == (3, 1, 0)
-    for name in ("loss", "validation_loss", "validation_loss_low"):
-        assert pd.isna(diverged[name]) and pd.notna(good[name])
-    assert pd.notna(diverged["validation_metric"])  # a diverged model predicts, too
-    assert (diverged_words(diverged), diverged_words(good)) == (["1 of 3 diverged"], [])
-
-
-def test_runs_that_nobody_ran_are_told_apart_from_those_that_failed() -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=5))
-    rows = []
-    for run in configured_runs(study):
-        if run.repeat > 3:
-            rows.append(missing_row(study, run, {"cpu"}))
-        else:
-            bad = run.cell.batch_size == 1024 and run.repeat == 2
-            rows.append(synthetic.runs_row((synthetic.failed_record if bad else synthetic.record_of)(study, run)))
-    summary = summary_table(table(rows, TABLES["runs"]))
-    assert summary[["n_ok", "n_recorded", "n"]].to_numpy().tolist() == [[3, 3, 5], [2, 3, 5]]
-    assert [repeats_words(row) for _, row in summary.iterrows()] == [
-        ["3 of 5 measured"],
-        ["2 of 3 ok", "3 of 5 measured"],
-    ]
-
-
 def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
     study = synthetic.small_study()
     records = [synthetic.record_of(study, run) for run in configured_runs(study)]
@@ -243,18 +150,6 @@ def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
     assert set(speedup_table(runs, study)["comparison"]) == {"batch_size"}
 
 
-def test_ratios_are_paired_by_repeat() -> None:
-    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256])})
-    times = {("cpu", 1): 1.0, ("cpu", 2): 2.0, ("gpu", 1): 0.1, ("gpu", 2): 0.2}  # drift hits both alike
-    rows = [
-        synthetic.runs_row(with_step_time(synthetic.record_of(study, run), times[run.cell.device, run.repeat]))
-        for run in configured_runs(study)
-    ]
-    row = speedup_table(table(rows, TABLES["runs"]), study).iloc[0]
-    assert (row["comparison"], row["baseline"], row["compared"], row["n"]) == ("device", "cpu", "gpu", 2)
-    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([10, 10, 10])
-
-
 def test_two_models_of_one_name_are_no_pair_and_no_mean_together() -> None:
     """As merged from machines whose model files differ."""
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64, 256])}, measure=Measure(repeats=4))
@@ -264,41 +159,6 @@ def test_two_models_of_one_name_are_no_pair_and_no_mean_together() -> None:
     sizes = found[(found["comparison"] == "batch_size") & (found["device"] == "cpu")]
     assert dict(zip(sizes["ratio"].round(3), sizes["n"], strict=True)) == {1.0: 2, 2.0: 2}
     assert sizes["model"].nunique() == 2
-
-
-def test_every_axis_is_compared_with_its_baseline() -> None:
-    workload = Workload(
-        batch_size=[256, 1024],
-        backend=["jax", "tensorflow"],
-        precision=["mixed_bfloat16", "float32"],
-        loop=["epoch", "fit"],
-    )
-    study = synthetic.small_study(workloads={"mnist_cnn": workload})
-    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
-    found = speedup_table(table(rows, TABLES["runs"]), study)
-    pairs = found.groupby("comparison", sort=False)[["baseline", "compared"]].first()
-    assert pairs.apply(tuple, axis=1).to_dict() == {
-        "device": ("cpu", "gpu"),
-        "backend": ("tensorflow", "jax"),
-        "precision": ("float32", "mixed_bfloat16"),
-        "loop": ("fit", "epoch"),
-        "batch_size": ("256", "1024"),
-    }
-    assert (found["n"] == 2).all()
-
-
-def test_tables_are_the_same_bytes_every_time(tmp_path: Path) -> None:
-    for turn in ("a", "b"):
-        config, paths = synthetic.write_study(
-            synthetic.small_study(), tmp_path / turn, artefacts=False, devices=["cpu"]
-        )
-        write_tables(config, paths, PUBLISHED, tmp_path / turn / "tables")
-    for name in TABLES:
-        texts = [
-            (tmp_path / turn / f"tables/{name}.csv").read_text("utf-8").replace(f"{tmp_path}/{turn}", "")
-            for turn in "ab"
-        ]
-        assert texts[0] == texts[1]
 
 
 def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
@@ -404,3 +264,11 @@ def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytes
 def test_an_unknown_table_is_named() -> None:
     with pytest.raises(StudyError, match="no table 'nonsense'; tables are board, "):
         table_about("nonsense")
+
+
+def test_words_count_the_repeats_that_failed_were_not_run_or_diverged() -> None:
+    counts = {(3, 3, 5): ["3 of 5 measured"], (2, 3, 5): ["2 of 3 ok", "3 of 5 measured"], (3, 3, 3): []}
+    for (ok, recorded, n), words in counts.items():
+        assert repeats_words({"n_ok": ok, "n_recorded": recorded, "n": n}) == words
+    assert diverged_words({"n_diverged": 1, "n_learned": 3}) == ["1 of 3 diverged"]
+    assert diverged_words({"n_diverged": 0, "n_learned": 3}) == []

@@ -30,16 +30,6 @@ def found(kind: str = "gpu", module: str = "mnist_cnn", names: dict[str, str] | 
     return scaling_table(runs, study)
 
 
-def test_strong_scaling_keeps_the_batch_and_divides_by_the_replicas() -> None:
-    strong = found().query("scaling == 'strong'")
-    assert strong["batch_size"].tolist() == strong["baseline_batch_size"].tolist()
-    row = strong[(strong["device"] == "gpu4") & (strong["batch_size"] == 1024)].iloc[0]
-    assert (row["baseline"], row["baseline_replicas"], row["replicas"], row["n"]) == ("gpu1", 1, 4, 3)
-    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([2.56] * 3)
-    assert [row["efficiency"], row["efficiency_low"], row["efficiency_high"]] == pytest.approx([0.64] * 3)
-    assert row["replica_batch_size"] == 256
-
-
 def test_weak_scaling_keeps_the_batch_of_each_replica() -> None:
     weak = found().query("scaling == 'weak'")
     pairs = weak[["baseline", "baseline_batch_size", "device", "batch_size"]].apply(tuple, axis=1).tolist()
