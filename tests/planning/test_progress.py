@@ -2,17 +2,12 @@
 
 import io
 import logging
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import synthetic
 from planning.planned import end
 
-from whichdevice.config.load import write_study
-from whichdevice.planning.progress import END, StudyProgress, answer_lines, shows_progress
-from whichdevice.tables.base import table
-from whichdevice.tables.board import COLUMNS
+from whichdevice.planning.progress import END, StudyProgress, shows_progress
 
 
 @pytest.fixture(autouse=True)
@@ -129,40 +124,3 @@ def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(
 )
 def test_dry_runs_and_jobs_of_a_scheduler_show_snakemakes_own_lines(call, shown):
     assert shows_progress(call) is shown
-
-
-def board_of(folder: Path) -> str:
-    """The tables of a study in which a T4 is forecast and a CPU was measured."""
-    study = synthetic.small_study()
-    write_study(study, folder / "config.yaml")
-    cells = [
-        {
-            "workload": "mnist_cnn", "unit": "image", "mode": "train", "device": device, "kind": kind, "batch": 1024,
-            "evidence": evidence, "precision": "float32", "step_ms": step, "low_ms": step * 0.8, "high_ms": step * 1.2,
-            "wide": False, "throughput": 1024e3 / step, "throughput_low": 1024e3 / step / 1.2,
-            "throughput_high": 1024e3 / step / 0.8, "baseline": "cpu", "ratio": 400 / step, "ratio_low": 300 / step,
-            "ratio_high": 500 / step, "fits": True,
-        }
-        for device, kind, evidence, step in (("cpu", "cpu", "measured", 400.0), ("T4", "gpu", "forecast", 20.0))
-    ]  # fmt: skip
-    (folder / "tables").mkdir()
-    table(cells, COLUMNS).to_csv(folder / "tables" / "board.csv", index=False)
-    return str(folder)
-
-
-def test_the_answer_is_that_of_the_page_with_workloads_in_rows_and_devices_in_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr("whichdevice.report.best_devices.compared_words", lambda study: [])
-    lines = answer_lines(board_of(tmp_path), width=120)
-    assert lines[0] == "Measured: cpu trains mnist_cnn at 2,560 images/s [2,133 – 3,200]."
-    assert lines[1].startswith("Forecast: T4 is fastest on mnist_cnn, 15 to 25 times as fast as cpu")
-    head, row = lines[-2:]
-    assert head.split() == ["cpu,", "measured", "T4,", "forecast"]
-    assert row.startswith("mnist_cnn (batch 1024)  images/s  2,560 [2,133–3,200]")
-
-
-def test_devices_that_a_narrow_terminal_has_no_room_for_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("whichdevice.report.best_devices.compared_words", lambda study: [])
-    folder = board_of(tmp_path)
-    assert answer_lines(folder, width=50)[-1] == "1 more device in the report."
-    assert max(map(len, answer_lines(folder, width=60))) <= 60
-    assert answer_lines(folder, width=60)[-1] == "mnist_cnn  images/s  2,560 [2,133–3,200]  51.2k [42.7k–64k]"

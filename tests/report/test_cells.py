@@ -11,9 +11,8 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Device, Workload
 from whichdevice.records.schema import Record
-from whichdevice.report.advice import uncompared
-from whichdevice.report.best_devices import answer_sentences, board
 from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
+from whichdevice.report.verdict import compared
 from whichdevice.results import StudyResults
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
@@ -79,19 +78,7 @@ def test_a_rehearsal_is_named_so_and_is_no_device_to_compare(tmp_path: Path) -> 
         "cpu": "no other device measured",
         "rehearsal": "a rehearsal on virtual replicas, which shows no speed",
     }
-    assert answer_sentences(study, board(study)) == [
-        "Only cpu was measured, so which device is best cannot be said.",
-        "Rehearsals on virtual replicas, which show no speed: rehearsal.",
-    ]
-    assert uncompared(study) == ["Measured on cpu, one device only, so there is nothing to compare: mnist_cnn."]
-
-
-def test_nothing_but_a_rehearsal_is_said_to_be_one(tmp_path: Path) -> None:
-    study = results(tmp_path, REHEARSED, lambda run, record: record if run.cell.device == "rehearsal" else None)
-    assert (
-        answer_sentences(study, board(study))[0]
-        == "Only rehearsal was measured, so which device is best cannot be said."
-    )
+    assert compared(study) == [] and [answer.pick.device for answer in study.answers if answer.pick] == ["cpu"]
 
 
 def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:

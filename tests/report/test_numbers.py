@@ -11,7 +11,6 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.numbers import number
 from whichdevice.records.schema import Record
 from whichdevice.report.numbers import with_setting
 
@@ -57,7 +56,7 @@ def known(folder: Path) -> set[float]:
     return found
 
 
-@pytest.mark.parametrize(("section", "least"), [("answer", 60), ("cells", 300)])
+@pytest.mark.parametrize(("section", "least"), [("cells", 300)])
 def test_every_number_stands_in_a_table_and_is_written_so(page: Page, folder: Path, section: str, least: int) -> None:
     numbers, tables = page.numbers[section], known(folder)
     assert len(numbers) > least
@@ -78,19 +77,6 @@ def same(value: float, text: str) -> bool:
 
 def test_no_cell_of_numbers_holds_another_one(page: Page) -> None:
     assert not re.search(r"\d", page.loose["cells"])
-
-
-def test_numbers_in_the_words_of_the_verdict_stand_in_a_table_too(page: Page, folder: Path) -> None:
-    needed = re.findall(r"about n = ([\d,]+) would decide", page.text)
-    assert needed and {text for text in needed} <= {number(value) for value in known(folder)}
-
-
-def test_counts_of_the_verdict_are_those_of_the_tables(page: Page, folder: Path) -> None:
-    fastest = pd.read_csv(folder / "tables/fastest.csv")
-    best = fastest[(fastest["device"] == fastest["lowest"]) & fastest["workload"].isin(["mnist_cnn", "weather_gru"])]
-    assert set(best["device"]) == {"gpu"}
-    assert "gpu is the fastest in 2 of 3 workloads, undecided in 1." in page.words
-    assert "tpu not measured no tpu on this host snakemake --cores 1 tpu" in page.words
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import SECOND, SELF_CHECKS, SLOWED, Device, Measure, SelfCheck, Study, with_self_check
-from whichdevice.report.statements import statements
+from whichdevice.report.verdict import facts
 from whichdevice.tables.measured import measured_values, without_self_checks
 from whichdevice.tables.noise_floor import PLANTED, SAME_TWICE, noise_floor_table
 from whichdevice.tables.summary import summary_table
@@ -99,7 +99,7 @@ def test_other_tables_leave_it_out_and_the_report_tells_the_floor(working_folder
     config, records = synthetic.write_study(checked_study(), working_folder)
     study = synthetic.Results(config, records)
     assert set(study.summary["workload"]) == {"mnist_cnn"} and len(study.noise_floor) == 2
-    told = next(one.text for one in statements(study) if one.text.startswith("Noise floor of this study (cpu): "))
+    told = next(one.text for one in facts(study) if one.text.startswith("Noise floor of this study (cpu): "))
     assert "the same cell twice gave" in told and "a planted slowdown of 5 %" in told
-    measured = next(one.text for one in statements(study) if one.text.startswith("Measured on cpu"))
+    measured = next(one.text for one in facts(study) if one.text.startswith("Measured on cpu"))
     assert "20 runs of 2 cells in 1 workloads" in measured

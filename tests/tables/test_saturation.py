@@ -4,8 +4,6 @@ import pandas as pd
 import synthetic
 
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.report.advice import saturation_sentence
-from whichdevice.report.best_devices import own_sizes
 from whichdevice.tables.batch_sizes import saturation_table
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
@@ -32,18 +30,6 @@ def test_a_size_with_one_good_run_of_three_is_left_out_and_named() -> None:
     row = saturation_table(runs.assign(status=runs["status"].mask(failed, "out_of_memory"))).iloc[0]
     assert (row["best_size"], row["sizes"], row["left_out"], row["n"]) == (128, "32 128", "512", 3)
     assert not row["still_rising"]
-    assert saturation_sentence(row).endswith(" Too few good runs to judge: 512.")
-
-
-def test_what_is_said_is_said_of_the_sizes_judged_where_some_are_not() -> None:
-    runs = runs_of({32: 50.0, 128: 400.0, 512: 200.0})
-    failed = (runs["batch_size"] == 32) & (runs["repeat"] > 1)
-    row = saturation_table(runs.assign(status=runs["status"].mask(failed, "failed"))).iloc[0]
-    assert saturation_sentence(row) == (
-        "gpu: fastest at batch 128, the smallest of the sizes judged, 400 images/s; no larger one of these is faster. "
-        "Too few good runs to judge: 32."
-    )
-    assert own_sizes(row.to_frame().T, row)[0][-1] == " of the sizes judged"
 
 
 def test_models_of_one_name_have_a_row_each() -> None:

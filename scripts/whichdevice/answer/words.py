@@ -334,18 +334,22 @@ def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str
     width = max(width, LEAST_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
     below = [part for line in filter(None, [folded(answer, everything), *notes(answer)]) for part in wrap(line, width)]
-    return [*above, "", *_table(head(answer), cells(answer, everything), width), "", *below]
+    return [*above, "", *_table(head(answer), cells(answer, everything), width, (2, 1)), "", *below]
 
 
-def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int) -> list[str]:
-    """Columns side by side; where they are too wide, steps go first, then the ends of intervals."""
+def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int, leave_out: Sequence[int]) -> list[str]:
+    """Columns side by side; where they are too wide, ends of intervals go, then columns in the order of `leave_out`."""
     marked = [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
     texts = [["  " + names[0], *names[1:]], *marked]
-    for narrower in (list, _without_step, _without_ends, _without_fits):
-        texts = [narrower(row) for row in texts]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    kept = list(range(len(names)))
+    for left_out in (None, -1, *leave_out):
+        if left_out == -1:
+            texts = [[text.partition(" [")[0] for text in row] for row in texts]
+        kept = [place for place in kept if place != left_out]
+        widths = [max(len(row[place]) for row in texts) for place in kept]
         if sum(widths) + 2 * (len(widths) - 1) <= width:
             break
+    texts = [[row[place] for place in kept] for row in texts]
     last = len(widths) - 1
     return [
         "  ".join(
@@ -354,18 +358,6 @@ def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int) -> 
         ).rstrip()[:width]
         for row in texts
     ]
-
-
-def _without_step(row: list[str]) -> list[str]:
-    return [*row[:2], *row[3:]]
-
-
-def _without_fits(row: list[str]) -> list[str]:
-    return [row[0], *row[2:]]
-
-
-def _without_ends(row: list[str]) -> list[str]:
-    return [text.partition(" [")[0] for text in row]
 
 
 def study_lines(answers: Sequence[Answer]) -> list[str]:
@@ -403,3 +395,11 @@ def study_cells(answer: Answer) -> list[str]:
         matters = f"yes, {chance(pick.sure or 0.0)} sure" if answer.matters else "no"
     others = [brief(option) for option in (answer.here, pick, answer.fastest)]
     return [answer.work.workload, answer.amount.words, *others, matters]
+
+
+def study_text(answers: Sequence[Answer], width: int) -> list[str]:
+    """The answers of a study for a terminal of this width: sentences, then a row for each workload."""
+    width = max(width, LEAST_WIDTH)
+    above = [part for line in study_lines(answers) for part in wrap(line, width)]
+    rows = [(False, study_cells(answer)) for answer in answers]
+    return [*above, "", *_table(STUDY_HEAD, rows, width, (1, 4, 5))] if rows else above

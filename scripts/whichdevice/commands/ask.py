@@ -114,10 +114,10 @@ def one_model(args: argparse.Namespace, targets: "Sequence[Target]") -> "OneMode
 
 def write_page(found: "Sequence[Answer]", page: Path, everything: bool) -> None:
     """Write the same answer as a page."""
-    from whichdevice.answer import words
     from whichdevice.report.page import render
+    from whichdevice.report.verdict import answer_parts
 
-    render("ask.html", page, answers=found, words=words, everything=everything)
+    render("ask.html", page, answers=[answer_parts(answer, everything) for answer in found])
 
 
 class Screen:

@@ -24,7 +24,7 @@ from whichdevice.numbers import duration
 from whichdevice.planning.study_plan import StudyPlan, run_status
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import repeat_failed
-from whichdevice.terminal import LiveLine, wrapped
+from whichdevice.terminal import LiveLine
 
 LONGEST = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
@@ -34,7 +34,6 @@ NOTHING = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 70 take about 50 s
-WIDE = "~"  # mark of an interval wider than a factor of three
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
@@ -172,68 +171,15 @@ def _job_text(job: dict[str, Any]) -> str:
 
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
-    """The report's first screen for a terminal of this width: its sentences and its board; empty without tables."""
-    from whichdevice.report.best_devices import compared_words
-    from whichdevice.report.headline import grid, headline
+    """The report's first screen for a terminal of this width; empty without tables."""
+    from whichdevice.answer.words import study_text
     from whichdevice.results import StudyResults
 
     folder = Path(root)
-    if not (folder / "tables" / "board.csv").is_file():
+    if not (folder / "tables" / "forecasts.csv").is_file():
         return []
     study = StudyResults(folder / "config.yaml", folder / "tables")
-    sentences = [_text(phrase) for phrase in headline(study.board, compared_words(study))]
-    board = _board_lines(grid(study.board), width or get_terminal_size((120, 24)).columns)
-    return [*wrapped(sentences, width), "", *board]
-
-
-def _text(phrase: Sequence[Any]) -> str:
-    return "".join(part if isinstance(part, str) else part.text for part in phrase)
-
-
-def _board_lines(board: dict[str, Any], width: int) -> list[str]:
-    """Workloads in rows and as many devices as fit the width, each speed with its interval.
-
-    Workloads are without their details where more devices fit then.
-    """
-    rows = board["rows"]
-    named = [f"{row['workload']} ({', '.join(row['details'])})" for row in rows]
-    short = [row["workload"] for row in rows]
-    devices = [
-        [f"{device['device']}, {device['evidence']}", *(_cell_text(row["cells"][place]) for row in rows)]
-        for place, device in enumerate(board["columns"])
-    ]
-    layouts = [[["", *labels], ["", *(f"{row['unit']}/s" for row in rows)], *devices] for labels in (named, short)]
-    whole, brief = (_fitting(columns, width) for columns in layouts)
-    chosen, shown = layouts[0], whole
-    if brief > whole and len(set(short)) == len(short):
-        chosen, shown = layouts[1], brief
-    widths = [max(map(len, column)) for column in chosen]
-    lines = [
-        "  ".join(
-            text.ljust(size) if place < 2 else text.rjust(size)
-            for place, (text, size) in enumerate(zip(row, widths, strict=False))
-        ).rstrip()
-        for row in zip(*chosen[:shown], strict=True)
-    ]
-    if any(WIDE in text for column in chosen[2:shown] for text in column):
-        lines.append(f"{WIDE} marks an interval wider than a factor of three")
-    more = len(chosen) - shown
-    return lines + [f"{more} more device{'s' * (more > 1)} in the report."] * bool(more)
-
-
-def _fitting(columns: Sequence[Sequence[str]], width: int) -> int:
-    """How many columns fit, with two spaces between them; one device does in any case."""
-    widths = [max(map(len, column)) for column in columns]
-    most = range(len(columns), 3, -1)
-    return next((n for n in most if sum(widths[:n]) + 2 * (n - 1) <= width), min(3, len(columns)))
-
-
-def _cell_text(cell: dict[str, Any] | None) -> str:
-    if cell is None or cell["speed"] is None:
-        return "–" if cell is None else cell["evidence"]
-    ends = cell["speed_interval"]
-    interval = f" [{ends[0].text}–{ends[1].text}]" if ends else ""
-    return WIDE * cell["wide"] + f"{cell['speed'].text}{interval}"
+    return study_text(study.answers, width or get_terminal_size((120, 24)).columns)
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:

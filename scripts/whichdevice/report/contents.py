@@ -16,11 +16,8 @@ from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.forecast.validation import read_scorecard
 from whichdevice.numbers import number, percent, price, quality, seconds, size
-from whichdevice.report.advice import advice, uncompared
-from whichdevice.report.best_devices import compared_words, verdict_section
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with
-from whichdevice.report.headline import grid, headline
 from whichdevice.report.numbers import (
     RULE,
     cell_number,
@@ -29,7 +26,7 @@ from whichdevice.report.numbers import (
     with_setting,
 )
 from whichdevice.report.page import render, table_library
-from whichdevice.report.statements import BROKEN, answers, statements
+from whichdevice.report.verdict import BROKEN, first_screen
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import device_name, length_words, share_words
@@ -377,20 +374,14 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
             row["card"] = how[row["key"]] | {"compared": (other or {"cells": {}})["cells"].get(row["key"])}
     return {
         "study": study.study,
-        "statements": statements(study),
-        "answers": answers(study),
-        "compared": not study.speedups.empty,
         "rule": RULE,
-        "advice": advice(study),
-        "uncompared": uncompared(study),
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
         "inference": inference_rows(study),
         "generation": generation_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
-        "first": {"headline": headline(study.board, compared_words(study)), "grid": grid(study.board)},
-        "verdict": verdict_section(study),
+        "first": first_screen(study),
         "compared_with": other,
         "cells": cells,
         "figures": [figure for figure in drawn if not figure["few"]],
