@@ -6,11 +6,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step  # noqa: E402
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
-    "torch._subclasses.fake_tensor": ("FakeTensorMode",),
+    "torch._subclasses.fake_tensor": (
+        "FakeTensorMode",
+        "DataDependentOutputException",
+        "DynamicOutputShapeException",
+    ),
     "torch.utils._python_dispatch": ("TorchDispatchMode",),
     "torch.utils._pytree": ("tree_leaves", "tree_map_only"),
     "torch.utils.flop_counter": ("flop_registry",),
@@ -127,6 +132,41 @@ class OnCuda(nn.Linear):
 @pytest.mark.parametrize("model", [ReadsAValue, OnCuda])
 def test_models_that_read_values_or_name_cuda_are_traced(model):
     assert trace_step(step_of(model, (8,)), 4).parameters == 36
+
+
+class Routed(nn.Linear):
+    """Shapes that depend on values, as of a mixture of experts."""
+
+    def forward(self, x):
+        return super().forward(x[x[:, 0] >= 0])
+
+
+def test_shapes_that_depend_on_values_run_for_real():
+    trace = trace_step(step_of(lambda: Routed(8, 4), (8,)), 4)
+    assert kinds(trace)["product"] == 2 * 2 * 4 * 8 * 4
+    assert "values" in trace.notes[0]
+
+
+class Blocks(nn.Module):
+    """Checkpointing of the file's own."""
+
+    def __init__(self, checkpointing):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.1), nn.Linear(256, 64)) for _ in range(8)
+        )
+        self.checkpointing = checkpointing
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpointing else block(x)
+        return x
+
+
+def test_checkpointing_of_the_file_keeps_less_and_computes_again():
+    plain, saved = (trace_step(step_of(lambda own=own: Blocks(own), (64,)), 4096) for own in (False, True))
+    assert saved.memory["activations"] < plain.memory["activations"] / 5
+    assert kinds(saved)["product"] == pytest.approx(7 / 6 * kinds(plain)["product"], rel=0.01)  # not the last one
 
 
 def test_frozen_weights_accumulation_and_bfloat16():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from whichdevice.config.model import SELF_CHECKS, Study
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import Target, find_target
+from whichdevice.forecast.targets import Target, find_target, software_of
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
 from whichdevice.models.loading import workload_class
@@ -53,7 +53,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
             chosen = _usual(target) if precision == "mixed" else precision
-            if target.refusal(chosen) is None and size % target.devices == 0:
+            if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
                     devices=target.devices,

@@ -119,7 +119,7 @@ class Target:
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
         """Why it has no products in this number format, or no such software, in one line; None where it has both."""
         if software not in self.row.software:
-            return f"{self.device}: {NO_COMPILER}" if software == "xla" else f"{self.device}: no PyTorch there"
+            return f"{self.device}: {NO_COMPILER}" if software == "xla" else f"{self.device}: {NO_TORCH}"
         if self.kind == "tpu":
             known = precision in ("float32", "mixed_bfloat16", "bfloat16")
             return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
@@ -190,7 +190,16 @@ TOPOLOGIES: dict[str, Topology] = {
 }
 
 
+NO_TORCH = "no forecast of PyTorch models, which torch_xla compiles there: no published times of that are known"
 NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of PyTorch models alone"
+
+
+def software_of(module: str) -> Software:
+    """What a forecast of this workload's step is of: PyTorch's own kernels, else a program of XLA."""
+    from whichdevice.models.framework import TORCH
+    from whichdevice.models.loading import workload_class
+
+    return "eager" if workload_class(module).framework == TORCH else "xla"
 
 
 def target_rows() -> dict[str, HardwareRow]:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -120,6 +121,11 @@ class NativeFile(ModelFile):
         if not self._first:
             self.splits({})
         return self._first
+
+    def few(self) -> Arrays:
+        """The first training examples; no more are generated."""
+        self.declared = replace(self.declared, examples=self.tried)  # type: ignore[misc]  # of this instance
+        return self.first
 
     @property
     def inputs(self) -> Tree:

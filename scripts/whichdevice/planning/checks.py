@@ -110,7 +110,7 @@ def check_forecast(study: Study) -> None:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
     for precision in study.forecast.precision:
-        refusals = [target.refusal(precision) for target in targets if precision != "mixed"]
+        refusals = [target.refusal(precision, target.row.software[0]) for target in targets if precision != "mixed"]
         if refusals and None not in refusals:
             raise StudyError(f"config: forecast.precision: {refusals[0]}")
 

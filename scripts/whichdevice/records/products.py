@@ -61,8 +61,16 @@ class Collective(Part):
     nbytes: float
 
 
+class Change(Part):
+    """What to change in a step so that it takes less memory."""
+
+    name: str
+    memory_needed: float
+    time: float  # of a step, over that of the unchanged one
+
+
 class CompileFacts(Part):
-    """What the compiler states, and what the program consists of."""
+    """What the compiler states, or a trace shows, and what the program consists of."""
 
     evidence: Evidence = "compiled"
     compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels
@@ -71,6 +79,11 @@ class CompileFacts(Part):
     memory_needed: float | None = None
     memory_is_lower_bound: bool = False  # cuDNN's workspace is not known
     memory_missing: float | None = None  # by how much it does not fit; None where it fits
+    memory_tight: bool = False  # so near to what is available that it may or may not fit
+    memory_parts: dict[str, float] = Field(
+        default_factory=dict
+    )  # of a trace: weights, gradients, optimizer, activations
+    changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
     arguments: float | None = None
     outputs: float | None = None
     aliased: float | None = None  # outputs in an argument's place, counted once in memory_needed

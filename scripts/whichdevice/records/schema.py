@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
-Evidence = Literal["measured", "forecast", "compiled", "published"]
+Evidence = Literal["measured", "forecast", "compiled", "traced", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 GENERATED_UNIT = "token"  # unit of mode generate

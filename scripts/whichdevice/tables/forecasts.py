@@ -10,6 +10,7 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
+from whichdevice.numbers import number, size
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
@@ -59,6 +60,12 @@ COLUMNS: dict[str, Column] = {
     "memory_needed": Column("float", "bytes on one device"),
     "memory_available": Column("float", "bytes that are left to a program on one device"),
     "memory_is_lower_bound": Column("flag", "the workspace of cuDNN's convolutions is not known"),
+    "memory_tight": Column("flag", "so near to the memory available that the step may or may not fit"),
+    "weights": Column("float", "bytes, with buffers; of a traced step, as the next three"),
+    "gradients": Column("float", "bytes"),
+    "optimizer": Column("float", "bytes of its state"),
+    "activations": Column("float", "bytes that the forward pass keeps for the backward pass"),
+    "changes": Column("text", "what to change so that it takes less memory, with GB and time of a step"),
     "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
     "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
     "usd_per_hour": Column("float", "cheapest on-demand price of these devices"),
@@ -110,6 +117,11 @@ def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
     asked, facts, said = record.asked, record.facts, answer(record)
     case = said["case"] or {}
     row = {name: said[name] for name in COLUMNS if name in said}
+    parts = said["memory_parts"] or {}
+    row |= {name: parts.get(name) for name in ("weights", "gradients", "optimizer", "activations")}
+    row["changes"] = "; ".join(
+        f"{each['name']}: {size(each['memory_needed'])}, × {number(each['time'])} the time" for each in said["changes"]
+    )
     row |= {
         "devices": asked.devices,
         "kind": find_target(asked.device, asked.devices).kind,

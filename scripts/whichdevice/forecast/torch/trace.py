@@ -16,12 +16,12 @@ import re
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -30,9 +30,11 @@ from torch.utils.flop_counter import flop_registry
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
 
+READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 HALF = (torch.bfloat16, torch.float16)
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
+WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 LARGE = 4e9  # bytes of a module that is not built for real
 FEW_LAYERS = 4, 6  # that are traced of many equal ones
 LIST = 48  # tensors that one kernel of an optimiser takes
@@ -53,12 +55,13 @@ IN_FLOAT32 = re.compile(
 class Step:
     """What to trace. All four are called on fake tensors.
 
-    `build()` makes the module, `batch(n)` inputs and targets of n examples, `loss(module, batch)` the loss (a scalar)
-    or, in a step without optimiser, any output; `optimizer(module)` one of torch.optim. `precision` is a number format
-    of whichdevice: float32, tf32, bfloat16, mixed_bfloat16 or mixed_float16.
+    `build()` makes the module, `build(n)` one of n layers where it has `layers` equal ones; `batch(n)` inputs and
+    targets of n examples, `loss(module, batch)` the loss (a scalar) or, in a step without optimiser, any output;
+    `optimizer(module)` one of torch.optim. `precision` is a number format of whichdevice: float32, tf32, bfloat16,
+    mixed_bfloat16 or mixed_float16.
     """
 
-    build: Callable[[], Any]
+    build: Callable[..., Any]
     batch: Callable[[int], Any]
     loss: Callable[[Any, Any], Any]
     optimizer: Callable[[Any], Any] | None = None
@@ -70,9 +73,10 @@ class Step:
 class Trace:
     """A traced step on one device.
 
-    `memory` is in bytes: weights (buffers too), gradients, optimizer (its state), activations (kept by the forward
-    pass, with inputs), working (the most that the passes hold beside weights, whole gradients and the optimiser), peak
-    (largest sum of all over the step, each storage rounded up to 512).
+    `memory` is in bytes, each storage rounded up to 512: weights (buffers too), gradients, optimizer (its state),
+    activations (kept by the forward pass, with inputs), update (what the optimiser takes for a while), working (the
+    most that the passes hold beside weights, whole gradients and the optimiser), passes (the largest sum in forward and
+    backward pass) and peak (the largest of all).
     """
 
     work: Work
@@ -97,12 +101,13 @@ class Trace:
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     """Trace a step of `accumulation` batches of `size` examples: of many equal layers a few, the rest by difference.
 
-    Raises what the module, the loss or PyTorch raises where a step on fake tensors is not possible.
+    Where shapes depend on values, the step of a small model runs for real. Raises what the module, the loss or PyTorch
+    raises.
     """
     few, more = FEW_LAYERS
     if step.layers is None or step.layers <= more:
-        return _traced(step, size, accumulation)
-    first, second = (_traced(step, size, accumulation, layers) for layers in FEW_LAYERS)
+        return _of_layers(step, size, accumulation)
+    first, second = (_of_layers(step, size, accumulation, layers) for layers in FEW_LAYERS)
     times = (step.layers - few) / (more - few)
 
     def extended(shallow: float, deep: float) -> float:
@@ -114,69 +119,81 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
     work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
-    return Trace(work, fused, memory, parameters, trained)
+    return Trace(work, fused, memory, parameters, trained, first.notes)
 
 
-def _traced(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    fake, trains = FakeTensorMode(allow_non_fake_inputs=True), step.optimizer is not None
-    kernels, dtype = Kernels(step.precision), MIXED.get(step.precision)
-    updates, state = Kernels(step.precision, "optimizer"), 0
+def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
     module = _built(step, fake, *layers)
+    try:
+        return _traced(step, module, size, accumulation, fake)
+    except READS_VALUE:
+        if sum(map(rounded, module.parameters())) > LARGE:
+            raise
+    module = _built(step, None, *layers)
+    return replace(_traced(step, module, size, accumulation, nullcontext()), notes=(WITH_VALUES,))
+
+
+def _traced(step: Step, module: Any, size: int, accumulation: int, where: AbstractContextManager[Any]) -> Trace:
+    kernels, dtype, trains = Kernels(step.precision), MIXED.get(step.precision), step.optimizer is not None
+    updates, state = Kernels(step.precision, "optimizer"), 0
     module.train(trains)
     if step.optimizer is not None:
-        with fake, AsOnGPU():
+        with where, AsOnGPU():
             optimizer = step.optimizer(module)
         updates, state = _updates(optimizer, step.precision)
     parameters = list(module.parameters())
     trained = [each for each in parameters if each.requires_grad] if trains else []
-    with fake:
+    with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
         batch = step.batch(size)
         kernels.hold(*(each for each in tree_leaves(batch) if isinstance(each, torch.Tensor)))
-        with kernels, torch.enable_grad() if trains else torch.no_grad():
-            with AsOnGPU(kernels, dtype), torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
+        with kernels, AsOnGPU(kernels), torch.enable_grad() if trains else torch.no_grad():
+            with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept = kernels.live - weights - state
             if trains:
                 for each in trained:
                     each.register_post_accumulate_grad_hook(kernels.accumulated)
-                with AsOnGPU(kernels, dtype):  # where the forward pass is made again
-                    loss.backward()
+                # By its edge: a tensor would take `AsOnGPU` out of what checkpointing computes again.
+                torch.autograd.backward(torch.autograd.graph.get_gradient_edge(loss), (torch.ones_like(loss),))
         gradients = sum(rounded(each.grad) for each in trained if each.grad is not None)
     totals = Total(), Total()
     for total, its in zip(totals, (kernels.items(), kernels.fusion.items()), strict=True):
         for items, times in ((its, accumulation), (updates.items(), 1)):
             for item in items:
                 total.put(item, times)
-    peak = max(kernels.peak + (gradients if accumulation > 1 else 0), weights + gradients + state + updates.peak)
-    working = kernels.peak_besides - weights - state
-    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "working": working}
-    memory["peak"] = peak
+    passes = kernels.peak + (gradients if accumulation > 1 else 0)
+    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "passes": passes}
+    memory |= {"working": kernels.peak_besides - weights - state, "update": updates.peak}
+    memory["peak"] = max(passes, weights + gradients + state + updates.peak)
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
     works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
     return Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
 
 
-def _built(step: Step, fake: FakeTensorMode, *layers: int) -> Any:
+def _built(step: Step, fake: FakeTensorMode | None, *layers: int) -> Any:
     """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
 
-    One whose constructor reads values is built for real, if what the first attempt made until then is small.
+    One whose constructor reads values is built for real, if what the first attempt made until then is small; any is
+    without `fake`.
     """
     made, whole = Kernels(step.precision), step.precision == "bfloat16"
-    try:
-        with fake, made, AsOnGPU():
-            module = step.build(*layers)
-            return _fake(module, True) if whole else module
-    except Exception:
+    if fake is not None:
         try:
-            with torch.device("meta"), AsOnGPU(device="meta"):
+            with fake, made, AsOnGPU():
                 module = step.build(*layers)
-            with fake:
-                return _fake(module, whole)
+                return _fake(module, True) if whole else module
         except Exception:
-            if made.peak > LARGE:
-                raise
+            try:
+                with torch.device("meta"), AsOnGPU(device="meta"):
+                    module = step.build(*layers)
+                with fake:
+                    return _fake(module, whole)
+            except Exception:
+                if made.peak > LARGE:
+                    raise
     with AsOnGPU():
         module = step.build(*layers)
     return module.bfloat16() if whole else module
@@ -204,8 +221,7 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
     """The kernels of the optimiser's second step, whose `peak` is what it needs for a while, and bytes of its state.
 
     It runs on parameters of PyTorch's device `meta`, as it reads its count of steps. A GPU updates all parameters
-    together (`foreach`) where the file does not choose. In float16 gradients are first divided by the loss's scale and
-    checked.
+    together (`foreach`) where the file does not choose.
     """
     kernels = Kernels(precision, "optimizer")
     for group in optimizer.param_groups:
@@ -225,8 +241,6 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
     kernels.hold(*state, *trained, *(each.grad for each in trained))
     kernels.live = kernels.peak = 0
     with kernels:
-        if precision == "mixed_float16":
-            torch._foreach_mul_([each.grad for each in trained], 1.0)
         optimizer.step()
     return kernels, sum(map(rounded, state))
 
@@ -234,14 +248,14 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
 class AsOnGPU(TorchFunctionMode):
     """Make PyTorch on fake tensors of the CPU take the steps that it takes on a GPU.
 
-    A GPU drops out in one kernel and within fused attention, autocast to `dtype` runs more functions in float32
-    (IN_FLOAT32), and a causal mask that a library writes out for fake tensors is no mask to the kernel. Devices of CUDA
+    A GPU drops out in one kernel and within fused attention, autocast runs more functions in float32 (IN_FLOAT32), and
+    a causal mask that a library writes out for fake tensors is no mask to the kernel. Devices of CUDA
     that the file names are the CPU.
     """
 
-    def __init__(self, kernels: "Kernels | None" = None, dtype: torch.dtype | None = None, device: str = "cpu") -> None:
+    def __init__(self, kernels: "Kernels | None" = None, device: str = "cpu") -> None:
         super().__init__()
-        self._kernels, self._dtype, self._device = kernels, dtype, torch.device(device)
+        self._kernels, self._device = kernels, torch.device(device)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
@@ -260,7 +274,7 @@ class AsOnGPU(TorchFunctionMode):
             return function(*args, **kwargs | {"dropout_p": 0.0}) if len(args) < 12 else function(*args, **kwargs)
         if function is torch.nn.functional.dropout:
             return _dropout(*args, **kwargs)
-        if self._dtype and IN_FLOAT32.fullmatch(name) and torch.is_autocast_enabled("cpu"):
+        if IN_FLOAT32.fullmatch(name) and torch.is_autocast_enabled("cpu"):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)

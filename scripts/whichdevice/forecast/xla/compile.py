@@ -17,18 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import COMPILERS, PACKAGES, environment, find_target
+from whichdevice.forecast.targets import COMPILERS, PACKAGES, Target, environment, find_target, software_of
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.models.framework import TORCH
-from whichdevice.models.loading import workload_class, workload_hash
+from whichdevice.models.loading import workload_hash
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")
-TORCHAX = ("torch", "torchax")  # also, for a PyTorch module
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that a second compile would only repeat
 PARALLEL = 2  # processes; one program's compile keeps little more than one core busy, and takes 1 to 4 GB of memory
 LENGTH = 24
@@ -76,7 +74,8 @@ def compile_programs(
 
 def compile_code_hash(module: str) -> str:
     """Hash of the code that a program of this workload, and what is read from it, depend on."""
-    return workload_hash(module, "whichdevice.forecast.xla.process")
+    traced = software_of(module) == "eager"
+    return workload_hash(module, f"whichdevice.forecast.{'torch.records' if traced else 'xla.process'}")
 
 
 def cache_path(draft: CompiledRecord) -> Path:
@@ -90,15 +89,17 @@ def cache_path(draft: CompiledRecord) -> Path:
 
 def _draft(request: ProgramRequest) -> CompiledRecord:
     target = find_target(request.device, request.devices)
-    versions = installed_versions((*_needed(request.module), *PACKAGES[target.compiler]))
+    versions = installed_versions(_needed(request.module, target))
     return CompiledRecord(
         asked=request, status="failed", versions=versions, code_hash=compile_code_hash(request.module)
     )
 
 
-def _needed(module: str) -> tuple[str, ...]:
-    """Packages that the workload's step is traced with."""
-    return (*NEEDED, *TORCHAX) if workload_class(module).framework == TORCH else NEEDED
+def _needed(module: str, target: Target) -> tuple[str, ...]:
+    """Packages that the workload's step is compiled with; PyTorch's own is traced, which needs no compiler."""
+    if software_of(module) == "eager":
+        return ("torch",)
+    return (*NEEDED, *PACKAGES[target.compiler])
 
 
 def _cached(draft: CompiledRecord) -> CompiledRecord | None:
@@ -112,14 +113,15 @@ def _cached(draft: CompiledRecord) -> CompiledRecord | None:
 
 def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
     """A record that says what is not installed, or None where all is."""
-    compiler = find_target(draft.asked.device, draft.asked.devices).compiler
-    missing = [name for name in (*_needed(draft.asked.module), *PACKAGES[compiler]) if name not in draft.versions]
+    target = find_target(draft.asked.device, draft.asked.devices)
+    missing = [name for name in _needed(draft.asked.module, target) if name not in draft.versions]
     if not missing:
         return None
-    if set(missing) <= set(TORCHAX):
-        reason = f"PyTorch models are forecast through torchax; not installed here: pip install {' '.join(missing)}"
-        return draft.model_copy(update={"status": "unavailable", "reason": reason})
-    reason = f"{COMPILERS[compiler]} is not installed here (Linux on x86-64 only): pip install {' '.join(missing)}"
+    if missing == ["torch"]:
+        reason = "PyTorch is not installed here: pip install torch"
+    else:
+        reason = f"{COMPILERS[target.compiler]} is not installed here (Linux on x86-64 only): "
+        reason += f"pip install {' '.join(missing)}"
     return draft.model_copy(update={"status": "unavailable", "reason": reason})
 
 
@@ -145,7 +147,9 @@ class _Pool:
 
     def run(self) -> None:
         """Compile all of them. Threads are daemons, so that an interrupt ends them and the processes with this one."""
-        count = min(PARALLEL, usable_cores(), len(self._waiting))
+        drafts = self._drafts.values()
+        traces = all(software_of(draft.asked.module) == "eager" for draft in drafts)  # one serves all devices
+        count = 1 if traces else min(PARALLEL, usable_cores(), len(self._waiting))
         threads = [threading.Thread(target=self._work, args=(worker, count), daemon=True) for worker in range(count)]
         for thread in threads:
             thread.start()
@@ -188,7 +192,11 @@ class _Pool:
                     self._done.put((number, self._record(number, parts.pop(number))))
 
         asked = [(number, self._drafts[number].asked.model_dump(mode="json")) for number in self._unclaimed()]
-        compilers = {find_target(draft.asked.device, draft.asked.devices).compiler for draft in self._drafts.values()}
+        compilers = {
+            find_target(draft.asked.device, draft.asked.devices).compiler
+            for draft in self._drafts.values()
+            if software_of(draft.asked.module) == "xla"
+        }
         job = json.dumps({"requests": asked, "claims": str(self._folder / "claims")})
         variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers)}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there

@@ -10,11 +10,12 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import CompilerMissingError, Target, find_target
+from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.xla.hlo_operations import read_work
@@ -67,7 +68,7 @@ class _Compiling:
     def __init__(self, emit: Emitter) -> None:
         self._emit = emit
         self._key: str | None = None
-        self._step: Step | StudyError | None = None
+        self._step: Any = None  # or the error that it ends with
         self._portable: tuple[Step, Portable | None] | None = None
         self._available: dict[Target, float] = {}
 
@@ -102,11 +103,13 @@ class _Compiling:
 
     def _compile(self, number: str, request: ProgramRequest) -> tuple[str, str | None]:
         target = find_target(request.device, request.devices)
-        if (refusal := target.refusal(request.precision)) is not None:
+        if (refusal := target.refusal(request.precision, software_of(request.module))) is not None:
             return "refused", refusal
+        if software_of(request.module) == "eager":
+            return self._trace(number, request, target)
         start([target.compiler])
         describe(target)
-        step = self._traced(request, target.kind)
+        step = self._once(request, target.kind, lambda: _step(request, target.kind, request.batch_size))
         facts = self._known(request, target)
         status, reason = "ok", None
         try:
@@ -127,19 +130,27 @@ class _Compiling:
             self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         return status, reason
 
-    def _traced(self, request: ProgramRequest, kind: str) -> Step:
+    def _trace(self, number: str, request: ProgramRequest, target: Target) -> tuple[str, str | None]:
+        """A PyTorch model's step, traced."""
+        from whichdevice.forecast.torch.records import Traced, one_trace
+
+        traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request)))
+        status, reason, facts, work = traced.record(request, target)
+        self._emit.part(number, {"facts": facts.model_dump(mode="json"), "work": work.digest()})
+        return status, reason
+
+    def _once(self, request: ProgramRequest, kind: str, make: Callable[[], Any]) -> Any:
         """The step, made anew unless it is the last one's; a failure is kept as well."""
         what = request.model_dump(include={"module", "precision", "batch_size", "mode", "sequence_length", "options"})
         key = json.dumps([what, kind], sort_keys=True)
         if key != self._key:
             self._key = key
             try:
-                self._step = _step(request, kind, request.batch_size)
+                self._step = make()
             except StudyError as error:
                 self._step = error
         if isinstance(self._step, StudyError):
             raise self._step
-        assert self._step is not None
         return self._step
 
     def _program(self, step: Step, target: Target, request: ProgramRequest, batch_size: int) -> CompiledProgram:

@@ -33,7 +33,6 @@ from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import in_mode
-from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.without_keras import NativeFile
 from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
@@ -135,25 +134,20 @@ def make_step(
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{module}: no model of its own to compile")
     if isinstance(workload, NativeFile):
-        return _native(workload, precision, mode)
+        return _native(workload, mode)
     if mode in GENERATING:
         return _generating(workload, mode)
     return _training(workload, kind, precision, mode)
 
 
-def _native(workload: NativeFile, precision: str, mode: Mode) -> Step:
-    """A step of a PyTorch module or a JAX function, with weights, data and example numbers placed as for Keras."""
+def _native(workload: NativeFile, mode: Mode) -> Step:
+    """A step of a JAX function, with weights, data and example numbers placed as for Keras."""
     import jax
 
     if mode in GENERATING:
         raise StudyError(f"{workload.address.label}: generation is forecast for Keras models only")
-    if isinstance(workload, TorchFile):
-        from whichdevice.forecast.xla.torch_programs import torch_step
-
-        function, state, arrays = torch_step(workload, precision, mode)
-    else:
-        assert isinstance(workload, JaxFile)
-        function, state, arrays = jax_step(workload, mode)
+    assert isinstance(workload, JaxFile)
+    function, state, arrays = jax_step(workload, mode)
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if mode == "predict":
         return Step(jax.jit(function), (state, arrays, index), (2,), "batch", False)

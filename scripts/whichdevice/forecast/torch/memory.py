@@ -1,0 +1,126 @@
+"""Whether a traced step fits a device's memory, and what to change so that it does.
+
+    plan = Plan(step)
+    need(plan.trace(32))                    # bytes of the device that a step of 32 examples takes
+    need(plan.trace(32, ("gradient checkpointing",)))
+
+PyTorch's allocator keeps pieces that nothing fits into: the peak of live storages grows by FRAGMENTATION. It and
+RESERVE were found on timm's table of training times, whose batches are the largest that ran in 24 GB (111 models).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from whichdevice.forecast.torch.trace import Step, Trace, trace_step
+from whichdevice.forecast.work import Item
+
+FRAGMENTATION = 1.09  # of the peak
+SPREAD = 0.05  # of the need: with one so near to the memory fragmentation decides
+RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
+LIKE = 3  # children of one class from which on a container's are blocks to checkpoint
+EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
+
+
+def need(trace: Trace) -> float:
+    """Bytes that the step takes of those that RESERVE leaves; what lives all the time leaves no pieces."""
+    lasting = trace.memory["weights"] + trace.memory["optimizer"]
+    return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
+
+
+def is_tight(needed: float, available: float) -> bool:
+    """Whether it may fit or not."""
+    return available * (1 - SPREAD) < needed <= available * (1 + SPREAD)
+
+
+class Plan:
+    """The traces of a step, by its batch size and by what is changed, each made once."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self._traces: dict[tuple[int, tuple[str, ...]], Trace] = {}
+
+    def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
+        """The step of so many examples with these of WAYS."""
+        if (size, ways) not in self._traces:
+            step, ahead = self.step, tuple(way for way in ways if way not in AFTERWARDS)
+            for way in ahead:
+                step = WAYS[way](step)
+            trace = trace_step(step, size) if ahead == ways else self.trace(size, ahead)
+            for way in ways[len(ahead) :]:
+                trace = AFTERWARDS[way](trace)
+            self._traces[size, ways] = trace
+        return self._traces[size, ways]
+
+    def changed(self, size: int, enough: Callable[[Trace], bool]) -> Iterator[tuple[tuple[str, ...], Trace]]:
+        """Each change alone, then several together until `enough`, of those that the model takes."""
+        possible: list[str] = []
+        found = self.step.optimizer is None
+        for way in () if found else (*WAYS, *AFTERWARDS):
+            try:
+                trace = self.trace(size, (way,))
+            except Exception:  # what a model makes of it is the model's
+                continue
+            if need(trace) < need(self.trace(size)):
+                possible.append(way)
+                found = found or enough(trace)
+                yield (way,), trace
+        for count in range(2, len(possible) + 1):
+            if not found:
+                trace = self.trace(size, tuple(possible[-count:]))
+                found = enough(trace)
+                yield tuple(possible[-count:]), trace
+
+
+def checkpointed(step: Step) -> Step:
+    """With gradient checkpointing: the model's own, or of the blocks that it repeats."""
+    from torch.utils.checkpoint import checkpoint
+
+    def build(*layers: int) -> Any:
+        module = step.build(*layers)
+        if hasattr(module, "gradient_checkpointing_enable"):  # of Hugging Face
+            module.gradient_checkpointing_enable({"use_reentrant": False})
+        elif hasattr(module, "set_grad_checkpointing"):  # of timm
+            module.set_grad_checkpointing()
+        else:
+            for block in blocks_of(module):
+                block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        return module
+
+    return replace(step, build=build)
+
+
+def blocks_of(module: Any) -> list[Any]:
+    """The children of one class in one container that have the most parameters; empty where none repeats."""
+    groups: dict[tuple[int, type], list[Any]] = {}
+    for owner in module.modules():
+        for child in owner.children():
+            groups.setdefault((id(owner), type(child)), []).append(child)
+
+    def weights(group: list[Any]) -> int:
+        return sum(each.numel() for child in group for each in child.parameters())
+
+    return max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[])
+
+
+def updated(trace: Trace, share: float = 1.0) -> Trace:
+    """With an optimiser that updates in place in one pass, and keeps `share` of its state's bytes."""
+    memory, state = dict(trace.memory), share * trace.memory["optimizer"]
+    passes, gradients = memory["passes"] - memory["optimizer"] + state, memory["gradients"]
+    peak = max(passes, memory["weights"] + gradients + state)
+    memory |= {"optimizer": state, "passes": passes, "update": 0.0, "peak": peak}
+    others = tuple(each for each in trace.work.items if each.kind != "optimizer")
+    update = Item("optimizer", "float32", 0.0, 3 * gradients + 2 * state, 1)  # weights and state are read and written
+    return replace(trace, work=replace(trace.work, items=(*others, update)), memory=memory)
+
+
+# What can be changed in a training step, by the words that name it: before it is traced, or in its trace.
+WAYS: dict[str, Callable[[Step], Step]] = {
+    "16-bit weights": lambda step: replace(step, precision="bfloat16"),
+    "gradient checkpointing": checkpointed,
+}
+AFTERWARDS: dict[str, Callable[[Trace], Trace]] = {
+    "a fused optimiser": updated,
+    "an 8-bit optimiser": partial(updated, share=EIGHT_BIT),
+}

@@ -1,0 +1,178 @@
+"""Records of PyTorch models: one trace in a process, facts and work for every device."""
+
+import re
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import Target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.memory import RESERVE, Plan, is_tight, need
+from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
+from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
+from whichdevice.models.loading import workload_class
+from whichdevice.models.model_file import error_line, own_line
+from whichdevice.models.torch_model import TorchFile
+from whichdevice.records.products import Change, Collective, CompileFacts, CompileStatus, ProgramRequest
+from whichdevice.workloads.base import Options
+
+NO_GENERATION = "generation is forecast for Keras models only"
+OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
+OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
+
+
+def one_trace(request: ProgramRequest) -> ProgramRequest:
+    """The request whose trace is this one's, too."""
+    mixed = request.precision.startswith("mixed")
+    return request.model_copy(update={"precision": "mixed_bfloat16"}) if mixed else request
+
+
+class Traced:
+    """A question about a PyTorch file, its device and their number left open: the traces of its step.
+
+    Mixed precision has one trace, as kernels of both 16-bit formats are the same; in float16 gradients are divided by
+    the loss's scale and checked.
+    """
+
+    def __init__(self, request: ProgramRequest) -> None:
+        if request.mode not in ("train", "predict"):
+            raise StudyError(f"{request.module}: {NO_GENERATION}")
+        given = Options(
+            request.batch_size, request.precision, 1.0, request.sequence_length, given=dict(request.options)
+        )
+        workload = workload_class(request.module)(given)
+        assert isinstance(workload, TorchFile)
+        self._request, self._workload, self.note = request, workload, None
+        step = step_of(workload, request.precision, request.mode)
+        self.plan = Plan(step)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            self.trace(request.batch_size)
+        workload.check_options()
+        path = workload.address.path
+        calls = OWN_AUTOCAST.findall(path.read_text(encoding="utf-8")) if path is not None else []
+        own = any(OFF.match(str(each.message)) for each in found) or (calls and torch.cuda.is_available())
+        if own and not request.precision.startswith("mixed"):
+            types = {re.search("b?float16|dtype=(?!torch)|$", call)[0] or "float16" for call in calls}  # type: ignore[index]
+            if types not in ({"bfloat16"}, {"float16"}):
+                raise StudyError(
+                    f"{workload.address.label}: which number format its torch.autocast has does not show; leave it out "
+                    "of the file and state it: --precision mixed_bfloat16"
+                )
+            precision = f"mixed_{types.pop()}"
+            self.plan, self.note = (
+                Plan(replace(step, precision=precision)),
+                f"in {precision}, by its own torch.autocast",
+            )
+
+    def trace(self, size: int) -> Trace:
+        """The step of so many examples; raises StudyError with the line of the file where it cannot be traced."""
+        try:
+            return self.plan.trace(size)
+        except StudyError:
+            raise
+        except Exception as error:
+            address = self._workload.address
+            if isinstance(error, READS_VALUE):
+                where = own_line(error, address)
+                raise StudyError(
+                    f"{address.label}: its shapes depend on values that it reads{where}, and it is too large to "
+                    "run here"
+                ) from error
+            raise StudyError(f"{address.label}: a step cannot be traced: {error_line(error, address)}") from error
+
+    def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
+        """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
+        trace = self.trace(request.batch_size // target.devices)
+        available, needed = target.memory - RESERVE, need(trace)
+        work = self._work(trace, request)
+        collectives = {}
+        if target.devices > 1 and request.mode == "train":
+            collectives["all"] = Collective(count=1, nbytes=trace.memory["gradients"])
+        facts = CompileFacts(
+            evidence="traced",
+            memory=target.memory,
+            memory_available=available,
+            memory_needed=needed,
+            memory_missing=needed - available if needed > available else None,
+            memory_tight=is_tight(needed, available),
+            memory_parts=dict(trace.memory),
+            operations=work.operations,
+            nbytes=work.bytes,
+            kernels=work.kernels,
+            collectives=collectives,
+            unit=self._workload.unit,
+            units_per_step=float(request.batch_size),
+            note="; ".join(filter(None, [self.note, *trace.notes])) or None,
+        )
+        if needed > available or facts.memory_tight:
+            facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
+        if request.largest_batch or needed > available:
+            facts = facts.model_copy(update=self._largest(request, target, needed, available))
+        if needed <= available:
+            return "ok", None, facts, work
+        return "does_not_fit", str(OutOfDeviceMemoryError(needed, available)), facts, work
+
+    def _work(self, trace: Trace, request: ProgramRequest) -> Work:
+        """The work of one device: several add up their gradients after each step."""
+        items, gradients = trace.work.items, trace.memory["gradients"]
+        if request.precision == "mixed_float16" and gradients:
+            items = (*items, Item("optimizer", "float32", 0.0, 2 * gradients, 1))
+        if request.devices > 1 and gradients:
+            items = (*items, Item("collective", "", 0.0, gradients, 1, devices=request.devices))
+        return replace(trace.work, items=items)
+
+    def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
+        """What to change so that it fits, with the memory that it then needs and how much longer a step takes."""
+
+        def seconds(work: Work) -> float:
+            return forecast_step(work, target.row, request.mode, target.devices).seconds
+
+        found = self.plan.changed(request.batch_size // target.devices, lambda trace: need(trace) <= available)
+        return [
+            Change(
+                name=" and ".join(ways),
+                memory_needed=need(trace),
+                time=seconds(self._work(trace, request)) / seconds(work),
+            )
+            for ways, trace in found
+        ]
+
+    def _largest(self, request: ProgramRequest, target: Target, needed: float, available: float) -> dict[str, Any]:
+        """The largest batch that fits, confirmed by a trace, or why none was found."""
+
+        def need_of(size: int) -> float:
+            found = need(self.trace(size // target.devices))
+            if found > available:
+                raise OutOfDeviceMemoryError(found, available)
+            return found
+
+        if request.batch_size == target.devices and needed > available:
+            return {"largest_batch_reason": "not even the smallest batch fits"}
+        try:
+            found = largest_batch(need_of, request.batch_size, needed, available, target.devices)
+        except StudyError as error:
+            return {"largest_batch_reason": str(error)}
+        return {"largest_batch": found.batch_size, "largest_batch_reason": found.reason}
+
+
+def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
+    """The step of a model file: its module, loss and optimiser on copies of its first examples."""
+    first = workload.few()
+
+    def batch(size: int) -> Any:
+        index = torch.arange(size) % len(next(iter(first.values())))
+        return workload.batch({name: torch.from_numpy(np.asarray(each)) for name, each in first.items()}, index)
+
+    def loss(module: Any, given: Any) -> Any:
+        inputs, target = given
+        if mode == "predict":
+            return workload.forward(module, inputs)
+        return workload.loss(target, workload.forward(module, inputs, target))
+
+    return Step(workload.made_module, batch, loss, workload.optimizer if mode == "train" else None, precision)

@@ -1,0 +1,105 @@
+"""PyTorch files to compiled records: traced once, memory, changes, and errors in one line."""
+
+import pytest
+
+pytest.importorskip("torch")
+from whichdevice.errors import StudyError
+from whichdevice.forecast.answer import answer
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.torch.memory import Plan, need
+from whichdevice.forecast.torch.records import Traced
+from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.records.products import ProgramRequest
+
+FILE = """
+import torch
+from torch import nn
+INPUT = {"shape": (WIDTH,)}
+TARGET = {"shape": (), "dtype": "int32", "below": 4}
+LOSS = "cross_entropy"
+OPTIMIZER = "AdamW"
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(
+            *[nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(4)]
+        )
+        self.head = nn.Linear(WIDTH, 4)
+
+    def forward(self, x):
+        FORWARD
+        return self.head(self.blocks(x))
+
+def model():
+    return Net()
+"""
+
+
+def request(folder, device="T4", *, width=256, forward="pass", precision="float32", batch_size=8, **others):
+    path = folder / "net.py"
+    path.write_text(FILE.replace("WIDTH", str(width)).replace("FORWARD", forward), encoding="utf-8")
+    values = {"device": device, "workload": "w", "module": str(path), "precision": precision, "batch_size": batch_size}
+    return ProgramRequest.model_validate({**values, **others})
+
+
+def record_of(asked):
+    return Traced(asked).record(asked, find_target(asked.device, asked.devices))
+
+
+def test_every_gpu_has_a_record_and_a_tpu_a_sentence(tmp_path, working_folder):
+    asked = [request(tmp_path, device) for device in ("T4", "MI210", "TPU v5e")]
+    records = compile_programs(asked)
+    assert [record.status for record in records] == ["ok", "ok", "refused"]
+    assert "torch_xla" in records[2].reason
+    row = answer(records[0])
+    layers, head = 8 * 2 * 8 * 256 * 256, 2 * 8 * 256 * 4
+    assert row["operations"] == 3 * (layers + head) - layers / 8
+    assert row["step_time"] > answer(records[1])["step_time"] > 0
+    assert row["memory_parts"]["optimizer"] == 2 * row["memory_parts"]["gradients"]
+
+
+def test_several_gpus_divide_the_batch_and_add_up_gradients(tmp_path):
+    one, two = (record_of(request(tmp_path, "A100 SXM 40GB", devices=count)) for count in (1, 2))
+    assert two[2].operations == one[2].operations / 2
+    assert two[2].collectives["all"].nbytes == one[2].memory_parts["gradients"]
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+def test_a_step_that_does_not_fit_says_what_to_change(tmp_path, precision):
+    status, reason, facts, _ = record_of(request(tmp_path, width=10240, precision=precision))
+    assert status == "does_not_fit" and "GiB too much" in reason
+    alone = {each.name: each for each in facts.changes if " and " not in each.name}
+    assert {"16-bit weights", "a fused optimiser", "an 8-bit optimiser"} <= alone.keys()
+    assert alone["an 8-bit optimiser"].memory_needed < alone["a fused optimiser"].memory_needed < facts.memory_needed
+    assert all(0 < each.time < 2 for each in facts.changes)
+    assert min(each.memory_needed for each in facts.changes) <= facts.memory_available
+
+
+def test_checkpointing_takes_less_where_activations_are_many(tmp_path):
+    asked = request(tmp_path, batch_size=2**15)
+    plan = Traced(asked).plan
+    assert need(plan.trace(2**15, ("gradient checkpointing",))) < 0.8 * need(plan.trace(2**15))
+
+
+def test_the_largest_batch_is_confirmed_by_a_trace(tmp_path):
+    asked = request(tmp_path, largest_batch=True)
+    _, _, facts, _ = record_of(asked)
+    plan: Plan = Traced(asked).plan
+    assert facts.memory_available * 0.9 < need(plan.trace(facts.largest_batch)) <= facts.memory_available
+
+
+OWN = 'with torch.autocast("cuda", dtype=torch.bfloat16): return self.head(self.blocks(x))'
+
+
+def test_the_files_own_autocast_is_never_float32_in_silence(tmp_path):
+    _, _, facts, work = record_of(request(tmp_path, forward=OWN))
+    assert {item.precision for item in work.items if item.operations} == {"half"}
+    assert "mixed_bfloat16" in facts.note
+    with pytest.raises(StudyError, match="state it: --precision mixed_bfloat16"):
+        record_of(request(tmp_path, forward=OWN.replace("torch.bfloat16", "getattr(torch, 'bfloat' + '16')")))
+
+
+def test_a_step_that_cannot_be_traced_names_the_line(tmp_path):
+    with pytest.raises(StudyError, match=r"net\.py: a step cannot be traced: RuntimeError: .*\(line 18\)"):
+        Traced(request(tmp_path, forward="x = x @ x"))
