@@ -16,42 +16,48 @@ def _sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "usable_processors", lambda: set(range(16)))
 
 
-def put(path: Path, text: str) -> None:
+def put(path: Path, text: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+NEW, OLD = {"proc/self/cgroup": "0::/job"}, {"proc/self/cgroup": "4:memory:/job\n3:cpu,cpuacct:/job\n0::/"}
+CGROUP = "sys/fs/cgroup"
+
+
+def old(mount: str, quota: str) -> dict[str, str]:
+    """A quota of version 1."""
+    files = {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": "100000"}
+    return {**OLD, **{f"{CGROUP}/{mount}/job/{name}": text for name, text in files.items()}}
 
 
 @pytest.mark.parametrize(
-    ("text", "cores"),
-    [("400000 100000", 4), ("250000 100000", 2), ("50000 100000", 1), ("max 100000", 16), ("6400000 100000", 16)],
+    ("files", "cores"),
+    [
+        ({}, 16),  # affinity decides
+        ({**NEW, f"{CGROUP}/job/cpu.max": "400000 100000"}, 4),
+        ({**NEW, f"{CGROUP}/job/cpu.max": "250000 100000"}, 2),  # rounds down
+        ({**NEW, f"{CGROUP}/job/cpu.max": "50000 100000"}, 1),  # to at least one
+        ({**NEW, f"{CGROUP}/job/cpu.max": "max 100000"}, 16),
+        ({**NEW, f"{CGROUP}/job/cpu.max": "6400000 100000"}, 16),
+        # In a container the path may be the host's; its quota is at the mount.
+        ({"proc/self/cgroup": "0::/docker/0123abc", f"{CGROUP}/cpu.max": "200000 100000"}, 2),
+        (old("cpu", "350000"), 3),
+        (old("cpu,cpuacct", "350000"), 3),
+        (old("cpu", "-1"), 16),
+    ],
 )
-def test_a_version_2_quota_rounds_down_to_at_least_one(tmp_path: Path, text: str, cores: int) -> None:
-    put(tmp_path / "proc/self/cgroup", "0::/job")
-    put(tmp_path / "sys/fs/cgroup/job/cpu.max", text)
+def test_a_quota_limits_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+    for name, text in files.items():
+        put(tmp_path / name, text)
     assert cpu.usable_cores(tmp_path) == cores
 
 
 def test_the_tightest_enclosing_group_counts(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/slurm/job/step")
-    put(tmp_path / "sys/fs/cgroup/slurm/job/step/cpu.max", "max 100000")
-    put(tmp_path / "sys/fs/cgroup/slurm/job/cpu.max", "800000 100000")
-    put(tmp_path / "sys/fs/cgroup/slurm/cpu.max", "300000 100000")
+    for group, text in {"slurm/job/step": "max", "slurm/job": "800000", "slurm": "300000"}.items():
+        put(tmp_path / CGROUP / group / "cpu.max", f"{text} 100000")
     assert cpu.usable_cores(tmp_path) == 3
-
-
-def test_a_container_whose_group_path_is_the_hosts_finds_its_quota_at_the_mount(tmp_path: Path) -> None:
-    put(tmp_path / "proc/self/cgroup", "0::/docker/0123abc")
-    put(tmp_path / "sys/fs/cgroup/cpu.max", "200000 100000")
-    assert cpu.usable_cores(tmp_path) == 2
-
-
-@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
-@pytest.mark.parametrize(("quota", "cores"), [("350000", 3), ("-1", 16)])
-def test_a_version_1_quota(tmp_path: Path, mount: str, quota: str, cores: int) -> None:
-    put(tmp_path / "proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n0::/")
-    put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_quota_us", quota)
-    put(tmp_path / f"sys/fs/cgroup/{mount}/job/cpu.cfs_period_us", "100000")
-    assert cpu.usable_cores(tmp_path) == cores
 
 
 @pytest.mark.parametrize(
@@ -102,38 +108,37 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.psutil, "virtual_memory", lambda: facts)
 
 
-def put_memory(path: Path, text: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
-
-
 def test_kills_of_the_host_and_of_the_own_groups_are_counted(tmp_path: Path) -> None:
     assert cpu.memory_kills(tmp_path) == 0
-    put_memory(tmp_path / "proc/vmstat", "nr_free_pages 9\noom_kill 3\nballoon_inflate 0")
-    put_memory(tmp_path / "proc/self/cgroup", "4:memory:/old\n0::/job")
-    put_memory(tmp_path / "sys/fs/cgroup/job/memory.events", "oom 5\noom_kill 2")
-    put_memory(tmp_path / "sys/fs/cgroup/memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
+    put(tmp_path / "proc/vmstat", "nr_free_pages 9\noom_kill 3\nballoon_inflate 0")
+    put(tmp_path / "proc/self/cgroup", "4:memory:/old\n0::/job")
+    put(tmp_path / "sys/fs/cgroup/job/memory.events", "oom 5\noom_kill 2")
+    put(tmp_path / "sys/fs/cgroup/memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
     assert cpu.memory_kills(tmp_path) == 6
 
 
-def test_a_version_2_limit_counts_less_what_is_used_but_for_file_cache(tmp_path: Path) -> None:
-    put_memory(tmp_path / "proc/self/cgroup", "0::/job")
-    group = tmp_path / "sys/fs/cgroup/job"
-    put_memory(group / "memory.max", 2000 * MIB)
-    put_memory(group / "memory.current", 1500 * MIB)
-    put_memory(group / "memory.stat", f"anon 1\ninactive_file {400 * MIB}")
-    assert cpu.total_memory(tmp_path) == 2000 * MIB
-    assert cpu.available_memory(tmp_path) == 900 * MIB
+@pytest.mark.parametrize(
+    ("group", "names", "cache", "total", "left"),
+    [
+        ("job", ("memory.max", "memory.current"), "inactive_file", 2000, 900),
+        ("memory/job", ("memory.limit_in_bytes", "memory.usage_in_bytes"), "total_inactive_file", 2000, 900),
+    ],
+)
+def test_a_limit_counts_less_what_is_used_but_for_file_cache(
+    tmp_path: Path, group: str, names: tuple[str, str], cache: str, total: int, left: int
+) -> None:
+    put(tmp_path / "proc/self/cgroup", "4:memory:/job" if group.startswith("memory") else "0::/job")
+    for name, mebibytes in zip(names, (total, 1500), strict=True):
+        put(tmp_path / CGROUP / group / name, mebibytes * MIB)
+    put(tmp_path / CGROUP / group / "memory.stat", f"anon 1\n{cache} {400 * MIB}")
+    assert (cpu.total_memory(tmp_path), cpu.available_memory(tmp_path)) == (total * MIB, left * MIB)
 
 
-def test_a_version_1_limit(tmp_path: Path) -> None:
-    put_memory(tmp_path / "proc/self/cgroup", "4:memory:/job")
-    group = tmp_path / "sys/fs/cgroup/memory/job"
-    put_memory(group / "memory.limit_in_bytes", 3000 * MIB)
-    put_memory(group / "memory.usage_in_bytes", 1000 * MIB)
-    put_memory(group / "memory.stat", f"total_inactive_file {100 * MIB}")
-    assert cpu.total_memory(tmp_path) == 3000 * MIB
-    assert cpu.available_memory(tmp_path) == 2100 * MIB
+@pytest.mark.parametrize("limit", ["max", str(2**63 - 4096)])
+def test_no_limit_leaves_the_host_s_memory(tmp_path: Path, limit: str) -> None:
+    put(tmp_path / "proc/self/cgroup", "0::/job")
+    put(tmp_path / CGROUP / "job/memory.max", limit)
+    assert (cpu.total_memory(tmp_path), cpu.available_memory(tmp_path)) == (8000 * MIB, 6000 * MIB)
 
 
 def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:

@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from whichdevice.machine import noise
-from whichdevice.machine import noise as processor_time_module
 from whichdevice.machine.calibration import KERNEL, Calibration
 from whichdevice.machine.noise import (
     ClockWatch,
@@ -234,17 +233,11 @@ def test_a_system_that_states_no_steal_has_none() -> None:
     assert watched_noise(bursts(1.0), bursts(1.0), at(10.0, steal=None)).steal is None
 
 
-def at_processor_time(
-    wall: float, busy: float = 0.0, own: float = 0.0, steal: float | None = 0.0, cores: int = 4
-) -> ProcessorTime:
-    return ProcessorTime(wall=wall, total=wall * cores, busy=busy, own=own, steal=steal)
-
-
 def test_company_on_processors_that_we_do_not_use_is_none() -> None:
-    sixteen = at_processor_time(10.0, busy=120.0, own=0.0, cores=16)
-    assert others_share(at_processor_time(0.0, cores=16), sixteen, cores=4) == 0.0
-    full = at_processor_time(10.0, busy=150.0, own=0.0, cores=16)
-    assert others_share(at_processor_time(0.0, cores=16), full, cores=4) == pytest.approx(0.75)
+    sixteen = at(10.0, busy=120.0, own=0.0, cores=16)
+    assert others_share(at(0.0, cores=16), sixteen, cores=4) == 0.0
+    full = at(10.0, busy=150.0, own=0.0, cores=16)
+    assert others_share(at(0.0, cores=16), full, cores=4) == pytest.approx(0.75)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells which processors are ours")
@@ -268,7 +261,7 @@ def test_only_the_processors_that_this_process_may_use_count(
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [full, idle, full])
     stat = tmp_path / "stat"
     stat.write_text("".join(f"cpu{number} 1 2 3\n" for number in ["", *listed]) + "intr 5\n", encoding="ascii")
-    monkeypatch.setattr(processor_time_module, "STAT", stat)
+    monkeypatch.setattr(noise, "STAT", stat)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: own)
     assert processor_time().busy == busy
 
