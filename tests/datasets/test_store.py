@@ -134,3 +134,10 @@ def test_garbled_info_is_an_error(folder: Path, text: str) -> None:
     (folder / "dataset.json").write_text(text, encoding="utf-8")
     with pytest.raises(StudyError, match=r"dataset\.json is garbled"):
         load_dataset(folder)
+
+
+def test_another_shape_is_an_error(folder: Path) -> None:
+    write_dataset(folder, arrays(), FACTS)
+    np.save(folder / "times.npy", np.arange(6))
+    with pytest.raises(StudyError, match=r"times\.npy holds int64\[6\]"):
+        load_dataset(folder)

@@ -197,3 +197,9 @@ def test_the_builder_and_the_archive_agree(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_an_archive_without_the_table_is_refused(path: Path) -> None:
+    pack(path, {"other.csv": b"x"})
+    with pytest.raises(StudyError, match=r"holds no weather-denmark\.csv"):
+        read_archive(path)

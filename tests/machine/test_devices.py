@@ -115,3 +115,8 @@ def test_detection_is_quick_and_imports_no_framework() -> None:
     scripts = str(Path(whichdevice.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_kind_is_named_with_those_that_exist() -> None:
+    with pytest.raises(StudyError, match="no device kind 'npu'; there are cpu, gpu, tpu"):
+        devices.kind("npu")

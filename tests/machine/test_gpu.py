@@ -230,3 +230,7 @@ def test_gpus_without_mig_are_devices(nvml: FakeNvml) -> None:
 
     nvml.nvmlDeviceGetMigMode = unsupported
     assert gpu.present() == 2
+
+
+def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
+    assert gpu.absent_reason(4) == "2 GPUs found on this host, 4 replicas asked"

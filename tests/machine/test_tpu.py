@@ -73,3 +73,8 @@ def test_visible_chips_limit_the_count(
 ) -> None:
     monkeypatch.setenv("TPU_VISIBLE_CHIPS", visible)
     assert tpu.present(host(tmp_path, 4, "0x0027", "0x004f")) == cores
+
+
+def test_more_replicas_than_cores_is_a_reason(tmp_path: Path) -> None:
+    root = host(tmp_path, 4, "0x006f")
+    assert tpu.absent_reason(8, root) == "4 TPU cores found on this host, 8 replicas asked"

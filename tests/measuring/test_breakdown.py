@@ -62,3 +62,9 @@ def test_a_step_too_long_for_the_run_is_not_broken_down() -> None:
     assert place == "breakdown" and found.step_time is None
     assert found.reason == "a step takes 0.5 s, too long to break down in a run this short"
     assert least_seconds(0.5) > 6 * request.seconds > least_seconds(0.3)
+
+
+def test_no_part_is_larger_than_what_is_left_of_the_step() -> None:
+    found = split_up(rounds_of(as_timed=0.02, one_batch=0.02, one_weight=0.5, one_step=0.3))
+    assert found.compute == 0
+    assert sum(getattr(found, name) for name in PARTS) == pytest.approx(found.step_time)

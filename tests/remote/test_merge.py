@@ -368,3 +368,9 @@ def test_a_name_that_leads_out_of_the_results_is_not_read(other: Path) -> None:
     merge_folder(ROOT, "odd.zip", {"cpu": "laptop"}, STUDY)
     assert len(merged_records(ROOT)) == 1
     assert not list(other.parents[1].glob("out")) and not list(other.parent.glob("away"))
+
+
+def test_without_a_study_a_merge_takes_the_config_of_the_results_folder(other: Path) -> None:
+    write_study(synthetic.small_study(), ROOT / "config.yaml")
+    with pytest.raises(StudyError, match="--rename cpu=cpu_2"):
+        merge_folder(ROOT, "other", {})
