@@ -235,3 +235,9 @@ def test_a_missing_config_gets_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "full.yaml").write_text("study: full\n")
     with pytest.raises(StudyError, match=r"ful\.yaml: cannot be read: No such file.*did you mean .*full\.yaml\?"):
         check_yaml(tmp_path / "ful.yaml")
+
+
+def test_copies_of_the_default_config_of_earlier_versions_are_read() -> None:
+    assert load_study({"measure": {"profile": False, "repeats": 2}}).measure.repeats == 2
+    with pytest.raises(StudyError, match=r"measure\.profile is not a key"):
+        load_study({"measure": {"profile": True}})

@@ -184,18 +184,21 @@ def data_note(study: StudyResults) -> str:
 
 
 def name_few_points(figure: Figure) -> None:
-    """Name a figure that shows nothing to compare: no bar and picture, and at most one point."""
-    points = 0
-    for axes in figure.axes:
-        for line in axes.lines:
-            places = np.asarray(line.get_xydata())
-            if line.get_marker() not in ("None", "none", "", None) or len(places) > 2:
-                points += len({tuple(place) for place in places.tolist()})
-        for drawn in axes.collections:
-            points += len(np.asarray(drawn.get_offsets())) if isinstance(drawn, PathCollection) else 0
-        points += 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
-    if points < 2:
+    """Name a figure that shows nothing to compare: no panel has a bar, a picture or two points."""
+    if all(_points(axes) < 2 for axes in figure.axes):
         figure.set_gid(FEW_POINTS)
+
+
+def _points(axes: Axes) -> int:
+    """How many points a panel compares; a bar, a picture and a table count as two."""
+    points = 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
+    for line in axes.lines:
+        places = np.asarray(line.get_xydata())
+        if line.get_marker() not in ("None", "none", "", None) or len(places) > 2:
+            points += len({tuple(place) for place in places.tolist()})
+    for drawn in axes.collections:
+        points += len(np.asarray(drawn.get_offsets())) if isinstance(drawn, PathCollection) else 0
+    return points
 
 
 class PlainTicks(LogLocator):
