@@ -79,7 +79,7 @@ def variables(backend: str) -> dict[str, str]:
 def test_the_cases_hold_on(backend: str, which: str) -> None:
     if find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    run_cases(variables(backend), which, "workloads/costs_cases.py")
+    run_cases(variables(backend), which, "models/costs_cases.py")
 
 
 @pytest.mark.parametrize(
