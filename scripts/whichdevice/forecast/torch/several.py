@@ -45,6 +45,19 @@ def with_masters(trace: Trace) -> Trace:
     return replace(trace, work=replace(trace.work, items=tuple(items)), memory=memory)
 
 
+def accumulated(trace: Trace, batches: int) -> Trace:
+    """A step of so many batches, from one of one batch: gradients stay beside the passes."""
+    if batches == 1:
+        return trace
+    items = (
+        each if each.kind == "optimizer" else replace(each, count=each.count * batches) for each in trace.work.items
+    )
+    memory = dict(trace.memory)
+    held = sum(memory[part] for part in ("weights", "gradients", "optimizer", "working"))
+    memory["peak"] = max(memory["peak"], held)
+    return replace(trace, work=replace(trace.work, items=tuple(items)), memory=memory)
+
+
 def _replicated(trace: Trace, devices: int) -> Trace:
     """Gradients are added up in buckets, which hold them a second time."""
     gradients = trace.memory["gradients"]
