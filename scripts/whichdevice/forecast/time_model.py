@@ -40,6 +40,13 @@ PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
 FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
 
 
+NODE = 8  # GPUs of one machine
+# Between such machines: an adapter for each GPU, of 200 and 400 Gbit/s as in NVIDIA's DGX A100, H100 and B200 (their data
+# sheets); else one of 100 Gbit/s.
+NETWORK = {"A100": 200e9, "H100": 400e9, "H200": 400e9, "B200": 400e9, "B300": 800e9}
+OTHER_NETWORK = 12.5e9
+
+
 @dataclass(frozen=True)
 class Chip:
     """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of a link in one direction."""
@@ -292,7 +299,10 @@ def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
     found["kernels"] = work.kernels
     for item in work.items:
         if item.kind == "collective":
-            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / peaks.link
+            link = (
+                peaks.link if peaks.platform == "tpu" or item.devices <= NODE else min(peaks.link, network(peaks.chip))
+            )
+            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
         elif not item.operations:
             found[item.kind] += item.count * item.bytes / peaks.bandwidth
         else:
@@ -338,6 +348,11 @@ def like(name: str, factors: Mapping[str, float]) -> str:
 
 
 PRECISIONS = ("half", "tf32", "float32")
+
+
+def network(chip: str) -> float:
+    """Bytes per second, in one direction, between nodes of eight GPUs of this kind."""
+    return NETWORK.get(chip, OTHER_NETWORK)
 
 
 def ring_bytes(nbytes: float, devices: int) -> float:

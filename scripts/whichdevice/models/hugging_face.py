@@ -28,7 +28,15 @@ from whichdevice.workloads.base import Options
 
 PREFIX = "hf:"
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
-TUNING = ("method", "lora_rank", "lora_layers", "gradient_checkpointing", "gradient_accumulation", "optimizer")
+TUNING = (
+    "method",
+    "lora_rank",
+    "lora_layers",
+    "lora_dropout",
+    "gradient_checkpointing",
+    "gradient_accumulation",
+    "optimizer",
+)
 CLASSIFIERS = (
     "bert",
     "distilbert",

@@ -5,6 +5,7 @@ A model file states it in constants, an `hf:` model takes it as options of the s
     METHOD = "lora"                  full, lora or qlora (frozen weights in 4 bits)
     LORA_RANK = 16
     LORA_LAYERS = "attention"        all linear layers but the last, or those of queries and values alone
+    LORA_DROPOUT = 0.05
     GRADIENT_CHECKPOINTING = True
     GRADIENT_ACCUMULATION = 8        batches of a step
     PRECISION = "bfloat16"           where the question names no number format
@@ -40,6 +41,7 @@ class Tuning:
     method: str = "full"
     lora_rank: int = 16
     lora_layers: str = "all"
+    lora_dropout: float = 0.0
     gradient_checkpointing: bool = False
     gradient_accumulation: int = 1
     precision: str | None = None
@@ -55,6 +57,8 @@ class Tuning:
                 raise StudyError(f"{label}: {name} is {value!r}; it must be one of {', '.join(known)}")
             if name in ("lora_rank", "gradient_accumulation") and (type(value) is not int or value < 1):
                 raise StudyError(f"{label}: {name} is {value!r}; it must be a whole number above 0")
+            if name == "lora_dropout" and not (isinstance(value, int | float) and 0 <= value < 1):
+                raise StudyError(f"{label}: lora_dropout is {value!r}; it must be a number from 0 to 1")
             if name == "gradient_checkpointing" and not isinstance(value, bool):
                 raise StudyError(f"{label}: {name} is {value!r}; it must be true or false")
         return cls(**given)
@@ -96,7 +100,7 @@ def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
         owner, _, last = name.rpartition(".")
         held: nn.Module = Linear4bit(layer) if tuning.method == "qlora" else layer
         if name in wanted:
-            held = Adapted(held, *sizes_of(layer), tuning.lora_rank, layer.weight.dtype)
+            held = Adapted(held, *sizes_of(layer), tuning, layer.weight.dtype)
         setattr(module.get_submodule(owner), last, held)
     if tuning.gradient_checkpointing and hasattr(module, "enable_input_require_grads"):
         module.enable_input_require_grads()
@@ -119,15 +123,15 @@ def sizes_of(layer: nn.Module) -> tuple[int, int]:
 class Adapted(nn.Module):
     """A frozen linear layer with LoRA's two thin ones beside it (Hu et al., 2021)."""
 
-    def __init__(self, base: nn.Module, inputs: int, outputs: int, rank: int, dtype: torch.dtype) -> None:
+    def __init__(self, base: nn.Module, inputs: int, outputs: int, tuning: Tuning, dtype: torch.dtype) -> None:
         super().__init__()
-        self.base = base
+        self.base, self.dropout, rank = base, nn.Dropout(tuning.lora_dropout), tuning.lora_rank
         self.down = nn.Linear(inputs, rank, bias=False, dtype=dtype)
         self.up = nn.Linear(rank, outputs, bias=False, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] to [..., outputs]."""
-        return torch.add(self.base(x), self.up(self.down(x)), alpha=2.0)
+        return torch.add(self.base(x), self.up(self.down(self.dropout(x))), alpha=2.0)
 
 
 class Linear4bit(nn.Module):
@@ -157,8 +161,8 @@ class _FourBits(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, packed: Tensor, outputs: int) -> Tensor:
-        """Keep the packed weights, not those written out."""
-        ctx.save_for_backward(packed)
+        """Keep the packed weights, not those written out, and x, as bitsandbytes does."""
+        ctx.save_for_backward(packed, x)
         ctx.outputs = outputs
         return x @ _written_out(packed, outputs, x.dtype).T
 

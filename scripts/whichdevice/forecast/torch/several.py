@@ -14,7 +14,6 @@ from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
-NODE = 8  # GPUs of one machine
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32

@@ -1,0 +1,321 @@
+"""Published times and memory of language models' training in PyTorch, and the traces of their steps.
+
+config/llm_published.csv has what others measured (llm-foundry, LitGPT, torchtune, torchtitan; 1 to 512 GPUs),
+config/llm_digests.json the traces, each of one rank's batch: `on_gpus` adds what the ranks send each other.
+`make forecasts` traces what is missing. Times are compared where a step's device, length and settings are known; memory
+where the step alone decides its peak (see `memory_rows`).
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.files import CONFIG
+from whichdevice.forecast.time_model import Peaks, roofline_by_class
+
+from whichdevice.forecast.torch.several import accumulated, on_gpus
+from whichdevice.forecast.torch.trace import Step, Trace, trace_step
+from whichdevice.models.hugging_face import configuration
+from whichdevice.models.tuning import Tuning
+
+FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
+PUBLISHED = CONFIG / "llm_published.csv"
+DIGESTS = CONFIG / "llm_digests.json"
+DEVICES = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": "H100 SXM", "A100": "A100 SXM 80GB"}
+BANDWIDTH = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": 2400.0}  # GB/s, where it is not the sheet's
+ADAPTERS = {"litgpt": (8, "attention", 0.05), "torchtune": (8, "all", 0.0)}  # rank, layers, dropout of LoRA by source
+FIELDS = {"microsoft/phi-1_5": {"hidden_act": "gelu_pytorch_tanh"}}  # in which LitGPT's model is another one
+
+
+@dataclass(frozen=True)
+class Published:
+    """One line of the table: numbers of one GPU; `length` is the longest sequence where they differ."""
+
+    id: str
+    source: str
+    model: str
+    method: str
+    weights: str
+    software: str
+    sharing: str
+    gpus: int
+    device: str
+    batch: int
+    length: int | None
+    accumulation: int
+    checkpointing: str
+    tokens_per_s: float | None
+    peak_gb: float | None
+    status: str
+    notes: str
+
+    @property
+    def program(self) -> str:
+        """What is traced: rows of one program differ in devices, in how they share, and in the software."""
+        tuning = self.tuning
+        light = ", checkpointing" if tuning.gradient_checkpointing else ""
+        optimizer = "" if tuning.optimizer == "AdamW" else f", {tuning.optimizer}"
+        return f"{self.model}, {tuning.method}, {self.batch} x {self.length}{light}{optimizer}"
+
+    @property
+    def group(self) -> str:
+        """The source that it is left out with."""
+        return self.source.partition("@")[0].rpartition("/")[2]
+
+    @property
+    def sheet(self) -> HardwareRow:
+        """The sheet's row of its device."""
+        row = hardware_rows()[DEVICES.get(self.device, self.device)]
+        return row.model_copy(update={"mem_bw_gbs": BANDWIDTH.get(self.device, row.mem_bw_gbs)})
+
+    @property
+    def seconds(self) -> float | None:
+        """Of one optimiser's step."""
+        if not self.tokens_per_s or not self.length or "differ" in self.notes:
+            return None
+        return self.accumulation * self.batch * self.length / self.tokens_per_s
+
+    @property
+    def master(self) -> bool:
+        """Whether weights are kept in float32, and multiplied in 16 bits."""
+        return self.method == "full" and self.weights in ("float32 masters", "")
+
+    @property
+    def tuning(self) -> Tuning:
+        """How it is trained, as its source says."""
+        method = "qlora" if self.weights.startswith("nf4") else self.method
+        adapters = ADAPTERS.get(self.group, (8, "all", 0.0))
+        optimizer = "AdamW8bit" if "8-bit" in self.notes else "AdamW"
+        return Tuning(method, *adapters, self.checkpointing == "full", optimizer=optimizer)
+
+    def trace(self) -> Trace:
+        """The step of one rank, in 16 bits and alone."""
+        return _trace(self.model, self.tuning, self.batch, self.length or 0, self.group in ("llm-foundry", "litgpt"))
+
+    def shared(self, trace: Trace) -> Trace:
+        """The step of one rank of all its GPUs."""
+        sharing = self.sharing if self.sharing != "one" else "ddp"
+        return on_gpus(accumulated(trace, self.accumulation), self.gpus, sharing, self.master, self.accumulation)  # type: ignore[arg-type]
+
+
+def published(path: Path = PUBLISHED) -> list[Published]:
+    """Every line of the table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [_line(row) for row in csv.DictReader(file)]
+
+
+def _line(row: Mapping[str, str]) -> Published:
+    return Published(
+        **{name: row[name] for name in ("id", "source", "model", "method", "weights", "software", "sharing", "device")},
+        gpus=int(row["gpus"]),
+        batch=int(row["batch"]),
+        length=int(row["length"]) if row["length"] else None,
+        accumulation=int(row["accumulation"] or 1),
+        checkpointing=row["checkpointing"],
+        tokens_per_s=float(row["tokens_per_s"]) if row["tokens_per_s"] else None,
+        peak_gb=float(row["peak_gb"]) if row["peak_gb"] else None,
+        status=row["status"],
+        notes=row["notes"],
+    )
+
+
+def traced(path: Path = DIGESTS) -> Iterator[tuple[Published, Trace]]:
+    """Each row of which a step is known, with the step of one of its ranks."""
+    digests = read_digests(path)
+    for line in published():
+        if line.program in digests:
+            yield line, line.shared(digests[line.program])
+
+
+@cache
+def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
+    """The committed traces by program."""
+    found = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
+    return {name: Trace.from_dict(each | {"work": _spread(each["work"])}) for name, each in found.items()}
+
+
+def write_digests(path: Path = DIGESTS) -> None:
+    """Trace what is missing, and write one line a program."""
+    known = dict(read_digests(path))
+    wanted = {line.program: line for line in published() if line.length and not line.method.startswith("Adapter")}
+    for name, line in wanted.items():
+        if name not in known:
+            known[name] = line.trace()
+    rows = (f'  "{name}": {json.dumps(_packed(known[name]), separators=(",", ":"))}' for name in sorted(wanted))
+    path.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
+
+
+def _packed(trace: Trace) -> dict[str, Any]:
+    """A trace as numbers of few digits."""
+    items = [
+        [each.kind, each.precision, *(float(f"{n:.5g}") for n in (each.operations, each.bytes, each.count))]
+        for each in trace.work.items
+    ]
+    memory = {name: float(f"{value:.5g}") for name, value in trace.memory.items()}
+    return {"work": items, "memory": memory, "parameters": trace.parameters, "trained": trace.trained, "notes": []}
+
+
+def _spread(items: list[list[Any]]) -> dict[str, Any]:
+    rows = [[*each, None, 1] for each in items]
+    return {"platform": "gpu", "items": rows, "unknown_loops": 0, "unknown_calls": 0, "software": "eager"}
+
+
+def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool) -> Trace:
+    """A step on sequences of `length`; transformers' own loss writes the scores of all words out in float32."""
+    import torch
+
+    found = configuration(model)
+    own = {"n_positions": length} if found.kind == "gpt2" else FIELDS.get(model, {})
+    found = replace(found, fields={**found.fields, **own})
+
+    def build(*layers: int) -> Any:
+        return tuning.applied(found.model(*layers), model)
+
+    def words(size: int) -> Any:
+        return torch.zeros(size, length, dtype=torch.long)
+
+    def loss(module: Any, given: Any) -> Any:
+        if loss_in_16_bits:
+            return torch.nn.functional.cross_entropy(module(input_ids=given).logits.flatten(0, 1), given.flatten())
+        return module(input_ids=given, labels=given).loss
+
+    return trace_step(Step(build, words, loss, tuning.optimizer_for, "bfloat16", found.layers), batch)
+
+
+# Times
+
+CLASSES = {  # of the work: where the fit starts, and how far (log) it is held there
+    "product half": (1.3, 0.3),
+    "attention half": (2.0, 0.5),
+    "attention backward half": (2.5, 0.5),
+    "memory": (1.2, 0.4),
+    "norm": (1.2, 0.4),
+    "optimizer": (1.0, 0.4),
+    "kernels": (5e-6, 0.5),
+    "collective": (0.3, 0.7),
+}
+CHIP_SD = 0.2
+ROBUST = 0.1  # log residual from which on a row counts less than its square
+PULL = 1.0  # of the priors
+SAME = {"gather and scatter": "memory"}  # classes without a factor of their own
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published time of a step, in seconds, and its roofline time by class."""
+
+    line: Published
+    roofline: Mapping[str, float]
+    seconds: float
+
+    @property
+    def chip(self) -> str:
+        """What a chip's own factor belongs to."""
+        return Peaks.of(self.line.sheet).chip
+
+
+def time_rows() -> list[Row]:
+    """Steps that run operation by operation, or of which the source does not say whether they are compiled."""
+    return [row for row in _time_rows() if row.line.software != "torch.compile"]
+
+
+def _time_rows() -> Iterator[Row]:
+    for line, trace in traced():
+        if line.status == "ok" and line.seconds and line.method != "decode" and "unclear" not in line.notes:
+            found = roofline_by_class(trace.work, Peaks.of(line.sheet))
+            for name, other in SAME.items():
+                found[other] = found.get(other, 0.0) + found.pop(name, 0.0)
+            yield Row(line, found, line.seconds)
+
+
+def fit(rows: list[Row]) -> np.ndarray:
+    """Logs of a factor for each class and each chip: robust least squares by Gauss-Newton steps, held to the priors."""
+    chips = sorted({row.chip for row in rows})
+    centre = np.log([each[0] for each in CLASSES.values()] + [1.0] * len(chips))
+    hold = (PULL / np.array([each[1] for each in CLASSES.values()] + [CHIP_SD] * len(chips))) ** 2
+    parts, measured = _parts(rows), np.log([row.seconds for row in rows])
+    places = [chips.index(row.chip) for row in rows]
+    logs = centre.copy()
+    for _ in range(30):
+        by_class = parts * np.exp(logs[: len(CLASSES)])
+        slope = np.hstack([by_class / by_class.sum(axis=1, keepdims=True), np.eye(len(chips))[places]])
+        misses = _logs(logs, parts, places) - measured
+        trust = ROBUST**-2 / np.sqrt(1 + (misses / ROBUST) ** 2)
+        square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
+        step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
+        logs = logs - np.clip(step, -0.7, 0.7)
+        if np.abs(step).max() < 1e-4:
+            break
+    return logs
+
+
+def residuals(rows: list[Row], logs: np.ndarray, chips: list[str]) -> np.ndarray:
+    """Log of published over forecast; a chip without a factor has the mean of the others."""
+    own = np.append(logs, logs[len(CLASSES) :].mean())
+    places = [chips.index(row.chip) if row.chip in chips else len(chips) for row in rows]
+    return np.log([row.seconds for row in rows]) - _logs(own, _parts(rows), places)
+
+
+def left_out(rows: list[Row], group: Callable[[Row], str]) -> dict[str, np.ndarray]:
+    """Residuals of each group, from a fit to the others."""
+    found = {}
+    for each in sorted({group(row) for row in rows}):
+        rest = [row for row in rows if group(row) != each]
+        own = [row for row in rows if group(row) == each]
+        found[each] = residuals(own, fit(rest), sorted({row.chip for row in rest}))
+    return found
+
+
+def _parts(rows: list[Row]) -> np.ndarray:
+    return np.array([[row.roofline.get(name, 0.0) for name in CLASSES] for row in rows])
+
+
+def _logs(logs: np.ndarray, parts: np.ndarray, places: list[int]) -> np.ndarray:
+    return np.asarray(np.log(parts @ np.exp(logs[: len(CLASSES)])) + logs[len(CLASSES) :][places])
+
+
+def score(misses: np.ndarray) -> tuple[int, float, float]:
+    """How many, the median error, and the factor within which 80 % are."""
+    sizes = np.abs(misses)
+    return len(sizes), float(np.expm1(np.median(sizes))), float(np.exp(np.quantile(sizes, 0.8)))
+
+
+# Memory
+
+
+def memory_rows() -> list[tuple[Published, Trace]]:
+    """Rows whose peak is that of a step as it is traced here: operation by operation and on one GPU.
+
+    Not those of two GPUs (LitGPT's peak is that of loading: it hardly grows with the batch), and not those with selective
+    checkpointing, or whose parts are on the host.
+    """
+    return [
+        (line, trace)
+        for line, trace in traced()
+        if line.software == "eager"
+        and line.gpus == 1
+        and (line.peak_gb or line.status == "oom")
+        and not line.method.startswith(("decode", "Adapter"))
+    ]
+
+
+def need(trace: Trace) -> float:
+    """Bytes that a step takes; what lives all the time leaves no pieces that nothing fits into."""
+    lasting = trace.memory["weights"] + trace.memory["optimizer"]
+    return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
+
+
+def verdict(line: Published, trace: Trace) -> str:
+    """`fits`, `tight` or `does not fit`, on its device."""
+    available = (line.sheet.mem_bytes or (line.sheet.mem_gb or 0) * 2**30) - RESERVE
+    needed = need(trace)
+    if abs(needed / available - 1) <= SPREAD:
+        return "tight"
+    return "fits" if needed <= available else "does not fit"
