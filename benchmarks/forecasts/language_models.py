@@ -19,7 +19,6 @@ import numpy as np
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import CONFIG
 from whichdevice.forecast.time_model import Peaks, roofline_by_class
-
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import configuration
@@ -138,7 +137,10 @@ def traced(path: Path = DIGESTS) -> Iterator[tuple[Published, Trace]]:
 def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
     """The committed traces by program."""
     found = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
-    return {name: Trace.from_dict(each | {"work": _spread(each["work"])}) for name, each in found.items()}
+    return {
+        name: Trace.from_dict(each | dict.fromkeys(("work", "fused"), _spread(each["work"])))
+        for name, each in found.items()
+    }
 
 
 def write_digests(path: Path = DIGESTS) -> None:
@@ -155,11 +157,17 @@ def write_digests(path: Path = DIGESTS) -> None:
 def _packed(trace: Trace) -> dict[str, Any]:
     """A trace as numbers of few digits."""
     items = [
-        [each.kind, each.precision, *(float(f"{n:.5g}") for n in (each.operations, each.bytes, each.count))]
+        [each.kind, each.precision, *map(_short, (each.operations, each.bytes, each.count))]
         for each in trace.work.items
     ]
-    memory = {name: float(f"{value:.5g}") for name, value in trace.memory.items()}
+    memory = {name: _short(value) for name, value in trace.memory.items()}
     return {"work": items, "memory": memory, "parameters": trace.parameters, "trained": trace.trained, "notes": []}
+
+
+def _short(number: float) -> float:
+    """Five digits of a number."""
+    short = float(f"{number:.5g}")
+    return int(short) if short.is_integer() else short
 
 
 def _spread(items: list[list[Any]]) -> dict[str, Any]:
@@ -212,13 +220,9 @@ class Row:
     """A published time of a step, in seconds, and its roofline time by class."""
 
     line: Published
+    chip: str
     roofline: Mapping[str, float]
     seconds: float
-
-    @property
-    def chip(self) -> str:
-        """What a chip's own factor belongs to."""
-        return Peaks.of(self.line.sheet).chip
 
 
 def time_rows() -> list[Row]:
@@ -229,10 +233,11 @@ def time_rows() -> list[Row]:
 def _time_rows() -> Iterator[Row]:
     for line, trace in traced():
         if line.status == "ok" and line.seconds and line.method != "decode" and "unclear" not in line.notes:
-            found = roofline_by_class(trace.work, Peaks.of(line.sheet))
+            peaks = Peaks.of(line.sheet)
+            found = roofline_by_class(trace.work, peaks)
             for name, other in SAME.items():
                 found[other] = found.get(other, 0.0) + found.pop(name, 0.0)
-            yield Row(line, found, line.seconds)
+            yield Row(line, peaks.chip, found, line.seconds)
 
 
 def fit(rows: list[Row]) -> np.ndarray:
@@ -293,8 +298,8 @@ def score(misses: np.ndarray) -> tuple[int, float, float]:
 def memory_rows() -> list[tuple[Published, Trace]]:
     """Rows whose peak is that of a step as it is traced here: operation by operation and on one GPU.
 
-    Not those of two GPUs (LitGPT's peak is that of loading: it hardly grows with the batch), and not those with selective
-    checkpointing, or whose parts are on the host.
+    Not those of two GPUs (LitGPT's peak is that of loading: it hardly grows with the batch), and not those with
+    selective checkpointing, or whose parts are on the host.
     """
     return [
         (line, trace)

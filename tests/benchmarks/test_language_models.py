@@ -1,4 +1,4 @@
-"""Published times and memory of language models' training, against the kept traces: what `make forecasts` prints of them."""
+"""Published times and memory of language models' training, against the kept traces."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.forecasts.language_models import (  # noqa: E402
+from benchmarks.forecasts.language_models import (
     PUBLISHED,
     fit,
     left_out,
@@ -20,7 +20,8 @@ from benchmarks.forecasts.language_models import (  # noqa: E402
     time_rows,
     verdict,
 )
-from whichdevice.models.hugging_face import known_models  # noqa: E402
+
+from whichdevice.models.hugging_face import known_models
 
 TIMES = time_rows()
 
@@ -33,9 +34,9 @@ def test_every_published_row_has_its_source_and_model():
 
 def test_traces_have_the_published_number_of_weights():
     for program, trace in read_digests().items():
-        name, method, *_ = program.split(", ")
-        if method == "full":
-            assert trace.parameters == pytest.approx(known_models()[name].parameters, rel=0.05), program
+        name, method, shape, *_ = program.split(", ")
+        if method == "full" and (shape.endswith(" 2048") or "benchmark" not in name):  # others have more places
+            assert trace.parameters == pytest.approx(known_models()[name].parameters, rel=1e-3), program
 
 
 def test_times_of_models_that_the_fit_did_not_see():

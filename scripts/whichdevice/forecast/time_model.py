@@ -41,8 +41,8 @@ FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
 
 
 NODE = 8  # GPUs of one machine
-# Between such machines: an adapter for each GPU, of 200 and 400 Gbit/s as in NVIDIA's DGX A100, H100 and B200 (their data
-# sheets); else one of 100 Gbit/s.
+# Between such machines: an adapter for each GPU, of 200 or 400 Gbit/s as in NVIDIA's DGX A100, H100 and B200; else one
+# of 100 Gbit/s.
 NETWORK = {"A100": 200e9, "H100": 400e9, "H200": 400e9, "B200": 400e9, "B300": 800e9}
 OTHER_NETWORK = 12.5e9
 

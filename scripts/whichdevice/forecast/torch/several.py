@@ -7,11 +7,12 @@ state out; a rank gathers the weights of a layer for its forward and once more f
 of the sum of gradients. `zero2` gathers them once. The trace is of one rank's batch.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from whichdevice.forecast.torch.trace import Trace
-from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.work import Item
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -38,23 +39,16 @@ def with_masters(trace: Trace) -> Trace:
     for part in ("weights", "gradients", "optimizer"):
         memory["peak"] += memory[part] * (MASTER - 1)
         memory[part] *= MASTER
-    items = (
-        replace(each, bytes=each.bytes * MASTER) if each.kind == "optimizer" else each for each in trace.work.items
-    )
-    return replace(trace, work=replace(trace.work, items=tuple(items)), memory=memory)
+    return _with(trace, memory, lambda each: _updating(each, MASTER))
 
 
 def accumulated(trace: Trace, batches: int) -> Trace:
     """A step of so many batches, from one of one batch: gradients stay beside the passes."""
     if batches == 1:
         return trace
-    items = (
-        each if each.kind == "optimizer" else replace(each, count=each.count * batches) for each in trace.work.items
-    )
-    memory = dict(trace.memory)
-    held = sum(memory[part] for part in ("weights", "gradients", "optimizer", "working"))
-    memory["peak"] = max(memory["peak"], held)
-    return replace(trace, work=replace(trace.work, items=tuple(items)), memory=memory)
+    held = sum(trace.memory[part] for part in ("weights", "gradients", "optimizer", "working"))
+    memory = dict(trace.memory) | {"peak": max(trace.memory["peak"], held)}
+    return _with(trace, memory, lambda each: each if _updates(each) else replace(each, count=each.count * batches))
 
 
 def _replicated(trace: Trace, devices: int) -> Trace:
@@ -62,7 +56,7 @@ def _replicated(trace: Trace, devices: int) -> Trace:
     gradients = trace.memory["gradients"]
     memory = dict(trace.memory) | {"working": trace.memory["working"] + gradients}
     memory["peak"] += gradients
-    return replace(trace, work=_with(trace.work, [_sum_of(gradients, devices, 1)]), memory=memory)
+    return _with(trace, memory, lambda each: each, [_sum_of(gradients, devices, 1)])
 
 
 def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumulation: int) -> Trace:
@@ -74,16 +68,19 @@ def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumul
         memory[part] /= devices
     outside = whole - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole
     held = min(whole, outside + GATHERED_LAYERS * layer) if sharing == "fsdp" else whole
-    reduced = layer if sums else 0.0
-    memory["working"] += held + reduced
+    memory["working"] += held + (layer if sums else 0.0)
     memory["peak"] = memory["weights"] + memory["gradients"] + memory["optimizer"] + memory["working"]
     gathers = 2 * accumulation if sharing == "fsdp" else 1
-    items = [_half_of(whole, devices, gathers), _half_of(sums, devices, accumulation)]
-    shared = [
-        replace(each, bytes=each.bytes / devices, count=each.count) if each.kind == "optimizer" else each
-        for each in trace.work.items
-    ]
-    return replace(trace, work=_with(replace(trace.work, items=tuple(shared)), items), memory=memory)
+    sent = [_half_of(whole, devices, gathers), _half_of(sums, devices, accumulation)]
+    return _with(trace, memory, lambda each: _updating(each, 1 / devices), sent)
+
+
+def _updates(item: Item) -> bool:
+    return item.kind == "optimizer"
+
+
+def _updating(item: Item, share: float) -> Item:
+    return replace(item, bytes=item.bytes * share) if _updates(item) else item
 
 
 def _sum_of(nbytes: float, devices: int, count: float) -> Item:
@@ -96,5 +93,10 @@ def _half_of(nbytes: float, devices: int, count: float) -> Item:
     return _sum_of(nbytes / 2, devices, count)
 
 
-def _with(work: Work, items: list[Item]) -> Work:
-    return replace(work, items=(*work.items, *(each for each in items if each.bytes)))
+def _with(
+    trace: Trace, memory: Mapping[str, float], change: Callable[[Item], Item], more: Sequence[Item] = ()
+) -> Trace:
+    """The trace with each item changed and some added, eager and compiled."""
+    sent = tuple(each for each in more if each.bytes)
+    work, fused = (replace(each, items=(*map(change, each.items), *sent)) for each in (trace.work, trace.fused))
+    return replace(trace, work=work, fused=fused, memory=memory)
