@@ -66,7 +66,7 @@ lint: test-environment
 	.venv/bin/snakefmt --check --compact-diff Snakefile rules
 
 check: lint
-	$(PY) -m pytest -m "not slow" $(IN_PARALLEL)
+	$(PY) -m pytest -m "not slow and not long" $(IN_PARALLEL)
 
 test: lint
 	@$(RUN) snakemake --lint
