@@ -118,10 +118,10 @@ DEPLOY = ["deploy", "mnist_cnn", "--config", "storage={bucket: gs://b}", "--proj
 def test_a_model_is_deployed_after_price_and_question_and_removed_again(fake, capsys):
     assert main(DEPLOY) == 2 and not fake.there, "nobody can be asked"
     assert "about 0.077 USD an hour, 56 USD a month, used or not" in capsys.readouterr().out
-    assert main([*DEPLOY, "--yes", "--replicas", "2"]) == 0 and fake.paid
+    assert main([*DEPLOY, "--yes"]) == 0 and fake.paid
     model = next(one for one in fake.there if "artifact_uri" in one.asked)
     assert model.asked["artifact_uri"] == f"gs://b/{export_folder()}/saved_model/1"
-    assert model.asked["min_replica_count"] == model.asked["max_replica_count"] == 2
+    assert model.asked["min_replica_count"] == model.asked["max_replica_count"] == 1
     assert fake.where == {"project": "pays", "location": "us-central1"}
     assert "deploy mnist_cnn --remove --region us-central1" in capsys.readouterr().out
     assert main([*DEPLOY, "--yes"]) == 2, "a second one would cost twice"
@@ -156,8 +156,8 @@ def test_what_cannot_be_removed_is_said_with_the_command(fake, capsys, monkeypat
     ("arguments", "said"),
     [
         (["--config", "study=quick"], "storage.bucket is empty"),
-        (["--artefact", "/tmp/model"], "Vertex AI reads gs:// alone"),
-        (["--artefact", "gs://b/none"], "no SavedModel at gs://b/none"),
+        (["--config", "storage={bucket: models}"], "Vertex AI reads gs:// alone"),
+        (["--config", "storage={bucket: gs://b/none}"], "no SavedModel at gs://b/none/"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_made(fake, capsys, arguments, said):

@@ -31,12 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="name of the exported model, as in results/<study>/models")
     parser.add_argument("--remove", action="store_true", help="undeploy and delete all that was made for this model")
     add_config(parser)
-    parser.add_argument("--artefact", metavar="GS_ADDRESS", help="SavedModel elsewhere than storage.bucket has it")
     parser.add_argument("--project", help="Google Cloud project that pays (default: the login's project)")
     parser.add_argument("--region", default="us-central1", help="(default: us-central1)")
-    parser.add_argument("--machine-type", default="e2-standard-2", help="of each replica (default: e2-standard-2)")
-    parser.add_argument("--replicas", type=int, choices=range(1, 11), default=1, metavar="1-10")
-    parser.add_argument("--image", default=IMAGE, help="serving container (default: Google's TensorFlow 2.15, CPU)")
+    parser.add_argument("--machine-type", default="e2-standard-2", help="(default: e2-standard-2)")
     parser.add_argument("--dry-run", action="store_true", help="print what would be made and its price")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -54,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
                 _remove(api, args)
         return 0
     artefact = _artefact(args)
-    print(f"{args.model} from {artefact}, served by {args.image} in {args.region}.")
-    print(price_line(args.machine_type, args.replicas, args.region), flush=True)
+    print(f"{args.model} from {artefact}, served by {IMAGE} in {args.region}.")
+    print(price_line(args.machine_type, args.region), flush=True)
     if args.dry_run:
         return 0
     with _vertex(args) as api:
@@ -68,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def price_line(machine_type: str, replicas: int, region: str) -> str:
+def price_line(machine_type: str, region: str) -> str:
     """What an hour and a month cost by config/vertex_prices.csv, an estimate; says so where no price is known."""
     with PRICES.open(encoding="utf-8", newline="") as file:
         found = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
     if not found:
         return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
     row = next((row for row in found if row["region"] == region), found[0])
-    usd = float(row["usd_per_hour"]) * replicas
+    usd = float(row["usd_per_hour"])
     cost = f"about {usd:.3f} USD an hour, {usd * 730:.0f} USD a month, used or not, until it is removed"
     return f"Price: {cost} (an estimate for {row['region']}: {row['source']})."
 
@@ -83,25 +80,22 @@ def price_line(machine_type: str, replicas: int, region: str) -> str:
 def _artefact(args: argparse.Namespace) -> str:
     """Address of the SavedModel; raises StudyError unless it is there and its export was found to be right."""
     call = load_study(merged(check_yaml(args.configfile), args.config), str(args.configfile))
-    if not args.artefact and call.storage.bucket is None:
-        raise StudyError("deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish; or --artefact")
-    folder = ""
-    if not args.artefact:
-        study = plan_study(merged(check_yaml(args.configfile), args.config)).study
-        if args.model not in study.workloads:
-            raise StudyError(f"deploy: the study has no workload {args.model}")
-        below = export_path(study, args.model).parent.relative_to(study.root).as_posix()
-        folder = f"{(call.storage.bucket or '').rstrip('/')}/{call.study}/{below}"
-    artefact = (args.artefact or f"{folder}/{SAVED_MODEL}").rstrip("/")
+    if call.storage.bucket is None:
+        raise StudyError("deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish")
+    study = plan_study(merged(check_yaml(args.configfile), args.config)).study
+    if args.model not in study.workloads:
+        raise StudyError(f"deploy: the study has no workload {args.model}")
+    below = export_path(study, args.model).parent.relative_to(study.root).as_posix()
+    folder = f"{call.storage.bucket.rstrip('/')}/{call.study}/{below}"
+    artefact = f"{folder}/{SAVED_MODEL}"
     if not artefact.startswith("gs://"):
         raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")
     if "saved_model.pb" not in open_place(artefact).listing():
         raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
-    if not args.artefact:
-        place = open_place(folder)
-        record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(EXPORT_RECORD)))
-        if record.status != "ok":
-            raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
+    place = open_place(folder)
+    record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(EXPORT_RECORD)))
+    if record.status != "ok":
+        raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
     return artefact
 
 
@@ -129,12 +123,12 @@ def _made(api: Any, model: str) -> list[Any]:
 def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
     """The endpoint's resource name, once it answers; whatever fails midway, all that was made is removed."""
     common: dict[str, Any] = {"display_name": args.model, "labels": {LABEL: args.model.lower()}}
-    machines = {"machine_type": args.machine_type, "min_replica_count": args.replicas}
+    machines = {"machine_type": args.machine_type, "min_replica_count": 1}
     _signals(_interrupt)
     try:
-        model = api.Model.upload(artifact_uri=artefact, serving_container_image_uri=args.image, **common)
+        model = api.Model.upload(artifact_uri=artefact, serving_container_image_uri=IMAGE, **common)
         endpoint = api.Endpoint.create(**common)
-        model.deploy(endpoint=endpoint, traffic_percentage=100, max_replica_count=args.replicas, **machines)
+        model.deploy(endpoint=endpoint, traffic_percentage=100, max_replica_count=1, **machines)
     except BaseException:
         with suppress(OSError):  # the terminal may be gone
             print("Removing what was made.", flush=True)
