@@ -14,7 +14,7 @@ rule upload_dataset:
         update(f"{DATASETS}/uploaded/{{name}}/{{source}}-{{recipe}}.json"),
     log:
         f"{DATASETS}/logs/uploaded/{{name}}/{{source}}-{{recipe}}.log",
-    # Before the first run: a bucket that is not there is said before hours of measuring, and no run shares the machine.
+    # Before the first run: a bucket that does not exist is reported before hours of measuring, and no run shares the machine.
     priority: 1_000_000
     conda:
         CPU_ENVIRONMENT

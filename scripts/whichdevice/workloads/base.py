@@ -1,7 +1,18 @@
-"""What a workload is: a training task or a single operation, written once for every backend and device.
+"""The contract of a workload: a training task or a single operation, written once for every backend and device.
 
-Arrays are NumPy until a backend places them on its device; after that only `keras.ops` touches them,
-so that the same lines run on TensorFlow, JAX and PyTorch.
+    class MyNet(TrainingWorkload):
+        recipe = Recipe("Author, 2026", batch_size=128, epochs=5)  # what makes the class a workload
+        dataset = "mnist"
+
+        def splits(self, arrays): ...          training and validation data, as NumPy arrays
+        def batch(self, arrays, index): ...    inputs and targets of some examples
+        def model(self): ...                   a Keras model, not compiled
+        def loss(self, target, prediction): ...
+        def optimizer(self): ...
+
+A file of this folder with such a class, or with a function `model(options)`, is a built-in workload of the file's
+name. An operation, such as a matrix product, is an `OperationWorkload`. Arrays are NumPy until a backend places them on
+its device; after that only `keras.ops` touches them, so that the same lines run on TensorFlow, JAX and PyTorch.
 """
 
 import sys
