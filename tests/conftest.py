@@ -55,15 +55,14 @@ LONGEST = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each process that shares the tests its own cores, and leave to measure while another does."""
+    """Let tests measure while others on this host do; give each process that shares the tests its own cores."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None or LOCK_FOLDER in os.environ:  # a test may run pytest
-        return
-    folder = Path(tempfile.gettempdir(), f"whichdevice-tests-{os.environ['PYTEST_XDIST_TESTRUNUID']}-{worker}")
-    folder.mkdir()
-    config.add_cleanup(lambda: shutil.rmtree(folder))
-    os.environ[LOCK_FOLDER] = str(folder)
-    if hasattr(os, "sched_setaffinity"):
+    if LOCK_FOLDER in os.environ or (worker is None and config.getoption("numprocesses", None)):
+        return  # a test may run pytest; the process that hands out the tests runs none
+    folder = tempfile.mkdtemp(prefix="whichdevice-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ[LOCK_FOLDER] = folder
+    if worker is not None and hasattr(os, "sched_setaffinity"):
         cores, processes = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         if processes <= len(cores):
             os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
