@@ -99,3 +99,10 @@ def test_an_interrupt_ends_the_call(installed, monkeypatch):
     monkeypatch.setattr(compiling, "supervise_module", process)
     with pytest.raises(KeyboardInterrupt):
         compile_programs(asked())
+
+
+def test_a_program_made_with_other_xla_flags_is_another_program(installed, monkeypatch):
+    drafts = [compiling._draft(request) for request in asked()]
+    paths = set(map(compiling.cache_path, drafts))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+    assert not paths & set(map(compiling.cache_path, drafts))

@@ -170,6 +170,7 @@ def test_cudas_tools_come_from_the_installed_packages(monkeypatch):
     if not any(flag.endswith("nvidia/cuda_nvcc") for flag in flags):
         pytest.skip("nvidia-cuda-nvcc-cu12 is not installed")
     assert "--xla_dump_to=x" in flags and "--xla_gpu_cuda_data_dir=/usr/local/cuda" not in flags
+    assert flags.index("--xla_gpu_enable_triton_gemm=false") < flags.index("--xla_dump_to=x"), "the user's flags win"
 
 
 def test_names_are_known_without_jax():

@@ -27,6 +27,8 @@ PACKAGES = {  # that each needs installed beside JAX and Keras
     "libtpu": ("libtpu",),
 }
 GPU_COUNTS = (1, 2, 4, 8)  # of one machine
+# Without it XLA 0.10 ends on products of odd sizes ("Couldn't find output tile sizes that satisfy hlo").
+GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
 CUDNN = (9, 10, 0)  # that the program is made for; what JAX's CUDA packages of this version ask for at least
 # Facts of the CUDA guide that hold for every compute capability from 6.0 on.
 FIXED = {
@@ -313,8 +315,7 @@ def environment(compilers: Iterable[str]) -> dict[str, str]:
         "JAX_ENABLE_COMPILATION_CACHE": "false",
     }
     if "cuda" in compilers and (folder := cuda_folder()) is not None:
-        own = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "cuda_data_dir" not in flag]
-        variables["XLA_FLAGS"] = " ".join([*own, f"--xla_gpu_cuda_data_dir={folder}"])
+        variables["XLA_FLAGS"] = " ".join([*GPU_FLAGS, *own_flags(), f"--xla_gpu_cuda_data_dir={folder}"])
     if "libtpu" in compilers:
         variables |= {
             "TPU_SKIP_MDS_QUERY": "1",
@@ -322,6 +323,11 @@ def environment(compilers: Iterable[str]) -> dict[str, str]:
             "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
         }
     return variables
+
+
+def own_flags() -> list[str]:
+    """The user's XLA_FLAGS, which win over ours: a program depends on them."""
+    return [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "cuda_data_dir" not in flag]
 
 
 def cuda_folder() -> Path | None:

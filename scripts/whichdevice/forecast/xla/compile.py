@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import COMPILERS, PACKAGES, Target, environment, find_target, software_of
+from whichdevice.forecast.targets import COMPILERS, PACKAGES, Target, environment, find_target, own_flags, software_of
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
@@ -82,7 +82,7 @@ def cache_path(draft: CompiledRecord) -> Path:
     """A name made of everything that the outcome depends on: not of the workload's name or the time allowed."""
     asked = draft.asked.model_dump(mode="json", exclude={"workload", "timeout", "module"})
     row = find_target(draft.asked.device, draft.asked.devices).facts
-    key = [asked, row, draft.versions, draft.code_hash, draft.schema_version]
+    key = [asked, row, draft.versions, draft.code_hash, draft.schema_version, own_flags()]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return CACHE / f"{digest[:LENGTH]}.json"
 

@@ -157,7 +157,7 @@ class _Compiling:
         """A GPU's program as it is scheduled, a TPU's as it is compiled; also a GPU's that JAX cannot export."""
         if target.kind == "gpu" and (self._portable is None or self._portable[0] is not step):
             try:
-                self._portable = step, Portable.of(step, target)
+                self._portable = step, Portable.of(step)
             except (StudyError, MemoryError):
                 raise
             except Exception:  # JAX exports no such step: compiled whole

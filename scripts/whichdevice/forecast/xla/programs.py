@@ -9,7 +9,8 @@
 
 The step is the very function that the JAX backend runs. Models are built without their weights, and data are shapes
 where only shapes matter, so that a model larger than this host compiles too. JAX must not have used a device before in
-the process; `compile_program` sets what the compilers need where JAX is not imported yet.
+the process; `compile_program` sets what the compilers need where JAX is not imported yet. A model that asks JAX for its
+devices sees this host's: Keras' LSTM is then a loop over time steps, and its attention plain products.
 """
 
 import inspect
@@ -38,7 +39,6 @@ from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 
-CUDNN_LAYERS = "jax.experimental.rnn"
 LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
 
@@ -313,8 +313,7 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
         jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: placed(leaf, where), argument)
         for number, argument in enumerate(step.arguments)
     ]
-    with seen_as(description, target.kind):
-        lowered = _with_outputs(step, whole, divided).lower(*arguments)
+    lowered = _with_outputs(step, whole, divided).lower(*arguments)
     started = time.monotonic()
     compiled = _compile(lowered, target)
     seconds = time.monotonic() - started
@@ -372,39 +371,6 @@ def placed(leaf: Any, sharding: Any) -> Any:
     import jax
 
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
-@contextmanager
-def seen_as(description: Any, kind: str) -> Iterator[None]:
-    """While it lasts, `jax.devices()`, `jax.local_devices()` and `jax.default_backend()` answer as on the target.
-
-    Keras chooses its attention by `jax.devices()[0].platform`, as do many models. Only this public interface is
-    changed: JAX itself does not read it. On a GPU, Keras' LSTM calls cuDNN, which asks a real device while it is
-    traced: the loop over time steps is compiled in its place (`LSTM_NOTE`).
-    """
-    import jax
-
-    devices = list(description.devices)
-    answers: dict[str, Any] = {
-        "devices": lambda backend=None: devices,
-        "local_devices": lambda *_, **__: devices,
-        "device_count": lambda backend=None: len(devices),
-        "local_device_count": lambda backend=None: len(devices),
-        "default_backend": lambda: kind,
-    }
-    own = {name: getattr(jax, name) for name in answers}
-    for name, answer in answers.items():
-        setattr(jax, name, answer)
-    cudnn_layers = sys.modules.get(CUDNN_LAYERS)
-    sys.modules[CUDNN_LAYERS] = None  # type: ignore[assignment]  # an import fails, and Keras takes its loop
-    try:
-        yield
-    finally:
-        for name, function in own.items():
-            setattr(jax, name, function)
-        del sys.modules[CUDNN_LAYERS]
-        if cudnn_layers is not None:
-            sys.modules[CUDNN_LAYERS] = cudnn_layers
 
 
 def available_on_tpu(target: Target) -> float:

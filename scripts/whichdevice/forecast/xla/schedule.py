@@ -6,7 +6,7 @@ compile, and no option of XLA leaves them out. But XLA writes the scheduled prog
 are forked from one that has imported JAX alone (multiprocessing's forkserver); the step reaches them as StableHLO
 (jax.export), so that its model is built, traced and lowered once for all GPUs.
 
-    portable = Portable.of(step, find_target("T4"))
+    portable = Portable.of(step)
     program = schedule_step(portable, find_target("L4"), "float32", 64)
 """
 
@@ -26,7 +26,7 @@ from typing import Any, Self
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.forecast.xla.device_memory import MemoryNeed
-from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, seen_as, shardings
+from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, shardings
 from whichdevice.records.products import Mode
 
 LAST = "*memory-usage-report.txt"  # that XLA writes of a scheduled program
@@ -48,8 +48,8 @@ class Portable:
     donated: int  # so many arguments come first, and results take their memory
 
     @classmethod
-    def of(cls, step: Step, target: Target) -> Self:
-        """Trace and lower the step as on a GPU. Raises what JAX raises where it cannot be exported."""
+    def of(cls, step: Step) -> Self:
+        """Trace and lower the step for a GPU. Raises what JAX raises where it cannot be exported."""
         import jax
         from jax import export
 
@@ -59,9 +59,8 @@ class Portable:
         def flat(*given: Any) -> list[Any]:
             return jax.tree.leaves(step.function(*jax.tree.unflatten(tree, given)))
 
-        with seen_as(describe(target), target.kind):  # the first trace too: JAX keeps it
-            shape = jax.eval_shape(step.function, *step.arguments)
-            exported = export.export(jax.jit(flat), platforms=["cuda"])(*leaves)
+        shape = jax.eval_shape(step.function, *step.arguments)
+        exported = export.export(jax.jit(flat), platforms=["cuda"])(*leaves)
         outputs = jax.tree.leaves(jax.tree.broadcast(step.outputs, shape))
         donated = len(jax.tree.leaves(step.arguments[0])) if step.in_place else 0
         return cls(bytes(exported.serialize()), tuple(divided), tuple(outputs), donated)
