@@ -19,7 +19,8 @@ from whichdevice.forecast import joint
 
 HOUR, DAY = 3600.0, 86400.0
 MILLION = 1e6
-DRAWS = 4000
+DRAWS = 400  # of each device: a live page carries them all
+DIGITS = 1000  # of the logarithm of a draw, as whole numbers
 NEAR = 0.05  # another device is better where it is so by more than this share ...
 NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not worth moving a training elsewhere
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
@@ -179,7 +180,7 @@ def draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
         for place, each in zip(timed, known, strict=True)
     ]
     found = np.full((len(rows), n), np.nan)
-    found[timed] = joint.draws(own, n)
+    found[timed] = np.exp(np.round(np.log(joint.draws(own, n)) * DIGITS) / DIGITS)
     return found
 
 
@@ -264,21 +265,30 @@ def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
     return dict(zip((f"{name}_low", name, f"{name}_high"), map(float, np.quantile(values, QUANTILES)), strict=True))
 
 
+RULED_OUT = {
+    "fits": "does not fit",
+    "time": "no time is known",
+    "price": "no price is known",
+    "free": "is not free",
+    "budget": "costs more than {usd:g} USD",
+    "session": "a session ends after {hours:g} h",
+}
+
+
 def _ruled_out(option: Option, wants: Wants, work: Work) -> str | None:
     row = option.row
     if row.evidence == DOES_NOT_FIT:
-        return "does not fit"
+        return RULED_OUT["fits"]
     if option.seconds is None:
-        return row.note or "no time is known"
+        return row.note or RULED_OUT["time"]
     if option.usd is None:
-        return "no price is known" if wants.by == "cost" or wants.budget is not None else None
-    free = option.usd == 0 or row.is_here
-    if wants.only_free and not free:
-        return "is not free"
+        return RULED_OUT["price"] if wants.by == "cost" or wants.budget is not None else None
+    if wants.only_free and option.usd > 0 and not row.is_here:
+        return RULED_OUT["free"]
     if wants.budget is not None and option.usd > wants.budget:
-        return f"costs more than {wants.budget:g} USD"
+        return RULED_OUT["budget"].format(usd=wants.budget)
     if row.session_hours and option.seconds > row.session_hours * HOUR and not wants.only_free:
-        return f"a session ends after {row.session_hours:g} h"
+        return RULED_OUT["session"].format(hours=row.session_hours)
     return None
 
 

@@ -14,8 +14,41 @@ from whichdevice.numbers import number
 MOST_LINES = 8
 LEAST_ROWS = 5  # of a table, as far as there are choices
 LEAST_WIDTH = 60
+CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
 YEAR = 365 * DAY
+# Sentences that a live page makes anew while its reader types (report/live.js): named parts in braces.
+SENTENCES = {
+    "decision": "{use}: {time}{instead}{usd}.",
+    "instead": " instead of {time} {where}",
+    "operation": "{use}: {rate}{hourly}; {amount}: {time}{usd}.",
+    "hourly": " at USD {usd} an hour",
+    "electricity": " of electricity",
+    "alone": "Nothing else is left to choose from.",
+    "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
+    "cheapest": "Cheapest",
+    "fastest_of_all": "Fastest",
+    "among": " of {count}",
+    "none_in_time": "; none ends within {time}",
+    "in_time": " that end within {time}",
+    "sure": "{most}{among}; that is sure.",
+    "nearly_sure": "{most}{among}; {chance} sure.",
+    "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
+    "rival": "Or {device}: {apart}.",
+    "takes": "it takes {time}",
+    "costs": "costs USD {usd}",
+    "memory": "has {other} GB instead of {mine}",
+    "same": "the two are the same by forecast",
+    "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
+    "more": ", USD {usd} more",
+    "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
+    "nothing": "No device is left for {workload}: {reasons}.",
+}
+
+
+def say(name: str, **values: object) -> str:
+    """A sentence of SENTENCES with its parts."""
+    return SENTENCES[name].format(**values)
 
 
 def time_words(seconds: float, rough: bool = False) -> str:
@@ -38,7 +71,7 @@ def usd_words(usd: float) -> str:
     """US dollars in cents below 10 and in whole ones above: `0`, `<0.01`, `0.35`, `14`, `1,200`."""
     if usd < 0.005:
         return "<0.01" if usd > 0 else "0"
-    return f"{usd:.2f}" if usd < 10 else f"{float(f'{usd:.3g}'):,.0f}"
+    return f"{usd:.2f}" if usd < 10 else f"{math.floor(float(f'{usd:.3g}') + 0.5):,}"
 
 
 def between(low: float | None, high: float | None, written: object) -> str:
@@ -83,18 +116,25 @@ def decision(answer: Answer) -> str:
     took = _time(pick)
     cost = "" if pick.usd is None else f", USD {_usd(pick)}"
     if answer.work.mode == "operation" and row.step_time:
-        rate = number(answer.work.units_per_step / row.step_time)
-        hourly = "" if row.usd_per_hour is None else f" at USD {usd_words(row.usd_per_hour)} an hour"
-        return f"{name_words(pick)}: {rate} {answer.work.unit}s a second{hourly}; {answer.amount.words}: {took}{cost}."
+        hourly = "" if row.usd_per_hour is None else say("hourly", usd=usd_words(row.usd_per_hour))
+        rate, amount = rate_words(answer, row), answer.amount.words
+        return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
     if row.is_here:
-        power = " of electricity" if row.price.startswith("electricity") else ""
-        return f"{name_words(pick)}: {took}{cost}{power}."
-    instead = ""
-    if here is not None and here.seconds is not None:
-        instead = f" instead of {_time(here, interval=False)} {_where(here.row)}"
-    elif here is not None:
-        instead = f"; {_where(here.row)} it {'does not fit' if here.row.evidence == DOES_NOT_FIT else 'has no time'}"
-    return f"{name_words(pick)}: {took}{instead}{cost}."
+        cost += SENTENCES["electricity"] * row.price.startswith("electricity")
+    instead = "" if row.is_here or here is None else without_time(here)
+    if not row.is_here and here is not None and here.seconds is not None:
+        instead = say("instead", time=_time(here, interval=False), where=where(here.row))
+    return say("decision", use=name_words(pick), time=took, instead=instead, usd=cost)
+
+
+def rate_words(answer: Answer, row: Row) -> str:
+    """`128 products a second`."""
+    return f"{number(answer.work.units_per_step / (row.step_time or math.inf))} {answer.work.unit}s a second"
+
+
+def without_time(here: Option) -> str:
+    """What is so of a measured machine that has no time."""
+    return f"; {where(here.row)} it {'does not fit' if here.row.evidence == DOES_NOT_FIT else 'has no time'}"
 
 
 def name_words(option: Option) -> str:
@@ -112,7 +152,8 @@ def name_words(option: Option) -> str:
 VOWELS = ("A", "H", "L", "M", "RTX", "8")  # first sounds of names: an A100, an H100, an L4, an RTX 4090
 
 
-def _where(row: Row) -> str:
+def where(row: Row) -> str:
+    """`here`, or `on cpu` where a study gives the machine another name."""
     return "here" if row.device == "this machine" else f"on {row.device}"
 
 
@@ -138,28 +179,27 @@ def _why(answer: Answer) -> str:
     assert pick is not None
     choices = [option for option in answer.options if option.ruled_out is None]
     if len(choices) == 1:
-        return "Nothing else is left to choose from."
+        return SENTENCES["alone"]
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
         more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
-        return f"The choice hardly matters: none of {len(choices)} differs by more than {apart} and {more}."
-    most = {"cost": "Cheapest", "time": "Fastest"}[by]
-    among = f" of {len(choices)}"
+        return say("no_matter", count=len(choices), apart=apart, more=more)
+    most, among = SENTENCES["cheapest" if by == "cost" else "fastest_of_all"], say("among", count=len(choices))
     if answer.wants.by == "cost" and by == "time":
-        among += f"; none ends within {time_words(answer.wants.deadline)}"
+        among += say("none_in_time", time=time_words(answer.wants.deadline))
     elif by == "cost" and answer.work.mode != "operation":
-        among += f" that end within {time_words(answer.wants.deadline)}"
+        among += say("in_time", time=time_words(answer.wants.deadline))
     sure = pick.sure or 0.0
     if sure >= SURE:
-        return f"{most}{among}; {'that is sure' if sure >= 0.99 else chance(sure) + ' sure'}."
+        return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
     saves = answer.regret_at_most
     what = f"USD {usd_words(saves)}" if by == "cost" else time_words(saves)
-    return f"Probably {most.lower()}{among}: {chance(sure)} sure; another saves at most {what} in 9 of 10 cases."
+    return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=what)
 
 
 def chance(share: float) -> str:
     """A probability in per cent."""
-    return f"{100 * share:.0f} %"
+    return f"{math.floor(100 * share + 0.5)} %"  # as a browser rounds
 
 
 def _either(answer: Answer) -> list[str]:
@@ -169,13 +209,13 @@ def _either(answer: Answer) -> list[str]:
         return []
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
-        apart.append(f"it takes {_time(rival, interval=False)}")
+        apart.append(say("takes", time=_time(rival, interval=False)))
     if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
-        apart.append(f"costs USD {_usd(rival, interval=False)}")
+        apart.append(say("costs", usd=_usd(rival, interval=False)))
     mine, other = pick.row.memory_available, rival.row.memory_available
     if mine and other and abs(math.log(mine / other)) > 0.2:
-        apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
-    return [f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."]
+        apart.append(say("memory", other=f"{other / 1e9:.0f}", mine=f"{mine / 1e9:.0f}"))
+    return [say("rival", device=rival.device, apart=", ".join(apart) or SENTENCES["same"])]
 
 
 def _fastest(answer: Answer) -> list[str]:
@@ -186,8 +226,9 @@ def _fastest(answer: Answer) -> list[str]:
         return []
     more = ""
     if fastest.usd is not None and pick.usd is not None and fastest.usd > pick.usd:
-        more = f", USD {usd_words(fastest.usd - pick.usd)} more"
-    return [f"Fastest: {fastest.device}, {_time(fastest)}, USD {_usd(fastest, interval=False)}{more}."]
+        more = say("more", usd=usd_words(fastest.usd - pick.usd))
+    device, usd = fastest.device, _usd(fastest, interval=False)
+    return [say("fastest", device=device, time=_time(fastest), usd=usd, more=more)]
 
 
 def _with_more_time(answer: Answer) -> list[str]:
@@ -200,10 +241,8 @@ def _with_more_time(answer: Answer) -> list[str]:
     days = math.ceil((cheapest.seconds_high or cheapest.seconds) / DAY)
     if days > 365:
         return []
-    return [
-        f"Cheaper with more time: {cheapest.device}, {_time(cheapest, interval=False)}, "
-        f"USD {_usd(cheapest, interval=False)} (--deadline {days}d)."
-    ]
+    time, usd = _time(cheapest, interval=False), _usd(cheapest, interval=False)
+    return [say("more_time", device=cheapest.device, time=time, usd=usd, days=days)]
 
 
 def _free(answer: Answer) -> list[str]:
@@ -239,7 +278,7 @@ def _nothing(answer: Answer) -> str:
     for option in answer.options:
         reasons.setdefault(option.ruled_out or "", []).append(option.device)
     whole = "; ".join(f"{joined(names)} {why}" for why, names in reasons.items() if why)
-    return f"No device is left for {answer.work.workload}: {whole}."
+    return say("nothing", workload=answer.work.workload, reasons=whole)
 
 
 def notes(answer: Answer) -> list[str]:
@@ -259,7 +298,7 @@ def notes(answer: Answer) -> list[str]:
             times = number(row.step_time / row.forecast_time)
             found.append(f"{row.device} contradicts its forecast: measured is {times} times as long; trust that.")
         if row.is_here and row.disturbed:
-            found.append(f"Other programs disturbed the measurement {_where(row)}: measure again when it is quiet.")
+            found.append(f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet.")
     if answer.work.mode == "train":
         found.append("Not included: loading data, validation.")
     return found

@@ -12,6 +12,18 @@ LEAST_USD = 0.01  # what costs less or nothing is drawn here
 TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400)  # seconds that an axis may name
 
 
+SIZES = {  # for report/live.js, which draws the same picture anew
+    "wide": WIDE,
+    "high": HIGH,
+    "left": LEFT,
+    "below": BELOW,
+    "margin": MARGIN,
+    "right": 90,
+    "least_usd": LEAST_USD,
+    "times": TIMES,
+}
+
+
 def chart(answer: Answer) -> str:
     """An SVG element with a point for each choice and bars for intervals; empty for fewer than two choices."""
     shown = [each for each in answer.options if each.ruled_out is None and each.seconds and each.usd is not None]

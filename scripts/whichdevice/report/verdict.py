@@ -11,6 +11,7 @@ import pandas as pd
 from whichdevice.answer import Answer, words
 from whichdevice.numbers import number
 from whichdevice.report.chart import chart
+from whichdevice.report.live import live_data
 from whichdevice.report.numbers import alike, interval, undecided_words, verdict_words, with_setting
 from whichdevice.results import StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
@@ -64,6 +65,7 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
         "head": words.head(answer),
         "cells": words.cells(answer, everything),
         "chart": chart(answer),
+        "live": live_data(answer) if answer.pick is not None and len(answer.options) > 1 else None,
         "notes": [*filter(None, [words.folded(answer, everything)]), *words.notes(answer)],
     }
 

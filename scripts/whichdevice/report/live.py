@@ -1,0 +1,92 @@
+"""What a live page carries of an answer: its rows with their joint draws, limits, and the sentences of its words.
+
+report/live.js makes the decision anew from it for what the reader types. Draws are whole numbers: the logarithm of a
+step's seconds, as decide.py rounds it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from whichdevice.answer import Answer, Option, words
+from whichdevice.answer.decide import (
+    DIGITS,
+    HOUR,
+    IN_TIME,
+    LIKELY,
+    NEAR,
+    NEAR_SECONDS,
+    NEAR_USD,
+    QUANTILES,
+    RULED_OUT,
+    SURE,
+    draws,
+)
+from whichdevice.answer.rows import DOES_NOT_FIT
+from whichdevice.report import chart
+
+LIMITS = {
+    "near": NEAR,
+    "near_usd": NEAR_USD,
+    "near_seconds": NEAR_SECONDS,
+    "in_time": IN_TIME,
+    "likely": LIKELY,
+    "sure": SURE,
+    "certain": words.CERTAIN,
+    "quantiles": QUANTILES,
+    "digits": DIGITS,
+}
+LEFT_OUT = "left out"
+
+
+def live_data(answer: Answer) -> dict[str, Any]:
+    """The answer for JSON."""
+    work, wants = answer.work, answer.wants
+    options = answer.options
+    times = draws([option.row for option in options])
+    here = next((number for number, option in enumerate(options) if option is answer.here), None)
+    return {
+        "workload": work.workload,
+        "operation": work.mode == "operation",
+        "unit": work.unit,
+        "units_per_step": work.units_per_step,
+        "amount": answer.amount.units,
+        "title": words.title(answer).replace(answer.amount.words, "{amount}"),
+        "head": words.head(answer),
+        "here": here,
+        "no_here": "" if answer.here is None else words.without_time(answer.here),
+        "where": "" if answer.here is None else words.where(answer.here.row),
+        "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
+        "free": wants.only_free,
+        "limits": LIMITS,
+        "sentences": words.SENTENCES
+        | {f"no_{name}": text.replace(":g}", "}") for name, text in RULED_OUT.items()}
+        | {"left_out": LEFT_OUT},
+        "chart": chart.SIZES | {"axis": "time for the whole work"},
+        "rows": [_row(option, own, answer) for option, own in zip(options, times, strict=True)],
+    }
+
+
+def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
+    row = option.row
+    steps = None if not row.step_time else np.round(np.log(times) * DIGITS).astype(int).tolist()
+    prompts = (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0
+    available = None if row.memory_available is None else row.memory_available / 1e9
+    return {
+        "device": row.device,
+        "is_here": row.is_here,
+        "rough": row.rough,
+        "usd_per_hour": row.usd_per_hour,
+        "start_time": row.start_time,
+        "session_hours": row.session_hours,
+        "prompts": prompts,
+        "memory": available,
+        "no": RULED_OUT["fits"] if row.evidence == DOES_NOT_FIT else row.note if steps is None and row.note else None,
+        "use": words.name_words(option),
+        "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
+        "rate": words.rate_words(answer, row) if row.step_time else "",
+        "fits": words.fits_words(row),
+        "step": words.time_words(row.step_time, row.rough) if row.step_time else "–",
+        "known": words.known_words(Option(row)),
+        "steps": steps,
+    }

@@ -1,0 +1,139 @@
+"""The live page in a real browser: the same decision as Python, by keyboard, on a phone, from an address."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, device, here, work
+
+from whichdevice.answer import Answer, Wants
+from whichdevice.answer.decide import Amount, decide
+from whichdevice.answer.words import lines, time_words, usd_words
+from whichdevice.report.page import render
+from whichdevice.report.verdict import answer_parts
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-environment")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
+]
+ROWS = (
+    here(), FAST, MIDDLE, CHEAP, FREE, device("A10G", 0.0101, 0.8, own=0.6), device("H200", 0.0029, None),
+    replace(device("L4", 0.03, 0.7), start_time=600.0, host_time=0.02, host_log_sd=0.2),
+    replace(device("V100", 0.02, 0.4), evidence="does not fit", step_time=None),
+)  # fmt: skip
+UNITS = 3e8
+
+
+def decided(wants: Wants, units: float = UNITS) -> Answer:
+    return decide(work(*ROWS), wants, Amount(units, f"{units:,.10g} images", True))
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("live") / "answer.html"
+    answer = decided(Wants())
+    render("ask.html", file, answers=[answer_parts(replace(answer, words=tuple(lines(answer))))])
+    return file
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The page at the address, width and with or without scripts as the test asks; a complaint fails the test."""
+    asked = {"width": 1280, "hash": "", "scripts": True} | getattr(request, "param", {})
+    context = browser.new_context(
+        viewport={"width": asked["width"], "height": 900}, java_script_enabled=asked["scripts"], color_scheme="dark"
+    )
+    page, complaints = context.new_page(), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{page_file.as_uri()}#{asked['hash']}")
+    yield page
+    context.close()
+    assert not complaints
+
+
+def wanted(chance: random.Random) -> tuple[Wants, float]:
+    return Wants(
+        by=chance.choice(["cost", "time"]),
+        deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
+        budget=chance.choice([None, None, 0.5, 5.0, 50.0]),
+        only_free=chance.random() < 0.2,
+        hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+    ), round(10 ** chance.uniform(4, 10))
+
+
+def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any) -> None:
+    chance = random.Random(7)
+    for _ in range(50):
+        wants, units = wanted(chance)
+        answer = decided(wants, units)
+        asked = {
+            "units": units, "words": answer.amount.words, "by": wants.by, "deadline": wants.deadline,
+            "budget": wants.budget, "onlyFree": wants.only_free, "hourUsd": wants.hour_usd,
+        }  # fmt: skip
+        found = opened.evaluate(
+            """asked => {
+                const data = JSON.parse(document.querySelector("script[type='application/json']").textContent);
+                const found = whichdevice.decide(data, asked), pick = found.pick;
+                return {
+                    pick: pick && [pick.row.device, pick.seconds, pick.usd ?? null, pick.sure],
+                    ruledOut: found.options.map((each) => [each.row.device, each.ruled_out]),
+                    lines: whichdevice.lines(data, asked, found),
+                };
+            }""",
+            asked,
+        )
+        assert dict(found["ruledOut"]) == {option.device: option.ruled_out for option in answer.options}, wants
+        assert (found["pick"] is None) == (answer.pick is None), wants
+        if answer.pick is not None:
+            name, *numbers = found["pick"]
+            own = [answer.pick.seconds, answer.pick.usd, answer.pick.sure]
+            assert (name, numbers) == (answer.pick.device, pytest.approx(own)), wants
+        assert lines(answer)[: len(found["lines"])] == found["lines"], wants
+
+
+def test_a_budget_typed_by_keyboard_changes_the_pick_and_the_address(opened: Any) -> None:
+    before = opened.inner_text("[data-decision]")
+    opened.focus("input[name=units]")
+    for _ in range(4):
+        opened.keyboard.press("Tab")
+    opened.keyboard.type("4")
+    assert opened.evaluate("document.activeElement.name") == "budget"
+    pick = decided(Wants(budget=4.0)).pick
+    assert pick is not None and pick.seconds is not None
+    assert opened.inner_text("[data-decision]") != before
+    assert time_words(pick.seconds) in opened.inner_text("[data-decision]")
+    assert opened.inner_text("tr.pick th") == pick.device and "budget=4" in opened.url
+
+
+@pytest.mark.parametrize(
+    "opened", [{"hash": "units=1000000000&deadline=240&price%20T4=0.001", "width": 390}], indirect=True
+)
+def test_an_address_brings_a_colleague_to_the_same_choice_on_a_phone(opened: Any) -> None:
+    assert opened.inner_text("tr.pick th") == "T4" and opened.input_value("[name='price T4']") == "0.001"
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+    assert usd_words(1e9 / 100 * 0.04 / 3600 * 0.001)[:4] in opened.inner_text("[data-decision]")
+
+
+@pytest.mark.parametrize("opened", [{"scripts": False}], indirect=True)
+def test_without_scripts_the_answer_is_as_it_was_asked(opened: Any) -> None:
+    assert opened.inner_text("[data-decision]") == lines(decided(Wants()))[0]
+    assert not opened.is_visible("form") and opened.is_visible("svg.chart")
+
+
+def test_the_page_is_small(page_file: Path) -> None:
+    assert page_file.stat().st_size < 100_000  # nine devices; 75 stay below 400 kB
