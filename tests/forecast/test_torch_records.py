@@ -9,7 +9,10 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.memory import Plan, need
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.measuring.events import RefusedError, built_within
+from whichdevice.models.loading import workload_class
 from whichdevice.records.products import ProgramRequest
+from whichdevice.workloads.base import Options
 
 FILE = """
 import torch
@@ -103,3 +106,9 @@ def test_the_files_own_autocast_is_never_float32_in_silence(tmp_path):
 def test_a_step_that_cannot_be_traced_names_the_line(tmp_path):
     with pytest.raises(StudyError, match=r"net\.py: a step cannot be traced: RuntimeError: .*\(line 18\)"):
         Traced(request(tmp_path, forward="x = x @ x"))
+
+
+def test_a_large_model_is_not_made_before_it_is_known_to_fit(tmp_path):
+    workload = workload_class(request(tmp_path, width=2**15).module)(Options(1))
+    with pytest.raises(RefusedError, match="8,590,327,812 weights"):
+        built_within(16e9, workload.model)

@@ -7,6 +7,7 @@ The file's functions take what PyTorch's own take: `loss(output, target)`, `metr
 import copy
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,27 +24,33 @@ OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
 FROM_LOGITS = ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
 WITHOUT_LOSS = "add LOSS, a name of torch.nn.functional such as cross_entropy, or a function loss(output, target)"
+LARGE = 5e8  # parameters of a module that is not made before it is known to fit
 NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
 
 
 class TorchModel(NativeModel):
-    """A module of PyTorch, on the host until a backend moves it."""
+    """A module of PyTorch, on the host until a backend moves it. A large one has shapes alone until it is asked for."""
 
-    def __init__(self, module: Any, workload: "TorchFile") -> None:
-        self.module, self.workload = module, workload
-        self.kind = type(module).__name__
+    def __init__(self, shapes: Any, workload: "TorchFile", large: bool) -> None:
+        self._shapes, self.workload, self._large = shapes, workload, large
+        self.kind = type(shapes).__name__
         self.optimizer: Any = None  # the backend's
+
+    @cached_property
+    def module(self) -> Any:
+        """With its values."""
+        return self.workload.made_module() if self._large else self._shapes
 
     def sizes(self) -> tuple[int, int]:
         """Parameters with the statistics beside them; trained parameters. Shared ones count once."""
-        parameters = list(self.module.parameters())
-        statistics = [each for each in self.module.buffers() if each.is_floating_point()]
+        parameters = list(self._shapes.parameters())
+        statistics = [each for each in self._shapes.buffers() if each.is_floating_point()]
         trained = sum(each.numel() for each in parameters if each.requires_grad)
         return sum(each.numel() for each in (*parameters, *statistics)), trained
 
     def summary(self, print_fn: Callable[..., Any] = print) -> None:
         """Print the module as PyTorch does."""
-        for line in str(self.module).splitlines():
+        for line in str(self._shapes).splitlines():
             print_fn(line)
 
     def save_weights(self, path: Path) -> None:
@@ -75,7 +82,7 @@ class TorchModel(NativeModel):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.utils.flop_counter import FlopCounterMode
 
-        workload, module = self.workload, copied(self.module, device).train()
+        workload, module = self.workload, copied(self._shapes if device == "meta" else self.module, device).train()
         inputs, target = workload.tried_on(device)
         weights = [each for each in module.parameters() if each.requires_grad]
         own = {id(each) for each in (weight.untyped_storage() for weight in module.parameters())}
@@ -141,13 +148,25 @@ class TorchFile(NativeFile):
         return built
 
     def model(self) -> TorchModel:
-        """The module, tried on shapes of a few examples."""
-        model = TorchModel(self.made_module(), self)
+        """The module, tried on shapes of a few examples; a large one has shapes alone, as it may not fit here."""
+        shapes, large = self._without_values(), True
+        if shapes is None or sum(each.numel() for each in shapes.parameters()) < LARGE:
+            shapes, large = self.made_module(), False
+        model = TorchModel(shapes, self, large)
         if self.own_loss:
-            self._check_own_loss(model.module)
-        with self._explaining("the first training step"):
-            _ = model.trial
+            self._check_own_loss(shapes)
+        if not large:
+            with self._explaining("the first training step"):
+                _ = model.trial
         return model
+
+    def _without_values(self) -> Any:
+        """The module on PyTorch's device `meta`, or None where its code needs values."""
+        import torch
+
+        with suppress(Exception), torch.device("meta"):
+            return self.made_module()
+        return None
 
     @property
     def own_loss(self) -> bool:
