@@ -177,7 +177,7 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     (HEAVY, (here(), FAST, MIDDLE, CHEAP), [
         "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
         "Probably cheapest of 4 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
-        "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50, USD 0.83 more.",
+        "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or more.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
@@ -298,3 +298,20 @@ def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Pat
     found = answers(studied.summary.iloc[:0], studied.costs.iloc[:0], studied.forecasts)
     assert {answer.work.workload for answer in found} == {"mnist_cnn", "matmul"}
     assert all(answer.here is None and answer.pick is not None for answer in found)
+
+
+def test_a_measurement_that_settles_it_is_named_only_where_it_pays() -> None:
+    rows = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
+    dear, cheap = (notes(answer(*rows, wants=Wants(examples=size, deadline=9e9))) for size in (3e9, 1e7))
+    line = 'What would settle it: whichdevice rent net.py --on "A100" --max-usd 1'
+    assert line in dear and line not in cheap
+    assert line not in notes(answer(*rows[:1], wants=Wants(examples=3e9)))
+
+
+def test_buying_is_mentioned_where_the_training_is_a_part_of_what_a_card_costs() -> None:
+    card = replace(CHEAP, device="RTX 3090", card_usd=1500.0, card_watts=350.0)
+    assert any(
+        "To buy one (about USD 1,500) is cheaper from 17,000 h" in line
+        for line in notes(answer(card, wants=Wants(examples=3e10, deadline=9e9)))
+    )
+    assert not any("To buy one" in line for line in notes(answer(card, wants=Wants(examples=1e7))))

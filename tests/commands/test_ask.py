@@ -276,3 +276,21 @@ def test_ask_and_a_study_give_the_same_answer_for_the_same_records(played: Simpl
 def test_a_wrong_mode_has_one_line_in_python_too() -> None:
     with pytest.raises(StudyError, match="mode predict: matmul is a single operation"):
         assert OneModel("matmul", [], mode="predict").study
+
+
+def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, accelerator in (("RTX 4090", "RTX4090:1"), ("v5e-2x2", "tpu-v5litepod-4"), ("A100", "A100-80GB-SXM:1")):
+        assert main(["rent", MODEL, "--on", name, "--max-usd", "40", "--dry-run"]) == 0
+        task = json.loads(capsys.readouterr().out)
+        assert task["resources"]["accelerators"] == accelerator and "mixed_bfloat16" in task["run"]
+    for arguments, line in (
+        ([MODEL], f'rent: {MODEL} on which device? --on "RTX 4090"'),
+        (
+            [MODEL, "--on", "RTX 4090", "--max-usd", "0.01"],
+            "rent: --max-usd 0.01 pays for 2 min; 0.09 USD are the least",
+        ),
+        ([MODEL, "--on", "XX9"], "unknown device 'XX9'"),
+        ([], 'rent: name the device: --on "RTX 4090", or --device gpu or tpu'),
+    ):
+        assert main(["rent", *arguments, "--dry-run"]) == 2
+        assert capsys.readouterr().err.startswith(line)

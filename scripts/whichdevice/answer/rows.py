@@ -57,6 +57,8 @@ class Row:
     session_hours: float | None = None  # after which a free machine ends
     week_hours: float | None = None
     start_time: float = 0.0  # until the work begins: renting, starting, compiling
+    card_usd: float | None = None  # of one to buy
+    card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
     contradicts: bool = False  # the measured time is outside its forecast's interval
     name: str = ""  # of the device, as its driver gives it
@@ -168,7 +170,7 @@ def _work(
             row = _beside(row, _forecast(match))
         rows.append(row)
     for each in expected:
-        row = _forecast(each)
+        row = _with_card(_forecast(each), sheet.get(str(each["device"])))
         rows += [row, *_free(row, sheet.get(str(each["device"])))]
     modes = [str(row["mode"]) for row in [*cells, *expected] if pd.notna(row["mode"])]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
@@ -297,6 +299,13 @@ def _forecast(row: pd.Series) -> Row:
         found |= {name: _number(row[name]) or 0.0 for name in ("host_time", "host_log_sd")}
         found |= {"prefill_time": _number(row["prefill_time"])}
     return Row(**found)
+
+
+def _with_card(row: Row, known: HardwareRow | None) -> Row:
+    """What one card costs that people buy."""
+    if known is None or known.card is None or row.device != known.device:
+        return row
+    return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
 
 def _free(row: Row, known: HardwareRow | None) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from textwrap import wrap
 
 from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
 from whichdevice.answer.rows import DOES_NOT_FIT, MEASURED, Row
+from whichdevice.config.prices import USD_PER_KWH
 from whichdevice.numbers import number
 
 MOST_LINES = 8
@@ -40,7 +41,7 @@ SENTENCES = {
     "memory": "has {other} GB instead of {mine}",
     "same": "the two are the same by forecast",
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
-    "more": ", USD {usd} more",
+    "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "nothing": "No device is left for {workload}: {reasons}.",
 }
@@ -226,7 +227,8 @@ def _fastest(answer: Answer) -> list[str]:
         return []
     more = ""
     if fastest.usd is not None and pick.usd is not None and fastest.usd > pick.usd:
-        more = say("more", usd=usd_words(fastest.usd - pick.usd))
+        hourly = (fastest.usd - pick.usd) / (pick.seconds - fastest.seconds) * HOUR
+        more = say("more", usd=usd_words(hourly))
     device, usd = fastest.device, _usd(fastest, interval=False)
     return [say("fastest", device=device, time=_time(fastest), usd=usd, more=more)]
 
@@ -299,9 +301,44 @@ def notes(answer: Answer) -> list[str]:
             found.append(f"{row.device} contradicts its forecast: measured is {times} times as long; trust that.")
         if row.is_here and row.disturbed:
             found.append(f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet.")
+    if any(row.start_time and row.step_time for row in rows):
+        minutes = max(row.start_time for row in rows) / 60
+        found.append(f"A machine elsewhere takes {minutes:.0f} min to start; they are in its time and price.")
     if answer.work.mode == "train":
         found.append("Not included: loading data, validation.")
-    return found
+    return [*found, *_settling(answer), *_buying(answer)]
+
+
+def _settling(answer: Answer) -> list[str]:
+    """How to measure the pick, where that costs much less than a wrong choice."""
+    pick = answer.pick
+    if (
+        pick is None
+        or pick.row.is_here
+        or not pick.row.usd_per_hour
+        or (pick.sure or 0.0) >= SURE
+        or answer.by != "cost"
+    ):
+        return []
+    price = math.ceil(MEASURING_HOURS * pick.row.usd_per_hour)
+    if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * price:
+        return []
+    return [f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.device}" --max-usd {price}']
+
+
+MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
+
+
+def _buying(answer: Answer) -> list[str]:
+    """From how many hours of use on buying the card is cheaper than renting it, where that may matter."""
+    pick = answer.pick
+    if pick is None or pick.row.card_usd is None or not pick.row.usd_per_hour or not pick.seconds:
+        return []
+    saved = pick.row.usd_per_hour - pick.row.card_watts / 1000 * USD_PER_KWH
+    hours = pick.row.card_usd / saved if saved > 0 else math.inf
+    if not pick.seconds / HOUR > 0.1 * hours:
+        return []
+    return [f"To buy one (about USD {usd_words(pick.row.card_usd)}) is cheaper from {two(hours)} h of use on."]
 
 
 def head(answer: Answer) -> list[str]:
@@ -411,7 +448,9 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     same = [answer.work.workload for answer in answers if answer.pick is not None and not answer.matters]
     if same:
         found.append(f"The choice hardly matters for {joined(same, 5)}.")
-    hurry = [f"{answer.work.workload}: {line[9:-1]}" for answer in answers for line in _fastest(answer)]
+    hurry = [
+        f"{answer.work.workload}: {line[9:-1].partition(';')[0]}" for answer in answers for line in _fastest(answer)
+    ]
     if hurry:
         found.append(f"In a hurry: {'; '.join(hurry[:2])}.")
     bad = [line for answer in answers for line in notes(answer) if "contradicts" in line]

@@ -39,13 +39,21 @@ ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorfl
 ON_THE_MACHINE = "envs/rented.sh"  # of the checkout: it installs and measures there
 NOT_SENT = ("run_on", "against", "retry")  # keys that concern this machine alone
 COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]
+LEAST_HOURS = 0.3  # START_UP_MINUTES and some minutes of measuring
 EVERY, PATIENCE = 180.0, 900.0  # seconds between two copies of the records; that one copy or taking down may last
 TRIES, RECONNECTS, PAUSE = 5, 100, 20.0  # for the last copy and taking down; for the log; seconds between two tries
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--device", choices=("gpu", "tpu"), required=True, help="which of the study's devices")
+    parser.add_argument(
+        "model", nargs="?", metavar="FILE", help="measure this model on the device of --on; else a study"
+    )
+    parser.add_argument("--on", metavar="DEVICE", help='e.g. "RTX 4090", in place of --device and --accelerator')
+    parser.add_argument(
+        "--max-usd", type=float, metavar="USD", help="what it may cost at most; ends the machine earlier"
+    )
+    parser.add_argument("--device", choices=("gpu", "tpu"), help="which of the study's devices")
     parser.add_argument("--accelerator", help="e.g. L4:1, A100:8, tpu-v6e-1 (default: L4:1 or tpu-v2-8)")
     parser.add_argument("--infra", help="cloud or cloud/region, e.g. gcp/us-central1 (default for a TPU: gcp)")
     parser.add_argument("--spot", action="store_true", help="cheaper, and taken away at any moment")
@@ -59,16 +67,21 @@ def run(args: argparse.Namespace) -> int:
     """Print the price, ask, rent, measure, bring back, take down; the exit status."""
     if not Path(ON_THE_MACHINE).is_file():
         raise StudyError("rent: a rented machine gets this folder, which is no checkout of whichdevice; rent from one")
-    values = merged(check_yaml(args.configfile), args.config)
+    values = merged(model_study(args) if args.model else check_yaml(args.configfile), args.config)
+    if args.on:
+        args.device, args.accelerator = accelerator_of(args.on)
+    if args.device is None:
+        raise StudyError('rent: name the device: --on "RTX 4090", or --device gpu or tpu')
     plan = plan_study({**values, "run_on": "all"})
     args.accelerator = args.accelerator or {"gpu": "L4:1", "tpu": "tpu-v2-8"}[args.device]
     args.infra = args.infra or ("gcp" if args.device == "tpu" else None)
-    task = json.dumps(make_task(plan, values, args), indent=1) + "\n"  # JSON is YAML
     sky = shutil.which("sky") or shutil.which("sky", path=".venv-sky/bin")
     usd, source = price(sky, args)
+    args.max_hours = within_budget(args.max_hours, usd, args.max_usd)
+    task = json.dumps(make_task(plan, values, args), indent=1) + "\n"  # JSON is YAML
     cost = f"about {usd:.2f} USD an hour, at most {usd * args.max_hours:.2f} USD in all" if usd else "unknown"
     what = f"{'spot ' * args.spot}machine with {args.accelerator} for {len(plan.wanted(args.device))} runs"
-    print(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:g} h.", file=sys.stderr)
+    print(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:.3g} h.", file=sys.stderr)
     print(f"Price: {cost} ({source}; an estimate, disk and traffic come on top).", file=sys.stderr, flush=True)
     if args.dry_run:
         print(task, end="")
@@ -82,6 +95,51 @@ def run(args: argparse.Namespace) -> int:
     status = Rental(sky, f"{name}-{os.urandom(3).hex()}", plan.call, folder).rent()
     shutil.rmtree(folder)
     return status
+
+
+def model_study(args: argparse.Namespace) -> dict[str, Any]:
+    """The config that measures one model on a rented device, in the number format that people use there."""
+    from whichdevice.forecast.study import usual_precision
+    from whichdevice.forecast.targets import find_target
+    from whichdevice.planning.one_model import config_name
+
+    if not args.on:
+        raise StudyError(f'rent: {args.model} on which device? --on "RTX 4090"')
+    target = find_target(args.on)
+    name = config_name(args.model)
+    return {
+        "study": f"rent_{name}",
+        "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
+        "train": {"epochs": 0},
+        "data": {"source": "standin"},
+        "forecast": {"devices": []},
+        "workloads": {name: {"module": args.model, "precision": [usual_precision(target)]}},
+    }
+
+
+def accelerator_of(name: str) -> tuple[str, str]:
+    """Kind of a device and SkyPilot's name for one of it; raises StudyError where SkyPilot rents none."""
+    from whichdevice.forecast.targets import find_target
+
+    target = find_target(name)
+    if target.slice is not None:
+        return target.kind, f"tpu-{target.slice.accelerator}"
+    if not target.row.skypilot:
+        raise StudyError(f"rent: SkyPilot has no name for a {target.device}: rent it by hand, or take another --on")
+    return target.kind, f"{target.row.skypilot}:{target.devices}"
+
+
+def within_budget(hours: float, usd: float | None, most: float | None) -> float:
+    """Hours that a machine may live for at most so many USD; raises StudyError where that is too short to measure."""
+    if most is None:
+        return hours
+    if usd is None:
+        raise StudyError("rent: --max-usd needs a price, and none is known: use --max-hours")
+    if most / usd < LEAST_HOURS:
+        raise StudyError(
+            f"rent: --max-usd {most:g} is {60 * most / usd:.0f} min; {usd * LEAST_HOURS:.2f} USD are the least"
+        )
+    return min(hours, most / usd)
 
 
 def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
@@ -99,7 +157,7 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     data = {**(values.get("data") or {}), "sources": dict(study.data.sources), "dir": None}
     sent = {**{key: value for key, value in values.items() if key not in NOT_SENT}, "data": data}
     # A longest life: jobs and logins do not lengthen it. SkyPilot sets it after `setup`, so `run` installs.
-    life = {"idle_minutes": args.max_hours * 60, "down": True, "wait_for": "none"}
+    life = {"idle_minutes": round(args.max_hours * 60), "down": True, "wait_for": "none"}
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'

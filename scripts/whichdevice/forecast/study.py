@@ -52,7 +52,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         modes: tuple[Mode, ...] = GENERATING if generates else (getattr(workload, "mode", "train"),)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
-            chosen = _usual(target) if precision == "mixed" else precision
+            chosen = usual_precision(target) if precision == "mixed" else precision
             if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
@@ -69,7 +69,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                 )
 
 
-def _usual(target: Target) -> str:
+def usual_precision(target: Target) -> str:
     """The number format in which people train on a device: 16 bits where it has faster products for them."""
     half, single = target.row.half_dense_tflops or 0.0, target.row.fp32_tflops or 0.0
     return target.mixed if target.kind == "tpu" or half > single else "float32"

@@ -185,7 +185,7 @@ const whichdevice = (() => {
     }
     const later = Math.max(fastest.seconds * (1 + limits.near), fastest.seconds + limits.near_seconds);
     if (fastest !== pick && pick.seconds >= later) {
-      const more = fastest.usd > pick.usd ? say(words.more, { usd: usdWords(fastest.usd - pick.usd) }) : "";
+      const more = fastest.usd > pick.usd ? say(words.more, { usd: usdWords(((fastest.usd - pick.usd) / (pick.seconds - fastest.seconds)) * 3600) }) : "";
       found.push(say(words.fastest, { device: fastest.row.device, time: time(fastest), usd: cost(fastest, false), more }));
     }
     const days = cheapest ? Math.ceil((cheapest.seconds_high ?? cheapest.seconds) / DAY) : 0;
