@@ -180,6 +180,11 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
         "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or more.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),
+    ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
+        "Rent an L40S: 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
+        "Cheapest of 2 that end within 9.5 h, and 67 % sure to do so.",
+        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 1.07 or more.",
+    ]),
     ({"examples": 5e5}, (here(), FAST), [
         "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",
         "The choice hardly matters: none of 2 differs by more than 15 min and USD 0.05.",

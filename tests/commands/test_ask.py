@@ -287,7 +287,7 @@ def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.Captu
         ([MODEL], f'rent: {MODEL} on which device? --on "RTX 4090"'),
         (
             [MODEL, "--on", "RTX 4090", "--max-usd", "0.01"],
-            "rent: --max-usd 0.01 pays for 2 min; 0.09 USD are the least",
+            "rent: --max-usd 0.01 is 2 min; 0.09 USD are the least",
         ),
         ([MODEL, "--on", "XX9"], "unknown device 'XX9'"),
         ([], 'rent: name the device: --on "RTX 4090", or --device gpu or tpu'),

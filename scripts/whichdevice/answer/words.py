@@ -15,6 +15,7 @@ from whichdevice.numbers import number
 MOST_LINES = 8
 LEAST_ROWS = 5  # of a table, as far as there are choices
 LEAST_WIDTH = 60
+LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
 YEAR = 365 * DAY
@@ -34,6 +35,7 @@ SENTENCES = {
     "in_time": " that end within {time}",
     "sure": "{most}{among}; that is sure.",
     "nearly_sure": "{most}{among}; {chance} sure.",
+    "late": "{most}{among}, and {chance} sure to do so.",
     "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
     "rival": "Or {device}: {apart}.",
     "takes": "it takes {time}",
@@ -195,6 +197,9 @@ def _why(answer: Answer) -> str:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
     saves = answer.regret_at_most
     what = f"USD {usd_words(saves)}" if by == "cost" else time_words(saves)
+    in_time = pick.in_time if pick.in_time is not None else 1.0
+    if by == "cost" and in_time < SURE and in_time - sure < LATE:
+        return say("late", most=most, among=among, chance=chance(in_time))
     return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=what)
 
 

@@ -172,7 +172,9 @@ const whichdevice = (() => {
       const what = by === "cost" ? `USD ${usdWords(saves)}` : timeWords(saves);
       if (pick.sure >= limits.certain) found.push(say(words.sure, { most, among }));
       else if (pick.sure >= limits.sure) found.push(say(words.nearly_sure, { most, among, chance }));
-      else found.push(say(words.probably, { most: most.toLowerCase(), among, chance, saves: what }));
+      else if (by === "cost" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late) {
+        found.push(say(words.late, { most, among, chance: `${Math.round(100 * pick.in_time)} %` }));
+      } else found.push(say(words.probably, { most: most.toLowerCase(), among, chance, saves: what }));
     }
     if (rival && answer.matters) {
       const apart = [], [mine, other] = [pick.row.memory, rival.row.memory];

@@ -33,6 +33,7 @@ LIMITS = {
     "likely": LIKELY,
     "sure": SURE,
     "certain": words.CERTAIN,
+    "late": words.LATE,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
