@@ -10,7 +10,7 @@ a sequence) and those of models/tuning.py. A mixture of experts is routed evenly
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -192,7 +192,7 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
         input=_inputs(found),
         target={"labels": target},
         optimizer="AdamW",
-        batch_size=1 if (found.parameters or 10**9) >= 10**9 else 8,
+        batch_size=8,
         sequence_length=length,
         unit="sequence",
         source=f"{address.text}, {HUB_TABLE.name if found.parameters else 'config.json'}",
@@ -217,6 +217,24 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
 
     class Hub(made):  # type: ignore[valid-type, misc]  # a class that is made here
         configuration = found
+        layers = found.layers
+
+        @property
+        def tunable(self) -> bool:
+            """Unless its options say how it is trained."""
+            return self.options.get("gradient_checkpointing", None) is None
+
+        def number_format(self, asked: str) -> str:
+            """Frozen weights are in 16 bits: mixed precision has no use for others."""
+            frozen = self.options.get("method", "full") != "full"
+            return "bfloat16" if frozen and asked.startswith("mixed") else asked
+
+        def made_module(self, *layers: int) -> Any:
+            """The model, perhaps of fewer layers."""
+            if not layers:
+                return super().made_module()
+            given = {**self.options.given, "layers": layers[0]}
+            return type(self)(replace(self.options, given=given)).made_module()
 
         @property
         def length(self) -> int | None:

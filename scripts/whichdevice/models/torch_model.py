@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, convolution_gradients
@@ -137,9 +137,15 @@ class TorchFile(NativeFile):
 
     framework = TORCH
     weights_file = "model.pt"
+    layers: ClassVar[int | None] = None  # equal ones, of a model that can be made of fewer
+    tunable: ClassVar[bool] = False  # whether batches and checkpointing may be chosen so that it fits
 
-    def made_module(self) -> Any:
-        """What the file's `model` returns; raises StudyError where that is no module."""
+    def number_format(self, asked: str) -> str:
+        """The number format that a question means for this model."""
+        return asked
+
+    def made_module(self, *layers: int) -> Any:
+        """What the file's `model` returns, perhaps of so few `layers`; raises StudyError where that is no module."""
         from torch import nn
 
         built = self._built()

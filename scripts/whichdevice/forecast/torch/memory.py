@@ -13,8 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from whichdevice.errors import StudyError
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.forecast.work import Item
+from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION = 1.09  # of the peak
 SPREAD = 0.05  # of the need: with one so near to the memory fragmentation decides
@@ -91,6 +93,18 @@ def checkpointed(step: Step) -> Step:
     return replace(step, build=build)
 
 
+def adapted(step: Step, method: str) -> Step:
+    """With LoRA beside frozen weights in 16 bits, or in 4; of a model whose linear layers are all trained."""
+
+    def build(*layers: int) -> Any:
+        module = step.build(*layers)
+        if not all(each.requires_grad for each in module.parameters()) or not hasattr(module, "config"):
+            raise StudyError("LoRA is for a whole model of Hugging Face")
+        return Tuning(method).applied(module, "LoRA")
+
+    return replace(step, build=build, optimizer=Tuning(method).optimizer_for, precision="bfloat16")
+
+
 def blocks_of(module: Any) -> list[Any]:
     """The children of one class in one container that have the most parameters; empty where none repeats."""
     groups: dict[tuple[int, type], list[Any]] = {}
@@ -116,9 +130,12 @@ def updated(trace: Trace, share: float = 1.0) -> Trace:
 
 
 # What can be changed in a training step, by the words that name it: before it is traced, or in its trace.
+HALF, LIGHT = "16-bit weights", "gradient checkpointing"
 WAYS: dict[str, Callable[[Step], Step]] = {
-    "16-bit weights": lambda step: replace(step, precision="bfloat16"),
-    "gradient checkpointing": checkpointed,
+    HALF: lambda step: replace(step, precision="bfloat16"),
+    LIGHT: checkpointed,
+    "LoRA": partial(adapted, method="lora"),
+    "QLoRA (4-bit weights)": partial(adapted, method="qlora"),
 }
 AFTERWARDS: dict[str, Callable[[Trace], Trace]] = {
     "a fused optimiser": updated,

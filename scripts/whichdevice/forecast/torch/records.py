@@ -12,6 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, Plan, is_tight, need
+from whichdevice.forecast.torch.several import Way, accumulated, way_that_fits
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
@@ -48,14 +49,19 @@ class Traced:
         workload = workload_class(request.module)(given)
         assert isinstance(workload, TorchFile)
         self._request, self._workload, self.note = request, workload, None
-        step = step_of(workload, request.precision, request.mode)
+        precision = workload.number_format(request.precision)
+        if precision != request.precision:
+            self.note = f"all in {precision}"
+        step = step_of(workload, precision, request.mode)
         self.plan = Plan(step)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            self.trace(request.batch_size)
+            self.trace(1 if workload.tunable else request.batch_size)
         workload.check_options()
         path = workload.address.path
-        calls = OWN_AUTOCAST.findall(path.read_text(encoding="utf-8")) if path is not None else []
+        calls = (
+            OWN_AUTOCAST.findall(path.read_text(encoding="utf-8")) if path is not None and path.suffix == ".py" else []
+        )
         own = any(OFF.match(str(each.message)) for each in found) or (calls and torch.cuda.is_available())
         if own and not request.precision.startswith("mixed"):
             types = {re.search("b?float16|dtype=(?!torch)|$", call)[0] or "float16" for call in calls}  # type: ignore[index]
@@ -70,10 +76,10 @@ class Traced:
                 f"in {precision}, by its own torch.autocast",
             )
 
-    def trace(self, size: int) -> Trace:
+    def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
         """The step of so many examples; raises StudyError with the line of the file where it cannot be traced."""
         try:
-            return self.plan.trace(size)
+            return self.plan.trace(size, ways)
         except StudyError:
             raise
         except Exception as error:
@@ -88,12 +94,12 @@ class Traced:
 
     def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
-        trace = self.trace(request.batch_size // target.devices)
-        available, needed = target.memory - RESERVE, need(trace)
-        work = self._work(trace, request)
-        collectives = {}
-        if target.devices > 1 and request.mode == "train":
-            collectives["all"] = Collective(count=1, nbytes=trace.memory["gradients"])
+        available = target.memory - RESERVE
+        way = self._way(request, target.devices, available)
+        trace = way.trace
+        needed, work = need(trace), self._work(trace, request)
+        sent = sum(each.bytes * each.count for each in work.items if each.kind == "collective")
+        collectives = {"all": Collective(count=1, nbytes=sent)} if sent else {}
         facts = CompileFacts(
             evidence="traced",
             memory=target.memory,
@@ -108,23 +114,31 @@ class Traced:
             collectives=collectives,
             unit=self._workload.unit,
             units_per_step=float(request.batch_size),
-            note="; ".join(filter(None, [self.note, *trace.notes])) or None,
+            note="; ".join(filter(None, [self.note, way.words(target.devices), *trace.notes])) or None,
         )
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
-        if request.largest_batch or needed > available:
+        if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, needed, available))
         if needed <= available:
             return "ok", None, facts, work
         return "does_not_fit", str(OutOfDeviceMemoryError(needed, available)), facts, work
 
+    def _way(self, request: ProgramRequest, devices: int, available: float) -> Way:
+        """How each device takes its part of the step."""
+        size, trains = request.batch_size // devices, request.mode == "train"
+        mixed = self.plan.step.precision.startswith("mixed")
+
+        def fits(trace: Trace) -> bool:
+            return need(trace) <= available
+
+        return way_that_fits(self.trace, size, devices, fits, mixed, trains and self._workload.tunable)
+
     def _work(self, trace: Trace, request: ProgramRequest) -> Work:
-        """The work of one device: several add up their gradients after each step."""
+        """The work of one device: in float16 gradients are divided by the loss's scale and checked."""
         items, gradients = trace.work.items, trace.memory["gradients"]
         if request.precision == "mixed_float16" and gradients:
             items = (*items, Item("optimizer", "float32", 0.0, 2 * gradients, 1))
-        if request.devices > 1 and gradients:
-            items = (*items, Item("collective", "", 0.0, gradients, 1, devices=request.devices))
         return replace(trace.work, items=items)
 
     def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
@@ -133,12 +147,14 @@ class Traced:
         def seconds(work: Work) -> float:
             return forecast_step(work, target.row, request.mode, target.devices).seconds
 
-        found = self.plan.changed(request.batch_size // target.devices, lambda trace: need(trace) <= available)
+        size = 1 if self._workload.tunable else request.batch_size // target.devices
+        found = self.plan.changed(size, lambda trace: need(trace) <= available)
         return [
             Change(
                 name=" and ".join(ways),
                 memory_needed=need(trace),
-                time=seconds(self._work(trace, request)) / seconds(work),
+                time=seconds(self._work(accumulated(trace, request.batch_size // target.devices // size), request))
+                / seconds(work),
             )
             for ways, trace in found
         ]
@@ -175,4 +191,5 @@ def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
             return workload.forward(module, inputs)
         return workload.loss(target, workload.forward(module, inputs, target))
 
-    return Step(workload.made_module, batch, loss, workload.optimizer if mode == "train" else None, precision)
+    optimizer = workload.optimizer if mode == "train" else None
+    return Step(workload.made_module, batch, loss, optimizer, precision, workload.layers)

@@ -8,16 +8,67 @@ of the sum of gradients. `zero2` gathers them once. The trace is of one rank's b
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from whichdevice.forecast.torch.memory import HALF, LIGHT
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
+NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
+BATCHES = (4, 1)  # of one pass of a rank, that are tried
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a step is taken on each of several ranks, and its trace there."""
+
+    trace: Trace
+    batch: int  # of one pass
+    accumulation: int
+    sharing: Sharing
+    changes: tuple[str, ...]
+
+    def words(self, devices: int) -> str:
+        """What of it the question left open."""
+        batch = f"{self.accumulation} passes of {self.batch} a GPU" if self.accumulation > 1 else ""
+        return ", ".join(filter(None, [NAMES[self.sharing] if devices > 1 else "", *self.changes, batch]))
+
+
+def way_that_fits(
+    traced: Callable[[int, tuple[str, ...]], Trace],
+    size: int,
+    devices: int,
+    fits: Callable[[Trace], bool],
+    mixed: bool = False,
+    tunable: bool = False,
+) -> Way:
+    """How a rank takes a step of `size` examples so that it `fits`, the fastest first; else the one that needs least.
+
+    `traced(n, changes)` is the step of n examples on one GPU. `mixed` means 16 bits beside float32, which a rank of
+    FSDP keeps apart. Where the question leaves it open (`tunable`), a step may be several passes, with checkpointing.
+    """
+    ways = [
+        (light, sharing, batch)
+        for light in ((), (LIGHT,))[: 1 + tunable]
+        for sharing in ("ddp", "fsdp")[: 1 + (devices > 1)]
+        for batch in ([each for each in BATCHES if each < size and size % each == 0] if tunable else []) or [size]
+    ]
+    best: Way | None = None
+    for light, sharing, batch in ways:
+        master = mixed and sharing == "fsdp"
+        trace = accumulated(traced(batch, ((HALF,) if master else ()) + light), size // batch)
+        way = Way(on_gpus(trace, devices, sharing, master, size // batch), batch, size // batch, sharing, light)  # type: ignore[arg-type]
+        if fits(way.trace):
+            return way
+        if best is None or way.trace.memory["peak"] < best.trace.memory["peak"]:
+            best = way
+    assert best is not None
+    return best
 
 
 def on_gpus(trace: Trace, devices: int, sharing: Sharing, master: bool = False, accumulation: int = 1) -> Trace:
