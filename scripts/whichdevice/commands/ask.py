@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
-    add("--gpus", type=int, default=1, metavar="N", help="GPUs of one machine that share the batch: 1, 2, 4 or 8")
+    add("--gpus", default="1", metavar="N", help=GPUS_HELP)
     add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
 
+GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number"
 DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
 
 
@@ -69,10 +70,11 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    wants, targets = wants_of(args), targets_of(args.devices, args.gpus)
+    counts = gpu_counts(args.gpus)
+    wants, targets = wants_of(args), targets_of(args.devices, counts)
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    asked = one_model(args, targets)
+    asked = one_model(args, targets, counts)
     for target in targets:
         if refusal := None if args.precision == "mixed" else target.refusal(args.precision):
             print(refusal, file=sys.stderr)
@@ -97,16 +99,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def one_model(args: argparse.Namespace, targets: "Sequence[Target]") -> "OneModel":
+def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Sequence[int]) -> "OneModel":
     """The question; raises StudyError on a wrong file, batch, option or mode."""
     from whichdevice.planning.one_model import OneModel
 
-    for name in ("batch", "sequence_length", "gpus"):
+    for name in ("batch", "sequence_length"):
         if (value := getattr(args, name)) is not None and value < 1:
             raise StudyError(f"--{name.replace('_', '-')} {value}: a number of at least 1 is needed")
     asked = OneModel(
         args.model, targets, args.mode, args.batch, args.sequence_length, args.precision, given_options(args.option),
-        args.backend, args.gpus, args.largest,
+        args.backend, counts, args.largest,
     )  # fmt: skip
     assert asked.study
     return asked
@@ -160,20 +162,31 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     )  # fmt: skip
 
 
-def targets_of(names: str | None, gpus: int = 1) -> "list[Target]":
-    """The devices that a person lists: names with commas, or `all`; None: ten common ones."""
+def gpu_counts(text: str) -> list[int]:
+    """The numbers of GPUs that `--gpus` asks for; raises StudyError."""
+    from whichdevice.forecast.targets import GPU_COUNTS, NODES
+
+    known = [*GPU_COUNTS, *NODES]
+    counts = known if text == "auto" else [int(each) for each in text.split(",") if each.strip().isdigit()]
+    if not counts or not set(counts) <= set(known):
+        raise StudyError(f"--gpus {text}: {', '.join(map(str, known))} are possible, several with commas, or auto")
+    return counts
+
+
+def targets_of(names: str | None, counts: Sequence[int] = (1,)) -> "list[Target]":
+    """The devices that a person lists: names with commas, or `all`; None: ten common ones. Each in these numbers."""
+    from whichdevice.forecast.study import targets_in
     from whichdevice.forecast.targets import all_targets, find_target, other_targets
 
     asked = list(FORECAST_DEVICES) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
     if [name.casefold() for name in asked] == ["all"]:
-        return all_targets(gpus)
+        return [target for count in counts for target in all_targets(count)]
     for name in asked:
         if others := other_targets(name):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
-    count = None if gpus == 1 else gpus
-    return list({target.label: target for name in asked for target in [find_target(name, count)]}.values())
+    return targets_in(asked, counts)
 
 
 def given_options(given: list[str]) -> dict[str, Any]:

@@ -248,7 +248,10 @@ class Forecast(Section):
         list(FORECAST_DEVICES),
         description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
-    gpus: Values[PositiveInt] = Field([1], description="how many GPUs of one machine share a batch: 1, 2, 4 or 8")
+    gpus: Values[PositiveInt] = Field(
+        [1],
+        description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine; in PyTorch 16 to 512 of nodes of eight",
+    )
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
     precision: Values[Precision | Literal["mixed"]] = Field(
         ["mixed"], description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16"

@@ -1,6 +1,6 @@
 """From a study to the programs that it wants compiled, and where their records are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -24,11 +24,23 @@ def program_requests(study: Study) -> list[ProgramRequest]:
 
 def study_targets(study: Study) -> list[Target]:
     """The study's devices, each in the numbers asked for; raises StudyError where one is unknown."""
-    return [_target(name, count) for name, count in product(study.forecast.devices, study.forecast.gpus)]
+    return targets_in(study.forecast.devices, study.forecast.gpus, _target)
+
+
+def targets_in(
+    names: Iterable[str], counts: Sequence[int], find: Callable[[str, int | None], Target] = find_target
+) -> list[Target]:
+    """Each device in each number; of several numbers a TPU slice has its own alone."""
+    found: dict[str, Target] = {}
+    for name, count in product(names, counts):
+        several = len(counts) > 1 and find(name, None).kind == "tpu"
+        target = find(name, None if several or count == 1 else count)
+        found.setdefault(target.label, target)
+    return list(found.values())
 
 
 @cache
-def _target(name: str, count: int) -> Target:
+def _target(name: str, count: int | None) -> Target:
     try:
         return find_target(name, count)
     except StudyError as error:

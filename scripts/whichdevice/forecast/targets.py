@@ -29,6 +29,7 @@ PACKAGES = {  # that each needs installed beside JAX and Keras
 GPU_COUNTS = (1, 2, 4, 8)  # of one machine
 # Without it XLA 0.10 ends on products of odd sizes ("Couldn't find output tile sizes that satisfy hlo").
 GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
+NODES = (16, 32, 64, 128, 256, 512)  # of several with eight each, for PyTorch
 CUDNN = (9, 10, 0)  # that the program is made for; what JAX's CUDA packages of this version ask for at least
 # Facts of the CUDA guide that hold for every compute capability from 6.0 on.
 FIXED = {
@@ -120,6 +121,8 @@ class Target:
 
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
         """Why it has no products in this number format, or no such software, in one line; None where it has both."""
+        if software == "xla" and self.devices > GPU_COUNTS[-1] and self.slice is None:
+            return f"{self.label}: programs of several machines are not compiled; PyTorch's are traced"
         if software not in self.row.software:
             return f"{self.device}: {NO_COMPILER}" if software == "xla" else f"{self.device}: {NO_TORCH}"
         if self.kind == "tpu":
@@ -230,7 +233,7 @@ def find_target(name: str, devices: int | None = None) -> Target:
     row = _row_named(name)
     found = _target(row, devices or 1)
     if found is None or (devices is not None and found.devices != devices and devices != 1):
-        counts = GPU_COUNTS if target_rows()[row].kind == "gpu" else _slice_sizes(row)
+        counts = (*GPU_COUNTS, *NODES) if target_rows()[row].kind == "gpu" else _slice_sizes(row)
         raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
     return found
 
@@ -251,7 +254,7 @@ def _target(row: str, devices: int) -> Target | None:
     """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
     sheet = target_rows()[row]
     if sheet.kind == "gpu":
-        return Target(row, devices, sheet) if devices in GPU_COUNTS else None
+        return Target(row, devices, sheet) if devices in (*GPU_COUNTS, *NODES) else None
     slices = sorted((each for each in TOPOLOGIES.values() if each.chip == row), key=lambda each: each.devices)
     chosen = next((each for each in slices if each.devices >= devices), None)
     return Target(row, chosen.devices, sheet, chosen) if chosen is not None else None

@@ -45,7 +45,7 @@ class OneModel:
     precision: str = "mixed"
     options: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
-    gpus: int = 1
+    gpus: Sequence[int] = (1,)
     largest: bool = False
     left: "TimeLeft" = field(default_factory=lambda: TimeLeft())
     kept_from: str | None = None  # when the records were measured, if no process of this call did
@@ -69,7 +69,7 @@ class OneModel:
             raise StudyError(f"--backend: {wrong_backend(self.model, chosen.framework, self.backend)}")
         generates = self.mode == "generate"
         loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
-        batch = self.batch or chosen.recipe.batch_size
+        batch = self.batch or max(chosen.recipe.batch_size, *self.gpus)
         by_jax = generates and chosen.framework == KERAS
         workload = {
             "module": self.model,
@@ -89,8 +89,8 @@ class OneModel:
             },
             "train": {"epochs": 0, "repeats": 0},
             "forecast": {
-                "devices": [target.slice.name if target.slice else target.device for target in self.targets],
-                "gpus": [self.gpus],
+                "devices": [*dict.fromkeys(each.slice.name if each.slice else each.device for each in self.targets)],
+                "gpus": list(self.gpus),
                 "precision": [self.precision],
                 "largest_batch": self.largest,
             },

@@ -68,6 +68,8 @@ class Plan:
                 possible.append(way)
                 found = found or enough(trace)
                 yield (way,), trace
+        if QLORA in possible:  # which is LoRA on weights of fewer bits
+            possible = [way for way in possible if way not in (HALF, LORA)]
         for count in range(2, len(possible) + 1):
             if not found:
                 trace = self.trace(size, tuple(possible[-count:]))
@@ -131,11 +133,12 @@ def updated(trace: Trace, share: float = 1.0) -> Trace:
 
 # What can be changed in a training step, by the words that name it: before it is traced, or in its trace.
 HALF, LIGHT = "16-bit weights", "gradient checkpointing"
+LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 WAYS: dict[str, Callable[[Step], Step]] = {
     HALF: lambda step: replace(step, precision="bfloat16"),
     LIGHT: checkpointed,
-    "LoRA": partial(adapted, method="lora"),
-    "QLoRA (4-bit weights)": partial(adapted, method="qlora"),
+    LORA: partial(adapted, method="lora"),
+    QLORA: partial(adapted, method="qlora"),
 }
 AFTERWARDS: dict[str, Callable[[Trace], Trace]] = {
     "a fused optimiser": updated,

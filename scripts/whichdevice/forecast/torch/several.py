@@ -114,7 +114,7 @@ def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumul
     memory = dict(trace.memory)
     plain = 1 / MASTER if master else 1.0  # of what is gathered: 16 bits
     whole, sums = memory["weights"] * plain, memory["gradients"] * plain
-    layer = memory.get("layer", memory["weights"]) * plain
+    layer = memory.get("layer", whole)
     for part in ("weights", "gradients", "optimizer"):
         memory[part] /= devices
     outside = whole - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole

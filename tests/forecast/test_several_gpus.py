@@ -1,0 +1,71 @@
+"""A traced step on several GPUs: what a rank holds, what it sends, and how it is taken so that it fits."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+from whichdevice.forecast.torch.several import on_gpus, way_that_fits
+from whichdevice.forecast.torch.trace import Trace
+from whichdevice.forecast.work import Item, Work
+
+GB = 1e9
+PARTS = {"weights": 16 * GB, "gradients": 16 * GB, "optimizer": 32 * GB, "activations": 8 * GB, "working": 10 * GB}
+MEMORY = PARTS | {"peak": 74 * GB, "layers": 7.0, "layer": 2 * GB}
+ITEMS = (Item("product", "half", 1e12, 1e9, 10), Item("optimizer", "half", 0.0, 100 * GB, 1))
+WORK = Work("gpu", ITEMS, software="eager")
+TRACE = Trace(WORK, WORK, MEMORY, 8_000_000_000, 8_000_000_000)
+
+
+def sent(trace):
+    """Bytes of all-reduces; gathering is half of one."""
+    return sum(each.bytes * each.count for each in trace.work.items if each.kind == "collective")
+
+
+def updated(trace):
+    return sum(each.bytes for each in trace.work.items if each.kind == "optimizer")
+
+
+@pytest.mark.parametrize(
+    "sharing, master, held, gathered, collected, update",
+    [
+        ("ddp", False, 64, 16, 16, 100),  # everything on every GPU; gradients twice, in buckets
+        ("fsdp", False, 8, 8, 24, 12.5),  # an eighth; 2 GB outside of layers, two layers, one layer's gradients
+        ("zero2", False, 8, 18, 16, 12.5),  # all weights gathered once
+        ("fsdp", True, 16, 8, 24, 25),  # float32 beside what is gathered in 16 bits
+    ],
+)
+def test_a_rank_of_eight(sharing, master, held, gathered, collected, update):
+    found = on_gpus(TRACE, 8, sharing, master)
+    lasting = sum(found.memory[part] for part in ("weights", "gradients", "optimizer"))
+    assert lasting / GB == pytest.approx(held)
+    assert (found.memory["working"] - PARTS["working"]) / GB == pytest.approx(gathered)
+    assert sent(found) / GB == pytest.approx(collected)
+    assert updated(found) / GB == pytest.approx(update)
+
+
+def traced(size, changes):
+    """Activations grow with the batch; checkpointing leaves a quarter."""
+    share = size * (0.25 if changes else 1.0)
+    memory = MEMORY | {"working": PARTS["working"] * share, "peak": 64 * GB + PARTS["working"] * share}
+    return Trace(WORK, WORK, memory, TRACE.parameters, TRACE.trained)
+
+
+@pytest.mark.parametrize(
+    "devices, memory, words",
+    [
+        (1, 200, "2 passes of 4 a GPU"),
+        (1, 75, "8 passes of 1 a GPU"),
+        (1, 67, "gradient checkpointing, 8 passes of 1 a GPU"),
+        (8, 100, "DDP, 8 passes of 1 a GPU"),
+        (8, 60, "FSDP, 2 passes of 4 a GPU"),
+        (8, 1, "FSDP, gradient checkpointing, 8 passes of 1 a GPU"),  # what needs least, where nothing fits
+    ],
+)
+def test_a_step_of_eight_examples_a_gpu_is_taken_so_that_it_fits(devices, memory, words):
+    found = way_that_fits(traced, 8, devices, lambda trace: trace.memory["peak"] <= memory * GB, tunable=True)
+    assert found.words(devices) == words
+
+
+def test_what_a_file_says_is_kept():
+    found = way_that_fits(traced, 8, 1, lambda trace: False)
+    assert (found.batch, found.accumulation, found.changes) == (8, 1, ())
