@@ -106,3 +106,62 @@ def test_a_program_made_with_other_xla_flags_is_another_program(installed, monke
     paths = set(map(compiling.cache_path, drafts))
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
     assert not paths & set(map(compiling.cache_path, drafts))
+
+
+WORK = {"platform": "gpu", "items": [], "kernels": 1}
+
+
+def compiled(monkeypatch, needs: dict[str, float], asked: list[str], precision: str = "float32"):
+    """Records of these devices, and the devices whose programs were compiled, which need so much or fail."""
+    made: list[str] = []
+
+    def process(module, job, variables, log, timeout, on_message):
+        for number, request in json.loads(job)["requests"]:
+            (compiling.Path(json.loads(job)["claims"]) / str(number)).touch()
+            made.append(request["device"])
+            need = needs.get(request["device"], needs["others"])
+            value = {"status": "failed", "reason": f"a fault on {request['device']}{need}", "done": True}
+            if not isinstance(need, str):
+                facts = {"memory": 1e12, "memory_available": 1e12, "memory_needed": need}
+                value = {"status": "ok", "reason": None, "facts": facts, "work": WORK, "done": True}
+            on_message({"event": "part", "place": str(number), "value": value})
+        return Finish("ok", None, 0)
+
+    monkeypatch.setattr(compiling, "supervise_module", process)
+    common = {"workload": "matmul", "module": "matmul", "precision": precision, "batch_size": 64}
+    records = compile_programs([ProgramRequest(device=device, **common) for device in asked])
+    return {record.asked.device: record for record in records}, made
+
+
+ADA = ["L4", "RTX 4090", "L40S", "RTX 4070"]
+
+
+def test_cards_of_an_architecture_share_a_program_and_the_record_says_whose_it_is(installed, monkeypatch):
+    records, made = compiled(monkeypatch, {"others": 1e9}, [*ADA, "RTX 6000 Ada", "A30"])
+    assert made == ["RTX 6000 Ada", "A30"]
+    assert [records[device].program_device for device in ADA] == ["RTX 6000 Ada"] * 4
+    assert records["RTX 6000 Ada"].program_device is None and records["A30"].program_device is None
+    assert records["L4"].facts.memory_available == 23612293120 - 600e6
+
+
+def test_another_cards_program_rules_a_card_out_only_by_more_than_a_tenth_of_its_memory(installed, monkeypatch):
+    needs = {"others": 12.6e9, "RTX 4070": 11e9}  # 12.03 GB are available on the 4070
+    records, made = compiled(monkeypatch, needs, ADA)
+    assert made == ["RTX 6000 Ada", "RTX 4070"]
+    assert records["RTX 4070"].status == "ok" and records["RTX 4070"].program_device is None
+    records, made = compiled(monkeypatch, {"others": 13.5e9}, ADA, "tf32")
+    assert made == ["RTX 6000 Ada"]
+    assert records["RTX 4070"].status == "does_not_fit" and records["RTX 4070"].facts.memory_missing == pytest.approx(
+        13.5e9 - 12027203850
+    )
+    assert records["L4"].status == "ok"
+
+
+def test_where_a_compile_fails_another_architectures_program_is_taken_and_the_row_says_so(installed, monkeypatch):
+    records, _ = compiled(monkeypatch, {"RTX 6000 Ada": " ", "others": 1e9}, ["L4", "A100 SXM 80GB"])
+    assert records["L4"].status == "ok" and records["L4"].program_device == "A100 SXM 80GB"
+    note = "the program of the A100 SXM 80GB, of another architecture (a fault on L4 )"
+    assert records["L4"].facts.note == note
+    unsupported = ": Unsupported algorithm on the current device(s)"
+    records, _ = compiled(monkeypatch, {"P40": unsupported, "others": 1e9}, ["P4", "A100 SXM 80GB"], "mixed_float16")
+    assert records["P4"].status == "failed" and records["P4"].reason == f"a fault on P4{unsupported}"

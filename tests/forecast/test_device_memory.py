@@ -7,8 +7,13 @@ import pytest
 
 from whichdevice.files import CONFIG
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.xla.device_memory import MOST_COMPILES, OutOfDeviceMemoryError, largest_batch, out_of_memory
-from whichdevice.forecast.xla.process import RESERVE
+from whichdevice.forecast.xla.device_memory import (
+    MOST_COMPILES,
+    RESERVE,
+    OutOfDeviceMemoryError,
+    largest_batch,
+    out_of_memory,
+)
 
 GIBI = 2**30
 with (CONFIG / "forecast_memory.csv").open(encoding="utf-8", newline="") as file:

@@ -18,6 +18,7 @@ def answer(record: CompiledRecord) -> dict[str, Any]:
     asked, facts = record.asked, record.facts
     target = find_target(asked.device, asked.devices)
     row = without_answer(asked, record.status, record.reason, target)
+    row["program_device"] = record.program_device
     if facts is not None:
         row |= {
             "memory_bytes": facts.memory_needed,
@@ -113,5 +114,6 @@ def without_answer(
         "bytes": None,
         "kernels": None,
         "compile_seconds": None,
+        "program_device": None,  # another card, whose program this is
         "case": None,
     }

@@ -110,6 +110,7 @@ class CompiledRecord(Part):
     reason: Redacted | None = None  # one line, for every status but ok
     versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
     code_hash: str
+    program_device: str | None = None  # the card whose program this is, where it is another than `asked.device`
     facts: CompileFacts | None = None
     work: dict[str, Any] | None = None  # forecast.work.Work.digest()
 

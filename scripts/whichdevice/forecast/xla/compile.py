@@ -2,6 +2,7 @@
 
 What is kept of a program, in results/programs/, is the compiler's facts and its work, not its text: the same program is
 compiled once, in whatever study or command. Several targets share a process, so that a model is built and traced once.
+One program serves all GPUs of an architecture; a card has its own where that one does not settle whether it fits.
 """
 
 import hashlib
@@ -17,7 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import COMPILERS, PACKAGES, Target, environment, find_target, own_flags, software_of
+from whichdevice.forecast.targets import (
+    COMPILERS,
+    PACKAGES,
+    Target,
+    environment,
+    find_target,
+    own_flags,
+    program_device,
+    software_of,
+)
+from whichdevice.forecast.xla.device_memory import RESERVE, UNSUPPORTED, OutOfDeviceMemoryError
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
@@ -30,6 +41,8 @@ NEEDED = ("jax", "jaxlib", "keras")
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that a second compile would only repeat
 PARALLEL = 2  # processes; one program's compile keeps little more than one core busy, and takes 1 to 4 GB of memory
 LENGTH = 24
+MARGIN = 0.1  # of the memory: by so much another card's program must miss it to rule a card out
+ENDED = ("failed", "timed_out", "out_of_memory")  # without an answer, where another program may have one
 Found = Callable[[int, CompiledRecord], None]
 
 
@@ -38,38 +51,124 @@ def compile_programs(
 ) -> list[CompiledRecord]:
     """A record for each request, in their order; `on_record` is called for each as soon as it is known.
 
-    Programs that were compiled before come from results/programs/. Waits while a measurement runs on this host, and
-    lets none start meanwhile; not in a scheduler's job. A program that fails, hangs or does not fit is a record with
-    that status, as is a machine without the compiler (`unavailable`). Raises StudyError where a request is at fault.
+    A GPU's is made of the program of another card of its architecture (`program_device`), unless its largest batch is
+    asked for or that program misses its memory by little. Where its architecture's compile fails, another's program is
+    taken, and the record says so. Programs that were compiled before come from results/programs/.
+
+    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job. A program that
+    fails, hangs or does not fit is a record with that status, as is a machine without the compiler (`unavailable`).
+    Raises StudyError where a request is at fault.
     """
-    drafts = [_draft(request) for request in requests]
-    records: list[CompiledRecord | None] = [_cached(draft) or _without_compiler(draft) for draft in drafts]
-    for number, record in enumerate(records):
-        if record is not None:
-            on_record(number, record)
+    records: dict[int, CompiledRecord] = {}
+
+    def know(number: int, record: CompiledRecord) -> None:
+        records[number] = record
+        on_record(number, record)
+
+    failed: dict[int, CompiledRecord] = {}
+    for own in (False, True):  # the architectures' programs, then those that cards need of their own
+        rest = {number: each for number, each in enumerate(requests) if number not in records and number not in failed}
+
+        def found(number: int, program: CompiledRecord, own: bool = own) -> None:
+            record = borrowed(program, requests[number])
+            if record is not None and record.status in ENDED:
+                failed[number] = record
+            elif record is not None or own:
+                know(number, record or program)
+
+        _compile({n: each if own else _shared(each) for n, each in rest.items()}, log, found)
+    for number, record in failed.items():
+        other = _from_elsewhere(record, [each for each in records.values() if _step(each.asked) == _step(record.asked)])
+        know(number, record if other is None else other)
+    return [records[number] for number in range(len(requests))]
+
+
+def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord | None:
+    """The record of a request from a program that may be another card's: with its own memory.
+
+    None where that settles nothing: it misses the memory by less than MARGIN.
+    """
+    device, facts = program.program_device or program.asked.device, program.facts
+    record = program.model_copy(update={"asked": request})
+    if device == request.device:
+        return record
+    record.program_device = device
+    if facts is None or facts.memory_needed is None:
+        record.reason = record.reason and record.reason.replace(device, request.device)
+        return record
+    target = find_target(request.device, request.devices)
+    available = target.memory - RESERVE
+    missing = facts.memory_needed - available
+    if 0 < missing <= MARGIN * available:
+        return None
+    record.facts = facts.model_copy(
+        update={
+            "memory": target.memory,
+            "memory_available": available,
+            "memory_missing": missing if missing > 0 else None,
+        }
+    )
+    record.status, record.reason = "ok", None
+    if missing > 0:
+        record.status, record.reason = "does_not_fit", str(OutOfDeviceMemoryError(facts.memory_needed, available))
+    return record
+
+
+def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> CompiledRecord | None:
+    """In place of a compile that failed: from a program of another architecture, with a note that says so."""
+    if UNSUPPORTED in (record.reason or ""):
+        return None  # the card cannot run such a step
+    for other in others:
+        found = borrowed(other, record.asked) if other.work is not None else None
+        if found is not None and found.facts is not None:
+            note = f"the program of the {found.program_device}, of another architecture ({record.reason})"
+            found.facts = found.facts.model_copy(update={"note": "; ".join(filter(None, [found.facts.note, note]))})
+            return found
+    return None
+
+
+def _shared(request: ProgramRequest) -> ProgramRequest:
+    """The request for the program that its architecture shares."""
+    if software_of(request.module) != "xla" or request.largest_batch:
+        return request
+    target = find_target(request.device, request.devices)
+    if target.refusal(request.precision) is not None:
+        return request
+    device = program_device(target)
+    return request if device == request.device else request.model_copy(update={"device": device})
+
+
+def _step(asked: ProgramRequest) -> str:
+    """All that a request has but the device, as a name; how many GPUs share the batch belongs to the step."""
+    kind = find_target(asked.device, asked.devices).kind
+    return kind + asked.model_dump_json(exclude={"device", "workload", "timeout", "largest_batch"})
+
+
+def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: Found) -> None:
+    """Find the record of each request, each program once."""
+    drafts = {number: _draft(request) for number, request in requests.items()}
     same: dict[Path, list[int]] = {}  # requests for one program, which may have several names
-    for number, record in enumerate(records):
-        if record is None:
-            same.setdefault(cache_path(drafts[number]), []).append(number)
-    missing = [numbers[0] for numbers in same.values()]
-    if missing:
+    for number, draft in drafts.items():
+        if record := _cached(draft) or _without_compiler(draft):
+            on_record(number, record)
+        else:
+            same.setdefault(cache_path(draft), []).append(number)
+    if not same:
+        return
 
-        def found(number: int, record: CompiledRecord) -> None:
-            path = cache_path(record)
-            if record.status in KEPT:
-                with suppress(OSError, StudyError):  # a folder that cannot be written costs the next call its time
-                    write_compiled(record, path)
-            for other in same[path]:
-                named = record.model_copy(update={"asked": drafts[other].asked})
-                records[other] = named
-                on_record(other, named)
+    def found(number: int, record: CompiledRecord) -> None:
+        path = cache_path(record)
+        if record.status in KEPT:
+            with suppress(OSError, StudyError):  # a folder that cannot be written costs the next call its time
+                write_compiled(record, path)
+        for other in same[path]:
+            on_record(other, record.model_copy(update={"asked": drafts[other].asked}))
 
-        with (
-            beside_no_measurement("compiling for forecasts"),
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        ):
-            _Pool({number: drafts[number] for number in missing}, Path(folder), log, found).run()
-    return [record for record in records if record is not None]
+    with (
+        beside_no_measurement("compiling for forecasts"),
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+    ):
+        _Pool({numbers[0]: drafts[numbers[0]] for numbers in same.values()}, Path(folder), log, found).run()
 
 
 def compile_code_hash(module: str) -> str:
@@ -140,8 +239,7 @@ class _Pool:
         def place(number: int) -> tuple[Any, ...]:
             asked = self._drafts[number].asked
             kind = find_target(asked.device, asked.devices).kind
-            step = asked.model_dump_json(exclude={"device", "devices", "workload", "timeout", "largest_batch"})
-            return kind == "gpu", step, number
+            return kind == "gpu", _step(asked), number
 
         return sorted(self._drafts, key=place)
 

@@ -14,6 +14,10 @@ MESSAGES = (
     re.compile(rf"Used {SIZE} of {SIZE} hbm", re.IGNORECASE),
     re.compile(rf"\({SIZE}\) exceeds available HBM \({SIZE}\)", re.IGNORECASE),
 )
+UNSUPPORTED = "on the current device"  # in XLA's words for products that a card does not have
+# Bytes of a GPU that a program cannot have: the CUDA context with its kernels, and the handles and workspaces of cuBLAS
+# and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a program cannot know what else uses the device.
+RESERVE = 600e6
 # Of the search for the largest batch.
 MOST_COMPILES = 8
 NEAR = 0.95  # of the memory, or of a batch that was refused: from there a batch counts as the largest
@@ -66,6 +70,13 @@ def out_of_memory(message: str) -> OutOfDeviceMemoryError | None:
             needed, available = _bytes(found[1], found[2]), _bytes(found[3], found[4])
             return OutOfDeviceMemoryError(needed, available)
     return None
+
+
+def compiler_error(compiler: str, said: str) -> StudyError:
+    """The error of a compile that failed: a fault of the compiler here, unless the card has no such products."""
+    if UNSUPPORTED in said:
+        return StudyError(f"{compiler} has no such products for it: {said}")
+    return StudyError(f"a fault of {compiler} here, which says nothing of the device: {said}")
 
 
 def _bytes(number: str, unit: str) -> float:

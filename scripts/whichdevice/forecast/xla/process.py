@@ -17,7 +17,7 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
 from whichdevice.forecast.work import Work
-from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
+from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import (
     CompiledProgram,
@@ -35,10 +35,6 @@ from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
-
-# Bytes of a GPU that a program cannot have: the CUDA context with its kernels, and the handles and workspaces of cuBLAS
-# and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a program cannot know what else uses the device.
-RESERVE = 600e6
 
 
 def main() -> int:

@@ -29,7 +29,13 @@ from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
-from whichdevice.forecast.xla.device_memory import MemoryNeed, OutOfDeviceMemoryError, memory_need, out_of_memory
+from whichdevice.forecast.xla.device_memory import (
+    MemoryNeed,
+    OutOfDeviceMemoryError,
+    compiler_error,
+    memory_need,
+    out_of_memory,
+)
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import overridden
@@ -394,7 +400,7 @@ def _compile(lowered: Any, target: Target) -> Any:
         if too_large is not None:
             raise too_large from error
         first = next(iter(str(error).strip().splitlines()), "")
-        raise StudyError(f"{COMPILERS[target.compiler]} failed: {type(error).__name__}: {first}") from error
+        raise compiler_error(COMPILERS[target.compiler], f"{type(error).__name__}: {first}") from error
 
 
 def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any]:

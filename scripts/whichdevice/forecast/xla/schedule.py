@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
-from whichdevice.forecast.xla.device_memory import MemoryNeed
+from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error
 from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, shardings
 from whichdevice.records.products import Mode
 
@@ -122,13 +122,13 @@ def _failure(folder: Path, code: int | None) -> Exception:
         if code == -signal.SIGKILL or (limited and code in CRASHES):
             return MemoryError()
         if code:
-            return StudyError(f"{COMPILERS['cuda']} crashed (exit code {code})")
+            return compiler_error(COMPILERS["cuda"], f"it crashed (exit code {code})")
         return StudyError(f"{COMPILERS['cuda']} wrote no program: is the disk of temporary files full?")
     if kind == CompilerMissingError.__name__:
         return CompilerMissingError(said)
     if kind == MemoryError.__name__:
         return MemoryError()
-    return StudyError(f"{COMPILERS['cuda']} failed: {kind}: {said}")
+    return compiler_error(COMPILERS["cuda"], f"{kind}: {said}")
 
 
 def _compile(portable: Portable, target: Target, folder: Path) -> None:
