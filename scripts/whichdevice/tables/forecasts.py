@@ -80,6 +80,7 @@ COLUMNS: dict[str, Column] = {
     "collectives": Column("int", "on one device"),
     "collective_bytes": Column("float", "on one device"),
     "compile_seconds": Column("float", "s, on this host"),
+    "program_device": Column("text", "the card whose program this is, where it is another of the same architecture"),
     "versions": Column("text", "of the compiler and what feeds it"),
     "code_hash": Column("text", "code that the record depends on"),
     "record": Column("text", "path of the record"),
