@@ -23,6 +23,7 @@ from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.answer import Answer, Wants
+    from whichdevice.config.hardware import Software
     from whichdevice.forecast.targets import Target
     from whichdevice.planning.one_model import OneModel
 
@@ -70,13 +71,15 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    counts = gpu_counts(args.gpus)
-    wants, targets = wants_of(args), targets_of(args.devices, counts)
+    from whichdevice.forecast.targets import software_of
+
+    software, counts = software_of(args.model), gpu_counts(args.gpus)
+    wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     asked = one_model(args, targets, counts)
     for target in targets:
-        if refusal := None if args.precision == "mixed" else target.refusal(args.precision):
+        if refusal := target.refusal(target.mixed if args.precision == "mixed" else args.precision, software):
             print(refusal, file=sys.stderr)
     screen = Screen(args.all)
     compiled = asked.forecast()
@@ -173,8 +176,13 @@ def gpu_counts(text: str) -> list[int]:
     return counts
 
 
-def targets_of(names: str | None, counts: Sequence[int] = (1,)) -> "list[Target]":
-    """The devices that a person lists: names with commas, or `all`; None: ten common ones. Each in these numbers."""
+def targets_of(
+    names: str | None, counts: Sequence[int] = (1,), software: "Software" = "xla"
+) -> "list[Target]":
+    """The devices that a person lists: names with commas, or `all` that have this software; None: ten common ones.
+
+    Each in these numbers.
+    """
     from whichdevice.forecast.study import targets_in
     from whichdevice.forecast.targets import all_targets, find_target, other_targets
 
@@ -182,7 +190,7 @@ def targets_of(names: str | None, counts: Sequence[int] = (1,)) -> "list[Target]
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
     if [name.casefold() for name in asked] == ["all"]:
-        return [target for count in counts for target in all_targets(count)]
+        return [target for count in counts for target in all_targets(count, software)]
     for name in asked:
         if others := other_targets(name):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
