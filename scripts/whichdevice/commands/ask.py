@@ -176,9 +176,7 @@ def gpu_counts(text: str) -> list[int]:
     return counts
 
 
-def targets_of(
-    names: str | None, counts: Sequence[int] = (1,), software: "Software" = "xla"
-) -> "list[Target]":
+def targets_of(names: str | None, counts: Sequence[int] = (1,), software: "Software" = "xla") -> "list[Target]":
     """The devices that a person lists: names with commas, or `all` that have this software; None: ten common ones.
 
     Each in these numbers.
