@@ -358,23 +358,34 @@ def cells(answer: Answer, everything: bool = False) -> list[tuple[bool, list[str
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
-    """Options that the table shows: without those that are dearer and slower than another choice."""
+    """Options that the table shows: unless `everything`, without those that are dearer and slower than another."""
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
-    kept = [option.on_front or any(option is each for each in named) for option in answer.options]
+    places = [option for option in answer.options if not _without_answer(option)]
+    kept = [bool(each.ruled_out) or each.on_front or any(each is one for one in named) for each in places]
     more = LEAST_ROWS - sum(kept)
     found = []
-    for option, keeps in zip(answer.options, kept, strict=True):
-        if everything or keeps or (more > 0 and option.ruled_out is None):
+    for option, keeps in zip(places, kept, strict=True):
+        if everything or keeps or more > 0:
             found.append(option)
             more -= not keeps
     return found
 
 
+def _without_answer(option: Option) -> bool:
+    """Whether nothing is known but why: neither a time nor that it does not fit."""
+    return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
+
+
 def folded(answer: Answer, everything: bool = False) -> str:
-    """A line on what the table leaves out; empty where it shows all."""
+    """What the table leaves out and why; empty where it shows all."""
     kept = shown(answer, everything)
-    hidden = [option.device for option in answer.options if not any(option is each for each in kept)]
-    return f"Dearer and slower: {joined(hidden, 6)} (--all shows them)." if hidden else ""
+    left = [option for option in answer.options if not any(option is each for each in kept)]
+    hidden = [option.device for option in left if not _without_answer(option)]
+    reasons: dict[str, list[str]] = {}
+    for option in filter(_without_answer, left):
+        reasons.setdefault(option.ruled_out or "", []).append(option.device)
+    found = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
+    return " ".join([*found, *(f"{joined(names, 4)}: {why}." for why, names in reasons.items())])
 
 
 def _cells(option: Option) -> list[str]:
@@ -415,15 +426,15 @@ def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str
     width = max(width, LEAST_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
     below = [part for line in filter(None, [folded(answer, everything), *notes(answer)]) for part in wrap(line, width)]
-    return [*above, "", *_table(head(answer), cells(answer, everything), width, (2, 1)), "", *below]
+    return [*above, "", *_table(head(answer), cells(answer, everything), width, (2, -1, 1)), "", *below]
 
 
 def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int, leave_out: Sequence[int]) -> list[str]:
-    """Columns side by side; where they are too wide, ends of intervals go, then columns in the order of `leave_out`."""
+    """Columns side by side. Where they are too wide columns go, in the order of `leave_out`; -1: ends of intervals."""
     marked = [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
     texts = [["  " + names[0], *names[1:]], *marked]
     kept = list(range(len(names)))
-    for left_out in (None, -1, *leave_out):
+    for left_out in (None, *leave_out):
         if left_out == -1:
             texts = [[text.partition(" [")[0] for text in row] for row in texts]
         kept = [place for place in kept if place != left_out]
@@ -485,4 +496,4 @@ def study_text(answers: Sequence[Answer], width: int) -> list[str]:
     width = max(width, LEAST_WIDTH)
     above = [part for line in study_lines(answers) for part in wrap(line, width)]
     rows = [(False, study_cells(answer)) for answer in answers]
-    return [*above, "", *_table(STUDY_HEAD, rows, width, (1, 4, 5))] if rows else above
+    return [*above, "", *_table(STUDY_HEAD, rows, width, (1, 4, -1, 5))] if rows else above
