@@ -135,3 +135,29 @@ def test_memory_by_how_a_model_is_trained(folder):
 def test_checkpointing_needs_a_model_that_has_it():
     with pytest.raises(StudyError, match="GRADIENT_CHECKPOINTING needs a model of Hugging Face"):
         Tuning(gradient_checkpointing=True).applied(torch.nn.Linear(2, 2), "mine.py")
+
+
+FILE = """
+from transformers import LlamaConfig, LlamaForCausalLM
+
+INPUT = {{"input_ids": {{"shape": (64,), "dtype": "int32", "below": 64}}}}
+TARGET = {{"labels": {{"shape": (64,), "dtype": "int32", "below": 64}}}}
+OPTIMIZER = "AdamW"
+{constants}
+
+def model(options):
+    return LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+        num_attention_heads=4, use_cache=False))
+"""
+
+
+def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
+    path = tmp_path / "tuned.py"
+    path.write_text(FILE.format(constants="METHOD = 'lora'\nLORA_RANK = 4\nGRADIENT_ACCUMULATION = 2"))
+    made = workload(str(path))
+    trained = sum(each.numel() for each in made.made_module().parameters() if each.requires_grad)
+    assert trained == 2 * 4 * (4 * (128 + 128) + 3 * (128 + 256))
+    assert made.number_format("mixed_bfloat16") == "bfloat16" and made.tuning.gradient_accumulation == 2
+    path.write_text(FILE.format(constants="METHOD = 'dora'"))
+    with pytest.raises(StudyError, match=r"tuned\.py: method is 'dora'; it must be one of full, lora, qlora"):
+        workload(str(path)).made_module()

@@ -54,8 +54,13 @@ class Declaration:
     fault: str | None = None
     hints: tuple[str, ...] = ()
     framework: str = KERAS
+    tuning: Mapping[str, Any] = field(default_factory=dict)  # constants of TUNING, by names in small letters
 
 
+TUNING = (  # how a PyTorch model is trained: models/tuning.py
+    "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
+    "PRECISION",
+)  # fmt: skip
 CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:15]}
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
@@ -100,6 +105,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
                 given[CONSTANTS[name]] = _checked(CONSTANTS[name], value)
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
+    tuning = {name.lower(): value for name, value, _ in constants(tree) if name in TUNING}
     names = [name for name, _, _ in constants(tree)]
     framework = _framework(tree, faults)
     if "model" not in functions:
@@ -114,6 +120,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         fault="; ".join(faults) or None,
         hints=_hints(names),
         framework=framework,
+        tuning=tuning,
         **given,
     )
 
@@ -221,7 +228,7 @@ def _hints(names: list[str]) -> tuple[str, ...]:
     """Constants that look like misspelt ones."""
     hints = []
     for name in names:
-        near = get_close_matches(name, CONSTANTS, 1, 0.8) if name not in CONSTANTS else []
+        near = get_close_matches(name, [*CONSTANTS, *TUNING], 1, 0.8) if name not in (*CONSTANTS, *TUNING) else []
         if near and near[0] not in names:
             hints.append(f"{name} is not used; did you mean {near[0]}?")
     return tuple(hints)

@@ -196,24 +196,14 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
         sequence_length=length,
         unit="sequence",
         source=f"{address.text}, {HUB_TABLE.name if found.parameters else 'config.json'}",
-        functions=frozenset({"model", "optimizer"}),
+        functions=frozenset({"model"}),
         framework=TORCH,
     )
 
     def model(options: Options) -> Any:
-        made = found.model(options.get("layers", None))
-        return tuning(options).applied(made, address.text)
+        return found.model(options.get("layers", None))
 
-    def optimizer(module: Any, options: Options) -> Any:
-        return tuning(options).optimizer_for(module)
-
-    def tuning(options: Options) -> Any:
-        from whichdevice.models.tuning import Tuning
-
-        named = {name: options.get(name, None) for name in TUNING}
-        return Tuning.of({name: value for name, value in named.items() if value is not None}, address.text)
-
-    made = model_file_class(address, lambda: SimpleNamespace(model=model, optimizer=optimizer), declared, kind)
+    made = model_file_class(address, lambda: SimpleNamespace(model=model), declared, kind)
 
     class Hub(made):  # type: ignore[valid-type, misc]  # a class that is made here
         configuration = found
@@ -224,10 +214,17 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
             """Unless its options say how it is trained."""
             return self.options.get("gradient_checkpointing", None) is None
 
-        def number_format(self, asked: str) -> str:
-            """Frozen weights are in 16 bits: mixed precision has no use for others."""
-            frozen = self.options.get("method", "full") != "full"
-            return "bfloat16" if frozen and asked.startswith("mixed") else asked
+        @property
+        def tuning(self) -> Any:
+            """By its options."""
+            from whichdevice.models.tuning import Tuning
+
+            named = {name: self.options.get(name, None) for name in TUNING}
+            return Tuning.of({name: value for name, value in named.items() if value is not None}, address.text)
+
+        def optimizer(self, module: Any = None) -> Any:
+            """By its options."""
+            return self.tuning.optimizer_for(module)
 
         def made_module(self, *layers: int) -> Any:
             """The model, perhaps of fewer layers."""

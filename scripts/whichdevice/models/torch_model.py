@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, convolution_gradients
@@ -19,6 +19,9 @@ from whichdevice.models.shapes import packed
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
+
+if TYPE_CHECKING:
+    from whichdevice.models.tuning import Tuning
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
@@ -140,9 +143,21 @@ class TorchFile(NativeFile):
     layers: ClassVar[int | None] = None  # equal ones, of a model that can be made of fewer
     tunable: ClassVar[bool] = False  # whether batches and checkpointing may be chosen so that it fits
 
+    @property
+    def tuning(self) -> "Tuning":
+        """How it is trained, by its constants; raises StudyError on a wrong one."""
+        from whichdevice.models.tuning import Tuning
+
+        return Tuning.of(self.declared.tuning, self.address.label)
+
     def number_format(self, asked: str) -> str:
-        """The number format that a question means for this model."""
-        return asked
+        """The number format that a question means for this model: the file's own, where nothing else was asked for.
+
+        Frozen weights are in 16 bits: mixed precision has no use for others.
+        """
+        if not asked.startswith("mixed"):
+            return asked
+        return self.tuning.precision or ("bfloat16" if self.tuning.method != "full" else asked)
 
     def made_module(self, *layers: int) -> Any:
         """What the file's `model` returns, perhaps of so few `layers`; raises StudyError where that is no module."""
@@ -151,7 +166,7 @@ class TorchFile(NativeFile):
         built = self._built()
         if not isinstance(built, nn.Module):
             raise self._wrong_model(built, "a torch.nn.Module")
-        return built
+        return self.tuning.applied(built, self.address.label)
 
     def model(self) -> TorchModel:
         """The module, tried on shapes of a few examples; a large one has shapes alone, as it may not fit here."""

@@ -27,6 +27,7 @@ from whichdevice.errors import StudyError
 
 METHODS = ("full", "lora", "qlora")
 LAYERS = ("all", "attention")
+FORMATS = ("float32", "tf32", "bfloat16", "mixed_bfloat16", "mixed_float16")
 OPTIMIZERS = ("AdamW", "AdamW8bit", "SGD")
 QUERIES_AND_VALUES = re.compile(r"(^|\.)(q_proj|v_proj|q_lin|v_lin|query|value|query_proj|value_proj|q|v)$")
 ALL_OF_ATTENTION = re.compile(r"(^|\.)(qkv_proj|query_key_value|Wqkv|c_attn|in_proj)$")
@@ -43,14 +44,17 @@ class Tuning:
     lora_layers: str = "all"
     lora_dropout: float = 0.0
     gradient_checkpointing: bool = False
-    gradient_accumulation: int = 1
+    gradient_accumulation: int | None = None  # None: as it fits, or at once
     precision: str | None = None
     optimizer: str = "AdamW"
 
     @classmethod
     def of(cls, given: Mapping[str, Any], label: str) -> Self:
         """From a model's options; raises StudyError that names the option and what it may be."""
-        choices = {"method": METHODS, "lora_layers": LAYERS, "optimizer": OPTIMIZERS}
+        for name, value in given.items():
+            if isinstance(value, Exception):  # of a file's constant
+                raise StudyError(f"{label}: {name.upper()} {value}")
+        choices = {"precision": FORMATS, "method": METHODS, "lora_layers": LAYERS, "optimizer": OPTIMIZERS}
         for name, value in given.items():
             known = choices.get(name)
             if known and value not in known:

@@ -132,7 +132,8 @@ class Traced:
         def fits(trace: Trace) -> bool:
             return need(trace) <= available
 
-        return way_that_fits(self.trace, size, devices, fits, mixed, trains and self._workload.tunable)
+        tunable, passes = trains and self._workload.tunable, self._workload.tuning.gradient_accumulation
+        return way_that_fits(self.trace, size, devices, fits, mixed, tunable, passes if trains else None)
 
     def _work(self, trace: Trace, request: ProgramRequest) -> Work:
         """The work of one device: in float16 gradients are divided by the loss's scale and checked."""

@@ -46,6 +46,7 @@ def way_that_fits(
     fits: Callable[[Trace], bool],
     mixed: bool = False,
     tunable: bool = False,
+    accumulation: int | None = None,
 ) -> Way:
     """How a rank takes a step of `size` examples so that it `fits`, the fastest first; else the one that needs least.
 
@@ -56,7 +57,7 @@ def way_that_fits(
         (light, sharing, batch)
         for light in ((), (LIGHT,))[: 1 + tunable]
         for sharing in ("ddp", "fsdp")[: 1 + (devices > 1)]
-        for batch in ([each for each in BATCHES if each < size and size % each == 0] if tunable else []) or [size]
+        for batch in _passes(size, tunable, accumulation)
     ]
     best: Way | None = None
     for light, sharing, batch in ways:
@@ -69,6 +70,14 @@ def way_that_fits(
             best = way
     assert best is not None
     return best
+
+
+def _passes(size: int, tunable: bool, accumulation: int | None) -> list[int]:
+    """Batches of one pass that are tried: as many passes as were asked for, else what is quick."""
+    if accumulation is not None:
+        return [max(1, size // accumulation)]
+    smaller = [each for each in BATCHES if each < size and size % each == 0] if tunable else []
+    return smaller or [size]
 
 
 def on_gpus(trace: Trace, devices: int, sharing: Sharing, master: bool = False, accumulation: int = 1) -> Trace:
