@@ -77,7 +77,7 @@ class OneModel:
             "mode": self.mode,
             "backend": self.backend or ("jax" if by_jax else first_backend(self.model)),
             "options": dict(self.options),
-            "sequence_length": self.sequence_length,
+            "sequence_length": self.sequence_length or self.options.get("length") or chosen.recipe.sequence_length,
             # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
             "loop": "fit" if chosen.framework == TORCH else loops[0],
         }
