@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +164,9 @@ def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: F
         for other in same[path]:
             on_record(other, record.model_copy(update={"asked": drafts[other].asked}))
 
+    traced = all(software_of(draft.asked.module) == "eager" for draft in drafts.values())  # seconds of one core
     with (
-        beside_no_measurement("compiling for forecasts"),
+        nullcontext() if traced else beside_no_measurement("compiling for forecasts"),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
         _Pool({numbers[0]: drafts[numbers[0]] for numbers in same.values()}, Path(folder), log, found).run()
