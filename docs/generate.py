@@ -19,7 +19,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -147,10 +146,8 @@ def clone_commands() -> str:
 
 
 def ask_output() -> str:
-    """What the first command of the README printed when it was last run, its sentences wrapped as a terminal does."""
-    table, _, sentences = (DOCS / "start" / "ask.txt").read_text(encoding="utf-8").partition("\n\n")
-    wrapped = "\n".join(textwrap.fill(line, ANSWER_WIDTH, break_on_hyphens=False) for line in sentences.splitlines())
-    return f"```text\n{table}\n\n{wrapped}\n```"
+    """What the first command of the documentation printed when it was last run."""
+    return f"```text\n{(DOCS / 'start' / 'ask.txt').read_text(encoding='utf-8').rstrip()}\n```"
 
 
 def citation() -> str:

@@ -460,12 +460,16 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     for answer in answers:
         if answer.pick is not None:
             groups.setdefault(name_words(answer.pick), []).append(answer.work.workload)
-    found = [f"{'; '.join(f'{what} for {joined(names, 5)}' for what, names in groups.items())}."] if groups else []
+    uses = [f"{what} for {joined(names, 5)}" for what, names in groups.items()]
+    found = [f"{'; '.join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])])}."] if uses else []
     same = [answer.work.workload for answer in answers if answer.pick is not None and not answer.matters]
     if same:
         found.append(f"The choice hardly matters for {joined(same, 5)}.")
     hurry = [
-        f"{answer.work.workload}: {line[9:-1].partition(';')[0]}" for answer in answers for line in _fastest(answer)
+        f"{answer.work.workload}: {line[9:-1].partition(';')[0]}"
+        for answer in answers
+        for line in _fastest(answer)
+        if answer.work.mode != "operation"
     ]
     if hurry:
         found.append(f"In a hurry: {'; '.join(hurry[:2])}.")
