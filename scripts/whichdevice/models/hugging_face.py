@@ -82,6 +82,10 @@ class Configuration:
         found = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
         return found.pop() if len(found) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
 
+    def number(self, *names: str) -> int:
+        """The first of these fields that it has, else 0."""
+        return next((int(self.fields[name]) for name in names if self.fields.get(name)), 0)
+
     @property
     def longest(self) -> int:
         """Words that it takes."""
@@ -225,6 +229,15 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
         def optimizer(self, module: Any = None) -> Any:
             """By its options."""
             return self.tuning.optimizer_for(module)
+
+        def cache_bytes(self) -> float | None:
+            """Keys and values of all layers, of a decoder with equal ones."""
+            heads = found.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
+            whole = found.number("num_attention_heads", "n_head", "n_heads")
+            width = found.number("hidden_size", "n_embd", "d_model")
+            if found.task != "CausalLM" or found.layers is None or not (heads and whole and width):
+                return None
+            return 2.0 * 2 * found.layers * heads * (found.number("head_dim") or width // whole)
 
         def made_module(self, *layers: int) -> Any:
             """The model, perhaps of fewer layers."""

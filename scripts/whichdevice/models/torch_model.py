@@ -150,6 +150,10 @@ class TorchFile(NativeFile):
 
         return Tuning.of(self.declared.tuning, self.address.label)
 
+    def cache_bytes(self) -> float | None:
+        """Bytes that a decoder keeps of each word in 16 bits; None where it is not known."""
+        return None
+
     def number_format(self, asked: str) -> str:
         """The number format that a question means for this model: the file's own, where nothing else was asked for.
 

@@ -19,10 +19,11 @@ from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, large
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.products import Change, Collective, CompileFacts, CompileStatus, ProgramRequest
+from whichdevice.records.products import GENERATING, Change, Collective, CompileFacts, CompileStatus, ProgramRequest
+from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
-NO_GENERATION = "generation is forecast for Keras models only"
+NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
@@ -41,18 +42,24 @@ class Traced:
     """
 
     def __init__(self, request: ProgramRequest) -> None:
-        if request.mode not in ("train", "predict"):
-            raise StudyError(f"{request.module}: {NO_GENERATION}")
         given = Options(
             request.batch_size, request.precision, 1.0, request.sequence_length, given=dict(request.options)
         )
         workload = workload_class(request.module)(given)
         assert isinstance(workload, TorchFile)
+        self._cache = None
+        if request.mode in GENERATING:
+            if (cache := workload.cache_bytes()) is None:
+                raise StudyError(f"{request.module}: {NO_GENERATION}")
+            length = workload.length or 2
+            prompt = length // 2 if request.mode == "prefill" else 1
+            self._cache = cache * (length if request.mode == "decode" else prompt)
+            workload = type(workload)(replace(given, given={**given.given, "length": prompt}))
         self._request, self._workload, self.note = request, workload, None
         precision = workload.number_format(request.precision)
         if precision != request.precision:
             self.note = f"all in {precision}"
-        step = step_of(workload, precision, request.mode)
+        step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
         self.plan = Plan(step)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
@@ -96,7 +103,7 @@ class Traced:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
         available = target.memory - RESERVE
         way = self._way(request, target.devices, available)
-        trace = way.trace
+        trace = way.trace if self._cache is None else self._cached(way.trace, request)
         needed, work = need(trace), self._work(trace, request)
         sent = sum(each.bytes * each.count for each in work.items if each.kind == "collective")
         collectives = {"all": Collective(count=1, nbytes=sent)} if sent else {}
@@ -112,7 +119,7 @@ class Traced:
             nbytes=work.bytes,
             kernels=work.kernels,
             collectives=collectives,
-            unit=self._workload.unit,
+            unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             note="; ".join(filter(None, [self.note, way.words(target.devices), *trace.notes])) or None,
         )
@@ -123,6 +130,13 @@ class Traced:
         if needed <= available:
             return "ok", None, facts, work
         return "does_not_fit", str(OutOfDeviceMemoryError(needed, available)), facts, work
+
+    def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
+        """With the cache of keys and values, which a decoding step reads whole."""
+        nbytes = (self._cache or 0.0) * request.batch_size / request.devices
+        memory = dict(trace.memory) | {"cache": nbytes, "peak": trace.memory["peak"] + nbytes}
+        read = (Item("memory", "half", 0.0, nbytes, 1),) if request.mode == "decode" else ()
+        return replace(trace, work=replace(trace.work, items=(*trace.work.items, *read)), memory=memory)
 
     def _way(self, request: ProgramRequest, devices: int, available: float) -> Way:
         """How each device takes its part of the step."""
@@ -188,7 +202,7 @@ def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
 
     def loss(module: Any, given: Any) -> Any:
         inputs, target = given
-        if mode == "predict":
+        if mode != "train":
             return workload.forward(module, inputs)
         return workload.loss(target, workload.forward(module, inputs, target))
 
