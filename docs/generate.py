@@ -382,7 +382,7 @@ def figures() -> str:
         "# Figures\n\n`results/<study>/figures/<name>.svg` and `.png`. A figure without data is left out of the "
         "report. Each is drawn from the tables alone.\n"
     )
-    facts = {name: figure_facts(name) for name in [*figure_names(), "comparison"]}
+    facts = {name: figure_facts(name) for name in figure_names()}
     for category in dict.fromkeys(each.category for each in facts.values()):
         text += f"\n## {category}\n"
         for name, each in facts.items():

@@ -73,8 +73,6 @@ rule compare:
         against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
     output:
         table=f"{ROOT}/tables/compare.csv",
-        svg=shown("figures/comparison.svg", "comparison", "Compare", figure=figure_facts("comparison").title),
-        png=f"{ROOT}/figures/comparison.png",
         page=shown("compare.html", "comparison", "Compare", figure="Cell by cell, on one page"),
     log:
         f"{ROOT}/logs/compare.log",

@@ -15,7 +15,6 @@ if "snakemake" in globals():
             Path(snakemake.output.table).parent,
             snakemake.params.against,
             against_records(load_study(snakemake.config)),
-            Path(snakemake.output.svg),
             Path(snakemake.output.page),
         )
         for line in [*lines, f"Comparison: {snakemake.output.page}"]:

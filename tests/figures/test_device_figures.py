@@ -1,4 +1,4 @@
-"""The figures of several devices: where the faster one changes, and what more replicas bring."""
+"""The figures of several devices: where the faster one changes, and throughput by model."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.figures import draw
-from whichdevice.figures.speedups import _crossover_lines, _crossovers_shown
+from whichdevice.figures.crossover import _crossover_lines, _crossovers_shown
 from whichdevice.records.schema import Record
 from whichdevice.tables.batch_sizes import device_pairs
 
@@ -92,19 +92,3 @@ def test_many_devices_many_sizes_and_formats_draw(tmp_path: Path) -> None:
     sizes = [8 * 2**place for place in range(10)]
     text = text_of("crossover", sweep(sizes, devices, precision=["float32", "mixed_bfloat16"]), tmp_path)
     assert "some pairs left to the tables" in text
-
-
-def test_scaling_shows_both_kinds_and_no_rehearsal(tmp_path: Path) -> None:
-    devices = {
-        "cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8),
-        "gpu1": Device(kind="gpu"), "gpu4": Device(kind="gpu", replicas=4),
-    }  # fmt: skip
-    text = text_of("scaling", sweep([256, 1024], devices), tmp_path)
-    assert "strong: b1024 in all" in text and "weak: b256 each" in text
-    assert "Example GPU 40 GB (gpu1, gpu4); n = 3 pairs" in text
-    assert "cpu8" not in text
-
-
-def test_a_rehearsal_alone_is_no_scaling(tmp_path: Path) -> None:
-    devices = {"cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8)}
-    assert "other than virtual ones on a CPU" in text_of("scaling", sweep([256], devices), tmp_path)

@@ -4,33 +4,12 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import synthetic
 from matplotlib.figure import Figure
 
 from whichdevice.figures import draw, style
-from whichdevice.figures.style import front
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_a_point_is_on_the_front_just_where_none_beats_it(higher: bool) -> None:
-    random = np.random.default_rng(1)
-    cost, quality = random.uniform(size=(2, 60))
-    best = set(front(cost, quality, higher).tolist())
-    gain = quality if higher else -quality
-    for place in range(60):
-        beaten = ((cost <= cost[place]) & (gain >= gain[place]) & (np.arange(60) != place)).any()
-        assert (place in best) != beaten
-
-
-def test_of_equal_ones_the_cheapest_alone_is_on_it() -> None:
-    assert front(np.array([3.0, 1.0, 2.0]), np.array([0.9, 0.9, 0.9]), True).tolist() == [1]
-
-
-def test_no_points_have_no_front() -> None:
-    assert front(np.array([]), np.array([]), True).tolist() == []
 
 
 def cell(**changes: object) -> dict[str, object]:
@@ -57,16 +36,6 @@ def test_a_name_holds_what_varies_and_what_is_not_the_usual() -> None:
         "mnist_cnn gpu b256 fit 10 % of data",
         "mnist_cnn cpu b256 jax bfloat16",
     ]
-
-
-def test_labels_of_ratios_never_crowd() -> None:
-    for ends in ([0.7, 1.1], [0.98, 1.01], [0.5, 3.9], [1, 60]):
-        axes = Figure().add_subplot()
-        style.ratio_axis(axes, ends)
-        low, high = axes.get_xlim()
-        ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
-        assert low < min(ends) and high > max(ends) and 1 in ticks
-        assert high / low > 8 or all(second / first > (high / low) ** 0.1 for first, second in pairwise(ticks))
 
 
 def test_rows_left_to_the_tables_leave_no_workload_and_no_device_out() -> None:
@@ -148,7 +117,7 @@ def test_only_the_rule_for_dark_pages_is_added() -> None:
     assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
 
 
-@pytest.mark.parametrize("figure", ["training_curves", "roofline", "speedups"])
+@pytest.mark.parametrize("figure", ["time_by_batch_size", "roofline"])
 def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
     study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
     config, paths = synthetic.write_study(study, tmp_path)

@@ -9,7 +9,6 @@ from whichdevice.cells import Run
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Measure, Workload
 from whichdevice.errors import StudyError
-from whichdevice.figures import figure_names
 from whichdevice.records.schema import Record
 from whichdevice.report.compare import compare
 from whichdevice.tables import runs, summary
@@ -26,7 +25,7 @@ def compared(folder: Path, there: list[Path]) -> tuple[list[str], str]:
     write_table(found, tables / "runs.csv")
     write_table(summary.summary_table(found), tables / "summary.csv")
     page = folder / "here/compare.html"
-    lines = compare(config, tables, "results/<there>", there, folder / "here/figures/comparison.svg", page)
+    lines = compare(config, tables, "results/<there>", there, page)
     return lines, page.read_text("utf-8")
 
 
@@ -36,7 +35,7 @@ def slower(run: Run, record: Record) -> Record:
     return synthetic.slowed(record, 1.5 + 0.01 * run.repeat)
 
 
-def test_the_comparison_in_words_table_figure_and_page(tmp_path: Path) -> None:
+def test_the_comparison_in_words_table_and_page(tmp_path: Path) -> None:
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[256, 512])}, measure=Measure(repeats=4))
     _, there = synthetic.write_study(study, tmp_path / "there", artefacts=False, change=slower)
     lines, page = compared(tmp_path, there)
@@ -54,9 +53,7 @@ def test_the_comparison_in_words_table_figure_and_page(tmp_path: Path) -> None:
     assert "tensorflow: 2.21.0 here, 2.20.0 there" in page and "results/&lt;there&gt;" in page
     assert all(f"Control: {line}" in page for line in control)
     assert page.count("<b>faster</b>") == 2
-    assert 'src="data:' in page and "https:" not in page
-    for file in ("figures/comparison.svg", "figures/comparison.png", "tables/compare.csv"):
-        assert (tmp_path / "here" / file).stat().st_size > 100
+    assert "https:" not in page and (tmp_path / "here/tables/compare.csv").stat().st_size > 100
 
 
 def test_no_readable_record_is_one_line(tmp_path: Path) -> None:
@@ -64,10 +61,6 @@ def test_no_readable_record_is_one_line(tmp_path: Path) -> None:
     cut.write_text("{", encoding="utf-8")
     with pytest.raises(StudyError, match=r"^against: no record below results/<there> can be read: record "):
         compared(tmp_path, [cut])
-
-
-def test_no_study_draws_the_comparison_of_itself() -> None:
-    assert "comparison" not in figure_names()
 
 
 def test_nothing_but_copies_of_the_study_is_one_line(tmp_path: Path) -> None:

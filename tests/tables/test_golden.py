@@ -20,7 +20,7 @@ from whichdevice.tables.make import TABLES
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = (
-    "runs", "summary", "limits", "roofline", "breakdown", "crossover", "saturation", "speedups", "scaling",
+    "runs", "summary", "limits", "roofline", "breakdown", "crossover", "speedups", "scaling",
     "noise_floor", "time_to_target", "fastest",
 )  # fmt: skip
 # Of the machine, the software, and what the code of today says beside the numbers.

@@ -166,7 +166,7 @@ class TestFinished:
     def test_every_run_is_a_record_and_every_table_figure_and_page_is_there(self, finished):
         assert len(records(finished)) == RUNS
         assert {path.stem for path in results(finished).glob("tables/*.csv")} == set(TABLES)
-        assert {path.stem for path in results(finished).glob("figures/*.svg")} == set(FIGURES) - {"comparison"}
+        assert {path.stem for path in results(finished).glob("figures/*.svg")} == set(FIGURES)
         assert (results(finished) / "report.html").read_text(encoding="utf-8").count("·")
         assert len(rows(finished, "runs")) == RUNS
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 MOST_PROCESSES = 4  # that draw at once; each takes half a second to start and 150 MB
-ON_REQUEST = "Compare"  # category of figures that no study has of itself
 
 
 class Facts(NamedTuple):
@@ -43,8 +42,8 @@ def draws(title: str, *, category: str, caption: str) -> "Callable[[Draw], Draw]
 
 
 def figure_names() -> list[str]:
-    """The names of the figures of every study, sorted."""
-    return sorted(name for name, (_, facts) in _found().items() if facts.category != ON_REQUEST)
+    """The names of the figures, sorted."""
+    return sorted(_found())
 
 
 def figure_facts(name: str) -> Facts:

@@ -33,8 +33,8 @@ SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "++"]
 GREY, PALE = "#5f5f5f", "#d9d9d9"
-ERROR, DEEP = "#c22000", "#08519c"
-PAPER, GRID, FAINT, LIGHT = "#ffffff", "#e6e6e6", "#b5b5b5", "#fefefe"  # LIGHT: text on dark fills, in either scheme
+ERROR = "#c22000"
+PAPER, GRID, FAINT = "#ffffff", "#e6e6e6", "#b5b5b5"
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # Verdana has the widths of DejaVu Sans
@@ -68,8 +68,6 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "whichdevice",
 }
-BLANK = {"seconds": "start not timed", "usd": "no cost known", "joules": "no meter"}
-RATIOS = [1, 2, 0.5, 5, 0.2, 1.5, 0.8, 1.2, 0.9, 1.1, 3, 0.7, 0.6, 0.95, 1.05, 4, 0.3, 7]
 USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
 UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
 NAMED = ("workload", "batch_size")
@@ -145,28 +143,16 @@ def empty(study: StudyResults, missing: str, command: str | None = None) -> Figu
     return figure
 
 
-def blank(axes: Axes, missing: str) -> None:
-    """Say in a panel what of time, money or energy is missing there."""
-    axes.text(0.5, 0.5, BLANK[missing], ha="center", va="center", color=GREY, transform=axes.transAxes)
-    axes.set_xticks([])
-
-
 def footnote(figure: Figure, text: str) -> None:
     """Say something below the figure, before the data source."""
     figure._footnote = text  # type: ignore[attr-defined]
-
-
-def without_data(figure: Figure) -> None:
-    """Leave the data source out below a figure that shows no run on a dataset."""
-    figure._without_data = True  # type: ignore[attr-defined]
 
 
 def finish(figure: Figure, title: str, study: StudyResults) -> None:
     """Title above; footnote, data source and absent devices below."""
     width = figure.get_size_inches()[0]
     figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
-    data = "" if getattr(figure, "_without_data", False) else data_note(study)
-    parts = [getattr(figure, "_footnote", ""), data]
+    parts = [getattr(figure, "_footnote", ""), data_note(study)]
     if study.absent and study.devices:
         parts.append(f"not measured: {', '.join(study.absent)}")
     text = " · ".join(part for part in parts if part)
@@ -382,22 +368,6 @@ def with_band(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float
     return axes.containers[-1]
 
 
-def ratio_axis(axes: Axes, values: Iterable[float]) -> None:
-    """A logarithmic axis of ratios with labels that suit small differences as well as large ones; 1 is always on it."""
-    found = [1.0, *(value for value in values if np.isfinite(value))]
-    low, high = min(0.97, min(found) / 1.05), max(1.03, max(found) * 1.05)
-    log_axis(axes, "x", found)
-    if high / low < 8:
-        ticks: list[float] = []
-        for tick in RATIOS:  # the roundest first; none closer than a label is wide
-            apart = [abs(np.log(tick / other)) / np.log(high / low) for other in ticks]
-            if low <= tick <= high and min(apart, default=1) > 0.13:
-                ticks.append(tick)
-        axes.set_xticks(sorted(ticks), [number(tick) for tick in sorted(ticks)])
-        axes.set_xticks([], minor=True)
-    axes.set_xlim(low, high)
-
-
 def batch_axis(axes: Axes, sizes: Any) -> None:
     """A logarithmic axis labelled with the batch sizes themselves."""
     found = sorted({int(size) for size in sizes})
@@ -415,14 +385,6 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
     for panel in panels[count:]:
         panel.set_axis_off()
     return list(panels[:count])
-
-
-def front(cost: np.ndarray, quality: np.ndarray, higher: bool) -> np.ndarray:
-    """Places of the points that no other beats in both directions, the cheapest first; of equal ones the first."""
-    ordered = np.lexsort((-quality if higher else quality, cost))
-    best = (np.maximum if higher else np.minimum).accumulate(quality[ordered])
-    kept = np.concatenate([[True], best[1:] != best[:-1]]) if len(best) else np.array([], bool)
-    return np.asarray(ordered[kept])
 
 
 def save(figure: Figure, out_svg: Path, out_png: Path) -> None:

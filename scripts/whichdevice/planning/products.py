@@ -97,10 +97,9 @@ def drawing_code(study: Study) -> dict[str, str]:
     sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", price_sheet(study.prices)]
     page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
     page += sorted(CONFIG.glob("forecast_*.*"))
-    compared = ["whichdevice.report.compare", *figure_modules("comparison")]
     return {
         "tables": code_hash(*tables, files=sheets),
         "figures": code_hash(*figures, *tables),
         "report": code_hash("whichdevice.report.contents", *tables, files=page),
-        "compare": code_hash(*compared, *tables, files=[REPORT / "comparison.html", REPORT / "style.css"]),
+        "compare": code_hash("whichdevice.report.compare", *tables, files=page),
     }

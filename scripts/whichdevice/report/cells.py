@@ -1,4 +1,4 @@
-"""Show every cell in one table: what was measured, what the compiler says, what was published.
+"""Show every measured cell in one table.
 
 Each cell has a card that says how to measure it again, and each machine with its software has a card.
 """
@@ -6,17 +6,13 @@ Each cell has a card that says how to measure it again, and each machine with it
 import json
 import os
 import shlex
-from collections import defaultdict
-from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.numbers import number, percent, quality, seconds, size
+from whichdevice.numbers import percent, quality, seconds, size
 from whichdevice.report.numbers import (
-    Elsewhere,
-    Estimate,
     Key,
     Number,
     cell_key,
@@ -26,33 +22,11 @@ from whichdevice.report.numbers import (
     with_setting,
 )
 from whichdevice.results import StudyResults
-from whichdevice.tables.base import CELL, device_name, diverged_words
-from whichdevice.tables.measured import OPERATIONS, is_rehearsal, measured_values, without_rehearsals
+from whichdevice.tables.base import CELL, diverged_words
+from whichdevice.tables.measured import is_rehearsal, measured_values, without_rehearsals
 from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.speedups import baseline_of
 
-VIEWS = {
-    "absolute": "Absolute",
-    "relative": "Relative to {reference}",
-    "dollar": "Per dollar",
-    "joule": "Per joule",
-    "cold": "Cold start, memory",
-    "trust": "Noise",
-}
-OTHER_VIEWS = list(VIEWS)[1:]  # shown when asked for
-STRIPPED = ["throughput", "relative", "per_usd", "per_joule"]
-Ends = tuple[float, float, float]
-COMPILED, FORECAST, PUBLISHED = "compiled", "forecast", "published"
-# Published metric and unit: the column for it, the unit in the column's unit, and how it is written.
-METRICS: dict[tuple[str, str], tuple[str, float, Any]] = {
-    ("throughput", "TFLOP/s"): ("tflops", 1.0, number),
-    ("step_time", "ms"): ("step_time", 1e-3, seconds),
-    ("epoch_time", "s"): ("learned_epoch_time", 1.0, seconds),
-    ("first_epoch_time", "s"): ("first_epoch_time", 1.0, seconds),
-    ("tpu_init_time", "s"): ("initialise", 1.0, seconds),
-    ("validation_accuracy", "fraction"): ("quality", 1.0, quality),
-}
-PUBLICATION = ["source", "published_device", "published_workload", "published_batch_size", "metric"]
 Done = set[tuple[str, int]]  # model and repeat of each good run
 CARD = {
     "device": "Device",
@@ -84,176 +58,42 @@ FACTS = {
     "code_hash": "Measuring code",
     "seed": "Seed",
 }
-MEASURED, UNMEASURED = "measured", "not measured"
-ROWS_A_PAGE = 25
+UNMEASURED = "not measured"
 
 
 class Heading(NamedTuple):
-    """A column of the table: which view shows it, and whether it holds numbers."""
+    """A column of the table, and whether it holds numbers."""
 
     key: str
     title: str
-    view: str = "always"
     numbers: bool = True
     meaning: str = ""
 
 
-KEYS = [
-    Heading("workload", "Workload", numbers=False),
-    Heading("device", "Device", numbers=False),
-    Heading("backend", "Backend", numbers=False),
-    Heading("precision", "Format", numbers=False, meaning="number format"),
+HEADINGS = [
+    Heading("workload", "Workload", False),
+    Heading("device", "Device", False),
+    Heading("backend", "Backend", False),
+    Heading("precision", "Format", False, "number format"),
     Heading("batch_size", "Batch / N", meaning="examples per step over all replicas; N of matrix products"),
-    Heading("loop", "Loop", "extra", False, "epoch: many steps in one program; fit: plain model.fit"),
-    Heading("fraction", "Data", "extra", meaning="share of the training data"),
-    Heading("sequence_length", "Length", "extra", meaning="steps per sequence"),
+    Heading("loop", "Loop", False, "epoch: many steps in one program; fit: plain model.fit"),
+    Heading("fraction", "Data", meaning="share of the training data"),
+    Heading("sequence_length", "Length", meaning="steps per sequence"),
+    Heading("throughput", "Throughput"),
+    Heading("step_time", "Step"),
+    Heading("tflops", "TFLOP/s"),
+    Heading("mfu", "Of peak", meaning="of the best product that a framework reached here in this format"),
+    Heading("epoch_time", "Epoch, computed", meaning="steps per epoch x step time"),
+    Heading("quality", "Quality", meaning="validation, at the end of learning"),
+    Heading("relative", "Times the reference", meaning="same settings, paired repeats; above 1 is faster"),
+    Heading("verdict", "Verdict", False),
+    Heading("first_step", "First step", meaning="trace, compilation and one step"),
+    Heading("peak_host", "Host memory", meaning="peak of the process, or of one per replica together"),
+    Heading("peak_device", "Device memory"),
+    Heading("disturbed", "Disturbed", meaning="runs that the machine disturbed; they count"),
+    Heading("status", "Status", False),
+    Heading("again", "Again", False),
 ]
-VALUES = [
-    Heading("throughput", "Throughput", "absolute"),
-    Heading("step_time", "Step", "absolute"),
-    Heading("tflops", "TFLOP/s", "absolute"),
-    Heading("mfu", "Of peak", "absolute", meaning="of the best product that a framework reached here in this format"),
-    Heading("epoch_time", "Epoch, computed", "absolute", meaning="steps per epoch x step time"),
-    Heading("learned_epoch_time", "Epoch, in full", "absolute", meaning="learned epochs without the first"),
-    Heading("quality", "Quality", "absolute", meaning="validation, at the end of learning"),
-    Heading("learned_epochs", "Epochs learned", "absolute", meaning="of the longest run; a fraction: train.seconds"),
-    Heading("relative", "Times the reference", "relative", meaning="same settings, paired repeats; above 1 is faster"),
-    Heading("verdict", "Verdict", "relative", False),
-    Heading("per_usd", "Examples per dollar", "dollar"),
-    Heading("usd", "USD per million", "dollar"),
-    Heading("price", "Price", "dollar", False),
-    Heading("per_joule", "Examples per joule", "joule"),
-    Heading("joules", "J per million", "joule"),
-    Heading("watts", "Watts", "joule"),
-    Heading("meter", "Meter", "joule", False),
-    Heading("start", "Process start", "cold"),
-    Heading("initialise", "Device taken", "cold"),
-    Heading("load", "Data", "cold"),
-    Heading("build", "Model", "cold"),
-    Heading("first_step", "First step", "cold", meaning="trace, compilation and one step"),
-    Heading("first_epoch_time", "First epoch, computed", "cold"),
-    Heading("peak_host", "Host memory", "cold", meaning="peak of the process, or of one per replica together"),
-    Heading("peak_device", "Device memory", "cold"),
-    Heading("between", "Between processes", "trust", meaning="standard deviation beyond the noise inside"),
-    Heading("within", "Within", "trust", meaning="standard deviation of windows inside a process"),
-    Heading("disturbed", "Disturbed", "trust", meaning="runs that the machine disturbed; they count"),
-    Heading("trending", "With a trend", "trust", meaning="runs still getting slower or faster; they count"),
-    Heading("source", "Data from", "trust", False),
-]
-ENDING = [
-    Heading("evidence", "Evidence", numbers=False, meaning="measured, forecast, compiled or published"),
-    Heading("status", "Status", numbers=False),
-    Heading("again", "Again", numbers=False),
-]
-HEADINGS = [*KEYS, *VALUES, *ENDING]
-
-
-def with_strips(rows: list[dict[str, Any]]) -> None:
-    """Give each row `strips`: by column the CSS variables of a strip, on a linear and on a logarithmic axis."""
-    groups: dict[tuple[Any, ...], list[tuple[dict[str, Any], Ends]]] = defaultdict(list)
-    for row in rows:
-        row["strips"] = {}
-        for key in STRIPPED:
-            if (ends := _ends(row.get(key))) is not None:
-                size = row["batch_size"].value if row["operation"] else None  # other sizes are other work
-                groups[key, row["workload"], row["fraction"].value, size].append((row, ends))
-    for (key, *_), members in groups.items():
-        least, most = min(ends[0] for _, ends in members), max(ends[2] for _, ends in members)
-        for row, ends in members:
-            row["strips"][key] = _variables(ends, least, most)
-
-
-def _ends(value: Any) -> Ends | None:
-    """Return low end, value and high end; None unless it is measured and positive."""
-    if not isinstance(value, Estimate) or value.value.value <= 0:
-        return None
-    middle = value.value.value
-    if value.low is None or value.high is None or value.low.value <= 0:
-        return middle, middle, middle
-    return value.low.value, middle, value.high.value
-
-
-def _variables(ends: Ends, least: float, most: float) -> str:
-    reach = log(most / least)
-    linear = [end / most for end in ends]
-    logarithmic = [log(end / least) / reach if reach else 1.0 for end in ends]
-    names = ["a", "m", "b", "la", "lm", "lb"]
-    return ";".join(f"--{name}:{place:.3g}" for name, place in zip(names, [*linear, *logarithmic], strict=True))
-
-
-def forecast_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row for each program that was compiled for a device."""
-    return [_forecast(row) for _, row in table[table["workload"].notna()].iterrows()]
-
-
-def _forecast(row: pd.Series) -> dict[str, Any]:
-    known = pd.notna(row["step_time"])
-    found: dict[str, Any] = {
-        "evidence": FORECAST if known else "no forecast",
-        "workload": row["workload"],
-        "device": device_name(row),
-        "kind": row["kind"],
-        "backend": "jax",
-        "precision": row["precision"],
-        "loop": "",
-        "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
-        "fraction": None,
-        "sequence_length": _length(row),
-        "status": _fits(row) if known else f"no forecast: {row['reason']}",
-    }
-    if pd.notna(row["memory_needed"]):
-        found["peak_device"] = Elsewhere(_sized(row["memory_needed"]), COMPILED)
-    if known:
-        low, high = (Number(row[name], seconds(row[name])) for name in ("step_time_low", "step_time_high"))
-        found["step_time"] = Elsewhere(low, FORECAST, high=high)
-    return found
-
-
-def _length(row: pd.Series) -> Number | None:
-    length = row["sequence_length"]
-    return None if pd.isna(length) else Number(float(length), f"{length}")
-
-
-def _fits(row: pd.Series) -> str:
-    return "fits" if row["status"] == "ok" else "does not fit into the memory"
-
-
-def _sized(value: float) -> Number:
-    return Number(float(value), size(value))
-
-
-def published_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row for each published number that has a column here."""
-    return [
-        _published(row)
-        for _, row in table.drop_duplicates(PUBLICATION).iterrows()
-        if pd.notna(row["value"]) and (row["metric"], row["unit"]) in METRICS
-    ]
-
-
-def _published(row: pd.Series) -> dict[str, Any]:
-    column, scale, written = METRICS[row["metric"], row["unit"]]
-    batch = row["published_batch_size"]
-    disputed = row["standing"] == "disputed"
-    return {
-        "evidence": PUBLISHED,
-        "workload": row["published_workload"],
-        "device": row["published_device"],
-        "kind": row["device_class"],
-        "backend": "",
-        "precision": "",
-        "loop": "",
-        "batch_size": None if pd.isna(batch) else Number(float(batch), f"{batch}"),
-        "fraction": None,
-        "sequence_length": None,
-        column: Elsewhere(
-            Number(float(row["value"]), written(row["value"] * scale)),
-            PUBLISHED,
-            disputed=disputed,
-            order=row["value"] * scale,
-        ),
-        "status": f"{row['source']}, {row['date']}" + ("; disputed" if disputed else ""),
-    }
 
 
 def reference_device(study: StudyResults) -> str | None:
@@ -373,8 +213,8 @@ def _yaml(value: Any) -> str:
 
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
-    """Rows, headings, views and the library's options."""
-    costs, ratios, roofs = _by_cell(study.costs), _by_cell(_ratios(study)), _by_cell(study.roofline)
+    """Return rows, and the headings of the columns that hold something."""
+    ratios, roofs = _by_cell(study.speedups[study.speedups["comparison"] == "device"]), _by_cell(study.roofline)
     reference = reference_device(study)
     unrelated = without_ratio(study, reference)
     rows = []
@@ -382,34 +222,18 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
         if str(row["status"]).startswith(UNMEASURED) and row["device"] not in study.devices:
             continue  # a device that was not measured: no row for each of its cells
         key = cell_key(row)
-        rows.append(_row(row, roofs.get(key), ratios.get(key), costs.get(key), unrelated.get(key)))
-    rows += forecast_rows(study.forecasts) + published_rows(study.published)
-    for place, made in enumerate(rows):
-        made["place"] = place
-    with_strips(rows)
-    return {
-        "rows": rows,
-        "headings": HEADINGS,
-        "views": {name: title.format(reference=reference or "another device") for name, title in VIEWS.items()},
-        "options": _options(rows),
-    }
+        rows.append(_row(row, roofs.get(key), ratios.get(key), unrelated.get(key)))
+    shown = [each for each in HEADINGS if each.key == "again" or any(row.get(each.key) is not None for row in rows)]
+    return {"rows": rows, "headings": shown, "reference": reference or "another device"}
 
 
 def _by_cell(table: pd.DataFrame) -> dict[Key, pd.Series]:
     return {cell_key(row): row for _, row in table.iterrows()}
 
 
-def _ratios(study: StudyResults) -> pd.DataFrame:
-    return study.speedups[study.speedups["comparison"] == "device"]
-
-
-def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None) -> dict[str, Any]:
-    measured = bool((row["n_timed"] or 0) > 0)
+def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {
-        **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop")},
-        "kind": row["kind"],
-        "operation": row["unit"] in OPERATIONS,
-        "evidence": MEASURED if measured else UNMEASURED,
+        **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop", "kind")},
         "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
         "fraction": Number(float(row["fraction"]), percent(row["fraction"])),
         "sequence_length": cell_number(row, "sequence_length"),
@@ -418,10 +242,7 @@ def _row(row: pd.Series, roof: Any, ratio: Any, cost: Any, unrelated: str | None
         "remarks": row["remarks"] if pd.notna(row["remarks"]) else None,
         "key": cell_key(row),
     }
-    if not measured:
-        return found
-    found |= _absolute(row, roof) | _relative(ratio, unrelated) | _trust(row)
-    return found | (_costs(cost) if cost is not None else {})
+    return found | _measured(row, roof) | _relative(ratio, unrelated) if (row["n_timed"] or 0) > 0 else found
 
 
 def _status(row: pd.Series) -> str:
@@ -430,21 +251,19 @@ def _status(row: pd.Series) -> str:
     return ", ".join([ended, *diverged_words(row)])
 
 
-def _absolute(row: pd.Series, roof: Any) -> dict[str, Any]:
+def _measured(row: pd.Series, roof: Any) -> dict[str, Any]:
     learned = "validation_metric" if pd.notna(row["validation_metric"]) else "validation_loss"
     name = "validation loss" if learned == "validation_loss" else f"validation {row['metric']}"
-    times = ("start", "initialise", "load", "build", "first_step", "first_epoch_time", "step_time", "epoch_time")
     tflops = None if roof is None else estimate(roof, "tflops")
     return {
         "throughput": estimate(row, "throughput", unit=f"{row['unit']}s/s", n="n_timed"),
-        **{name: estimate(row, name, seconds, n="n_timed") for name in times},
+        **{name: estimate(row, name, seconds, n="n_timed") for name in ("first_step", "step_time", "epoch_time")},
         "tflops": tflops or estimate(row, "tflops", n="n_timed"),
         "mfu": None if roof is None else estimate(roof, "mfu", percent),
-        "learned_epoch_time": estimate(row, "learned_epoch_time", seconds, n="n_learned"),
         "quality": estimate(row, learned, quality, name, "n_learned"),
-        "learned_epochs": cell_number(row, "learned_epochs"),
         "peak_host": estimate(row, "peak_host", size, n="n_timed"),
         "peak_device": estimate(row, "peak_device", size, n="n_timed"),
+        "disturbed": cell_number(row, "n_disturbed"),
     }
 
 
@@ -452,60 +271,3 @@ def _relative(ratio: Any, unrelated: str | None) -> dict[str, Any]:
     if ratio is None:
         return {"verdict": unrelated}
     return {"relative": estimate(ratio, "ratio"), "verdict": with_setting(verdict_words(ratio), ratio)}
-
-
-def _trust(row: pd.Series) -> dict[str, Any]:
-    return {
-        "between": estimate(row, "sd_between", percent, n="n_timed"),
-        "within": estimate(row, "sd_within", percent, n="n_timed"),
-        "disturbed": cell_number(row, "n_disturbed"),
-        "trending": cell_number(row, "n_trending"),
-        "source": row["source"] if pd.notna(row["source"]) else "",
-    }
-
-
-def _costs(cost: pd.Series) -> dict[str, Any]:
-    unit = f"{cost['unit']}s"
-    return {
-        "per_usd": estimate(cost, "units_per_usd", unit=unit),
-        "usd": estimate(cost, "usd_per_million", unit="USD"),
-        "price": cost["price"],
-        "per_joule": estimate(cost, "units_per_joule", unit=unit, n="n_metered"),
-        "joules": estimate(cost, "joules_per_million", unit="J", n="n_metered"),
-        "watts": estimate(cost, "watts", unit="W", n="n_metered"),
-        "meter": cost["meter"] if pd.notna(cost["meter"]) else "",
-    }
-
-
-def _options(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the library's options: page length, buttons, filters, and columns hidden because they hold one value."""
-    numeric = [place for place, heading in enumerate(HEADINGS) if heading.numbers]
-    hidden = [
-        place
-        for place, heading in enumerate(HEADINGS)
-        if heading.view in OTHER_VIEWS
-        or (heading.view == "extra" and len({_plain(row.get(heading.key)) for row in rows}) < 2)
-    ]
-    choosable = [place for place, heading in enumerate(HEADINGS) if heading.key != "again"]
-    return {
-        "order": [],
-        "pageLength": ROWS_A_PAGE,
-        "lengthMenu": [[10, ROWS_A_PAGE, 50, 200, -1], [10, ROWS_A_PAGE, 50, 200, "all"]],
-        "autoWidth": False,
-        "layout": {
-            "topStart": {"buttons": [{"extend": "colvis", "text": "Columns", "columns": choosable}]},
-            "topEnd": {"search": {"placeholder": "any word"}},
-            "bottomStart": ["info", "pageLength"],
-            "bottomEnd": "paging",
-        },
-        "columnControl": ["searchDropdown"],
-        "columnDefs": [
-            {"targets": numeric, "type": "num"},
-            {"targets": hidden, "visible": False},
-            {"targets": [len(HEADINGS) - 1], "orderable": False, "searchable": False, "columnControl": []},
-        ],
-    }
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Number | Estimate) else value

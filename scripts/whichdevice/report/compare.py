@@ -1,6 +1,5 @@
-"""Compare a study with other records: the table, the figure, the page, and the summary on the study's own page."""
+"""Compare a study with other records: the table, the page, and the summary on the study's own page."""
 
-import base64
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.errors import StudyError
-from whichdevice.figures import draw, figure_facts
 from whichdevice.numbers import number
 from whichdevice.report.numbers import RULE, cell_key, cell_number, interval, verdict_words
 from whichdevice.report.page import render
@@ -40,12 +38,10 @@ def write_comparison(
     shared: pd.DataFrame,
     differing: list[str],
     faults: list[str],
-    figure: Path,
     out: Path,
 ) -> None:
     """Write the page, one file that needs nothing else; `shared` is the result of `controls`."""
     both = compared[compared["measured"] == BOTH]
-    picture = base64.b64encode(figure.read_bytes()).decode("ascii")
     render(
         "comparison.html",
         out,
@@ -57,7 +53,6 @@ def write_comparison(
         differences=differing,
         controls=control_lines(shared),
         faults=faults,
-        figure={**figure_facts("comparison")._asdict(), "address": f"data:image/svg+xml;base64,{picture}"},
         rows=[_row(row) for _, row in both.iterrows()],
         alone={side: [_name(row) for _, row in compared[compared["measured"] == side].iterrows()] for side in ALONE},
         columns=[(name, *about) for name, about in COLUMNS.items()],
@@ -131,10 +126,8 @@ def _cell_words(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
     return found
 
 
-def compare(
-    config_path: Path, tables_folder: Path, against: str, records: Iterable[Path], out_figure: Path, out_html: Path
-) -> list[str]:
-    """Write compare.csv to the study's tables, the figure (.svg and .png) and the page.
+def compare(config_path: Path, tables_folder: Path, against: str, records: Iterable[Path], out_html: Path) -> list[str]:
+    """Write compare.csv to the study's tables, and the page.
 
     Returns lines for a person. Raises StudyError where no record of the other side can be read.
     """
@@ -149,8 +142,7 @@ def compare(
     compared, differing = comparison_table(study.runs, there), differences(study.runs, there)
     shared = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")
-    draw("comparison", study, out_figure, out_figure.with_suffix(".png"))
-    write_comparison(study.study.study, against, compared, shared, differing, faults, out_figure, out_html)
+    write_comparison(study.study.study, against, compared, shared, differing, faults, out_html)
     more = len(differing) - MOST_DIFFERENCES
     return [
         f"{study.study.study} against {against}: {summary_line(compared)}",

@@ -25,7 +25,7 @@ from whichdevice.report.numbers import (
     verdict_words,
     with_setting,
 )
-from whichdevice.report.page import render, table_library
+from whichdevice.report.page import render
 from whichdevice.report.verdict import BROKEN, first_screen
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
@@ -38,7 +38,7 @@ SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
 MUCH_BLUR = 0.02
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
-CATEGORIES = ["Speed", "Limits", "Learning"]  # other figures have their own sections
+CATEGORIES = ["Speed", "Limits"]  # other figures have their own sections
 MOST_LISTED = 200
 
 
@@ -405,10 +405,9 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
     """The sections that need data, and whether each has some."""
     drawn = {figure["category"] for figure in figures}
     return {
-        "Cost and energy": "Cost" in drawn or bool(study.cost_choices["value"].notna().any()),
+        "Cost and energy": bool(study.cost_choices["value"].notna().any()),
         "Speed": "Speed" in drawn,
         "Limits": "Limits" in drawn or not study.limits.empty,
-        "Learning": "Learning" in drawn,
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,
         "Inference": bool(study.measured["mode"].isin(["predict", "generate"]).any()),
@@ -459,4 +458,4 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
 def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
     """Write the report of a study, one file that needs nothing else. Raises StudyError naming what is missing."""
     found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), Path(out_html))
-    render("template.html", Path(out_html), library=table_library(), **found)
+    render("template.html", Path(out_html), **found)

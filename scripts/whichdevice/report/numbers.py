@@ -34,12 +34,6 @@ def cell_key(row: Any) -> Key:
     return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
 
 
-def cell_of(table: pd.DataFrame, row: pd.Series) -> pd.Series:
-    """The row of the same cell; empty where the table has none."""
-    same = alike(table, row, CELL)
-    return table[same].iloc[0] if same.any() else pd.Series(dtype="object")
-
-
 class Number(NamedTuple):
     """A number of a table: as it stands there, and as it is written."""
 
@@ -55,18 +49,6 @@ class Estimate(NamedTuple):
     low: Number | None = None
     high: Number | None = None
     n: int | None = None
-
-
-class Elsewhere(NamedTuple):
-    """A number that nobody measured here: how it was obtained, the far end where it is a range, what is wrong of it."""
-
-    value: Number
-    mark: str
-    unit: str = ""
-    high: Number | None = None
-    at_least: bool = False
-    disputed: bool = False
-    order: float | None = None  # to sort by, where the table holds another unit
 
 
 def interval(low: float, high: float, written: Any = number) -> str | None:

@@ -1,14 +1,10 @@
-"""Fill a template of this folder and write the page as a whole, with the table library inside it.
-
-DataTables comes from the package itables and is put into the page itself: nothing is fetched.
-"""
+"""Fill a template of this folder and write the page as a whole: nothing is fetched."""
 
 import base64
 import hashlib
 import json
 import re
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,6 @@ from markupsafe import Markup
 from whichdevice.files import write_atomically
 
 HERE = Path(__file__).parent
-EXPORTS = re.compile(r"\bexport\s*\{([^{}]*)\};?")
 
 
 def render(template: str, out_html: Path, **values: Any) -> None:
@@ -49,7 +44,7 @@ class Script:
     """Text of a script; its hash lets a page forbid every other one."""
 
     def __init__(self, text: str) -> None:
-        self.text = _unclosed(text, "script").replace("\r\n", "\n")
+        self.text = re.sub(r"</(?=script)", r"<\\/", text, flags=re.IGNORECASE).replace("\r\n", "\n")
 
     @property
     def policy(self) -> str:
@@ -61,35 +56,3 @@ class Script:
 def live_script() -> Script:
     """What makes an answer anew while its reader types."""
     return Script((HERE / "live.js").read_text(encoding="utf-8"))
-
-
-class TableLibrary:
-    """The library and the page's own few lines as one script."""
-
-    def __init__(self, own: Path) -> None:
-        bundle = files("itables") / "html"
-        self.style = _unclosed((bundle / "dt_bundle.css").read_text(encoding="utf-8"), "style")
-        library = (bundle / "dt_bundle.js").read_text(encoding="utf-8")
-        self.script = Script(f"{_without_exports(library)}\n{own.read_text(encoding='utf-8')}")
-
-
-@cache
-def table_library() -> TableLibrary:
-    """The library with `cells.js` of this folder."""
-    return TableLibrary(Path(__file__).with_name("cells.js"))
-
-
-def _without_exports(module: str) -> str:
-    """A module whose exports are constants of the same script; raises ValueError where it has no list of exports."""
-    found = EXPORTS.search(module)
-    if found is None:
-        raise ValueError("itables' bundle has no list of exports")
-    pairs = [part.strip().split(" as ") for part in found[1].split(",")]
-    named = {"DataTable" if pair[-1] == "default" else pair[-1]: pair[0] for pair in pairs}
-    constants = "".join(f"const {name}={local};" for name, local in named.items() if name != local)
-    return module[: found.start()] + constants + module[found.end() :]
-
-
-def _unclosed(text: str, tag: str) -> str:
-    """Return text that cannot end the element around it."""
-    return re.sub(rf"</(?={tag})", r"<\\/", text, flags=re.IGNORECASE)
