@@ -17,6 +17,8 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.machine.facts import this_machine
 from whichdevice.measuring.request import planned_record
+from whichdevice.models.script_run import Found
+from whichdevice.models.scripts import keep
 from whichdevice.planning.one_model import OneModel, TimeLeft
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.schema import Record
@@ -296,3 +298,25 @@ def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.Captu
     ):
         assert main(["rent", *arguments, "--dry-run"]) == 2
         assert capsys.readouterr().err.startswith(line)
+
+
+def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(
+    played: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("import keras\nkeras.Model().fit()\n")
+    found = Found("keras", 8, 40, 3)
+    monkeypatch.setattr("whichdevice.models.scripts.probe", lambda address: keep(address, found))
+    call = ["ask", "train.py", "--no-measuring", "--devices", "T4,A100 SXM 80GB", "--json", "--", "--lr", "1"]
+    assert main(call) == 0
+    first = capsys.readouterr()
+    assert first.err.startswith("train.py is run until its training starts; what it writes or downloads before that")
+    plain = json.loads(first.out)
+    assert plain["amount"]["words"] == "40 images × 3 epochs" and plain["batch"] == 8
+    assert [(each.device, each.precision) for each in played.asked] == [("T4", "float32"), ("A100 SXM 80GB", "tf32")]
+    assert main(call) == 0
+    assert "is run until" not in capsys.readouterr().err
+    assert main([*call[:2], "--batch", "9", *call[2:]]) == 2
+    refused = "--batch: the batch is the script's, 8: change it there, or by its arguments\n"
+    assert capsys.readouterr().err == refused
+    assert main(["ask", "resnet50", "--", "--lr", "1"]) == 2
+    assert capsys.readouterr().err == "resnet50: takes nothing after --: it is no training script\n"

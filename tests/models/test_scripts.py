@@ -15,10 +15,10 @@ from whichdevice.workloads.base import Options
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 FOUND = {
     "keras_fit.py": Found("keras", 128, 600, 5),
-    "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed_bfloat16"),
+    "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
     "torch_loop.py": Found("torch", 64, 512, 5),
-    "torch_gan.py": Found("torch", 50, None, 7),
-    "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed_bfloat16"),
+    "torch_gan.py": Found("torch", 50, None, 7, precision="float32"),
+    "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed"),
 }
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",

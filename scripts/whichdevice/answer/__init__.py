@@ -50,6 +50,8 @@ def training_size(work: Work) -> tuple[int | None, float | None]:
         chosen: Any = workload_class(work.module)
     except StudyError:  # merged from a machine that has the file
         return None, work.epoch_units
+    if (found := getattr(chosen, "found", None)) is not None:  # a script's training is what it is
+        return found.epochs, found.examples
     declared = getattr(chosen, "declared", None)
     stated = None if declared is None else declared.examples
     own = chosen.dataset or getattr(chosen, "data_source", "") == "own" or stated is not None

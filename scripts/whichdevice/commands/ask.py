@@ -4,6 +4,7 @@ examples:
   whichdevice ask docs/examples/my_model.py --examples 60000 --epochs 10
   whichdevice ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --budget 50
   whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
+  whichdevice ask train.py -- --lr 0.1 --epochs 5
   whichdevice ask decoder --mode generate --batch 8 --no-measuring
 """
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
 
 MODES = ("train", "predict", "generate")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
-FORMATS = ("mixed", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
+FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add = parser.add_argument
-    add("model", metavar="FILE", help="path to a .py file, or a built-in workload, e.g. resnet50")
+    add("model", metavar="FILE", help="a model's or a training script's .py file, or a built-in workload")
     size = parser.add_argument_group("size of the training; default: the data's and the file's, else a million")
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
-    add("--precision", default="mixed", choices=FORMATS, help="of the forecasts; mixed: as people use each device")
+    add("--precision", choices=FORMATS, help="of the forecasts; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+    parser.set_defaults(passed_on=[])
 
 
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number"
@@ -71,15 +74,17 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
+    from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import software_of
 
     software, counts = software_of(args.model), gpu_counts(args.gpus)
     wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
+    args.model = looked_at(args.model, args.passed_on)
     asked = one_model(args, targets, counts)
     for target in targets:
-        if refusal := target.refusal(target.mixed if args.precision == "mixed" else args.precision, software):
+        if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
             print(refusal, file=sys.stderr)
     screen = Screen(args.all)
     compiled = asked.forecast()
@@ -115,6 +120,26 @@ def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Seq
     )  # fmt: skip
     assert asked.study
     return asked
+
+
+def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
+    """The address of a model; a script becomes known, which runs it until its training starts unless it is known."""
+    from whichdevice.models.address import ARGUMENTS, read_address
+    from whichdevice.models.scripts import known, probe, trains
+
+    if arguments:
+        model += ARGUMENTS + shlex.join(arguments)
+    address = read_address(model)
+    if arguments and not trains(address):
+        raise StudyError(f"{address.label}: takes nothing after --: it is no training script")
+    if trains(address) and known(address) is None:
+        print(
+            f"{address.label} is run until its training starts; what it writes or downloads before that happens, "
+            "nothing trains.",
+            file=sys.stderr,
+        )
+        probe(address)
+    return model
 
 
 def write_page(found: "Sequence[Answer]", page: Path, everything: bool) -> None:

@@ -46,12 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SECONDS,
         help="time limit of each step, such as building the model",
     )
+    parser.set_defaults(passed_on=[])
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 1 where a backend failed or the file says too little."""
     from whichdevice.checking.check import findings, first_backend, forecasts, installed_backends, try_everywhere
-    from whichdevice.commands.ask import given_options, targets_of
+    from whichdevice.commands.ask import given_options, looked_at, targets_of
     from whichdevice.models.consistency import check_declared
     from whichdevice.models.framework import BACKENDS
     from whichdevice.models.loading import workload_class
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.terminal import LiveLine
 
     devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices)]
+    args.module = looked_at(args.module, args.passed_on)
     chosen = workload_class(args.module)
     hints: tuple[str, ...] = ()
     if issubclass(chosen, ModelFile):

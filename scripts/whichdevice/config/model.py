@@ -253,8 +253,10 @@ class Forecast(Section):
         description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine; in PyTorch 16 to 512 of nodes of eight",
     )
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
-    precision: Values[Precision | Literal["mixed"]] = Field(
-        ["mixed"], description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16"
+    precision: Values[Precision | Literal["mixed", "single"]] = Field(
+        ["mixed"],
+        description="number formats; mixed: mixed_bfloat16 where the device has it, else mixed_float16; single: TF32 "
+        "where a GPU has it, else float32",
     )
     batch_size: Values[PositiveInt] | None = Field(
         None, description="batch sizes over all devices; empty takes each workload's largest"

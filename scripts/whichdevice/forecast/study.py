@@ -64,7 +64,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         modes: tuple[Mode, ...] = GENERATING if generates else (getattr(workload, "mode", "train"),)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
-            chosen = usual_precision(target) if precision == "mixed" else precision
+            chosen = usual_precision(target, precision)
             if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
@@ -81,8 +81,15 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                 )
 
 
-def usual_precision(target: Target) -> str:
-    """The number format in which people train on a device: 16 bits where it has faster products for them."""
+def usual_precision(target: Target, precision: str = "mixed") -> str:
+    """The number format on a device: mixed, as people train there, is of 16 bits where these have faster products.
+
+    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
+    """
+    if precision == "single" and target.kind == "gpu":
+        return "tf32" if target.row.tf32_tflops else "float32"
+    if precision not in ("mixed", "single"):
+        return precision
     half, single = target.row.half_dense_tflops or 0.0, target.row.fp32_tflops or 0.0
     return target.mixed if target.kind == "tpu" or half > single else "float32"
 

@@ -112,7 +112,6 @@ def config_file(name: str) -> Path | None:
 def is_path(text: str) -> bool:
     """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
     text = text.partition(ARGUMENTS)[0]
-    text = text.partition(ARGUMENTS)[0]
     return text.endswith((".py", ".keras")) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
 
 

@@ -20,7 +20,7 @@ from whichdevice.models.hugging_face import hub_class
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.libraries import ready_model_class
 from whichdevice.models.model_file import error_line, model_file_class
-from whichdevice.models.scripts import is_script, script_class
+from whichdevice.models.scripts import script_class, trains
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options, Workload
 
@@ -42,7 +42,10 @@ def workload_class(module: str) -> type[Workload]:
     state = address.path.stat() if address.path is not None else None
     key = (module, state.st_mtime_ns, state.st_size) if state else (module, 0, 0)
     if key not in _classes:
-        _classes[key] = _class_of(address)
+        made = _class_of(address)
+        if getattr(made, "found", made) is None:  # a script that was not looked at yet
+            return made
+        _classes[key] = made
     return _classes[key]
 
 
@@ -56,9 +59,11 @@ def workload_hash(module: str, *entries: str) -> str:
         code = code_hash(*entries, f"whichdevice.models.{maker}", files=address.files())
     else:
         code = code_hash(*entries, files=address.files())
-    if address.kind == "file":
+    if address.kind == "file" and not address.arguments:
         return code
-    return hashlib.sha256(f"{code} {address.library} {address.function}".encode()).hexdigest()[: len(code)]
+    return hashlib.sha256(f"{code} {address.library} {address.function} {address.arguments}".encode()).hexdigest()[
+        : len(code)
+    ]
 
 
 def _class_of(address: Address) -> type[Workload]:
@@ -66,7 +71,7 @@ def _class_of(address: Address) -> type[Workload]:
         made = ready_model_class(address)
     elif address.kind == "hub":
         made = hub_class(address, TorchFile)
-    elif address.path is not None and address.kind == "file" and is_script(address.path):
+    elif trains(address):
         made = script_class(address, NATIVE)
     else:
         assert address.path is not None

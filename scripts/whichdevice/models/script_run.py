@@ -18,7 +18,6 @@ from whichdevice.models.pipeline import Rate
 
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
-HALF = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16", "half": "mixed_float16"}
 
 
 class Started(BaseException):
@@ -34,7 +33,7 @@ class Found:
     examples: int | None = None  # of one epoch
     epochs: int | None = None
     steps_per_epoch: int | None = None
-    precision: str | None = None  # the mixed precision that the script asks for
+    precision: str = "single"  # as a config's forecast.precision has it
     compiled: bool = False  # whether a PyTorch script calls torch.compile
     unit: str = "example"
     line: int | None = None  # of the script, where its training starts
@@ -120,22 +119,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
-def precision_in(path: Path) -> str | None:
-    """The mixed precision of the first `autocast` in a script: its dtype, by default float16 on a GPU."""
-    for node in ast.walk(parsed(path.read_bytes())):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name != "autocast":
-            continue
-        text = ast.unparse(node)
-        return next((kind for word, kind in HALF.items() if word in text), "mixed_float16")
-    return None
-
-
 def called_in(path: Path, name: str) -> bool:
-    """Whether a script calls `torch.<name>` or so."""
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
-        for node in ast.walk(parsed(path.read_bytes()))
-    )
+    """Whether a script calls `name` or `torch.<name>`."""
+    calls = [node.func for node in ast.walk(parsed(path.read_bytes())) if isinstance(node, ast.Call)]
+    return any(name in (getattr(call, "attr", ""), getattr(call, "id", "")) for call in calls)

@@ -26,10 +26,10 @@ from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from whichdevice.code_hash import parsed
+from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import package_first, write_atomically
-from whichdevice.models.address import Address
+from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import ModelFile, model_file_class
@@ -56,6 +56,11 @@ def is_script(path: Path) -> bool:
     return bool(calls & {"fit", "step", "train", "train_on_batch", "backward", "gradient", "watch"})
 
 
+def trains(address: Address) -> bool:
+    """Whether an address is a training script's."""
+    return address.kind == "file" and address.path is not None and is_script(address.path)
+
+
 def known(address: Address) -> Found | None:
     """What an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
@@ -64,16 +69,19 @@ def known(address: Address) -> Found | None:
     return None
 
 
+def keep(address: Address, found: Found) -> None:
+    """Write what was found in a script, for `known`."""
+    write_atomically(json.dumps(asdict(found)), _kept(address))
+
+
 def probe(address: Address) -> Found:
     """Run the script in a process of its own until its training starts, and keep what was found.
 
     Raises StudyError in one line where it fails, ends or takes too long before.
     """
-    kept = _kept(address)
-    job = json.dumps([str(address.path), list(address.arguments), kept.as_posix()])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, job],
+            [sys.executable, "-m", __name__, address.text],
             env={**os.environ, "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", **package_first()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -97,7 +105,11 @@ def script_class(address: Address, kinds: Mapping[str, type[ModelFile]]) -> type
     is, the class has a fault that says so.
     """
     found = known(address)
-    unknown = Declaration(fault=f"was not looked at yet: whichdevice ask {address.label} runs it until it trains")
+    assert address.path is not None
+    unknown = Declaration(
+        fault=f"was not looked at yet: whichdevice ask {address.label} runs it until it trains",
+        framework=framework_of(parsed(address.path.read_bytes())),
+    )
     declared = found.declaration() if found else unknown
     chosen = model_file_class(address, partial(_started, address), declared, kinds.get(declared.framework))
     fields = {"found": found, "__doc__": chosen.__doc__} | ({"tried": found.batch_size} if found else {})
@@ -174,7 +186,7 @@ def _start_keras(path: Path) -> Script:
         examples=examples,
         epochs=int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0),
         steps_per_epoch=seen.get("steps_per_epoch"),
-        precision=policy if policy.startswith("mixed") else None,
+        precision="mixed" if policy.startswith("mixed") else "single",
         line=line,
     )
     parts = x if y is None and _streams(x) else tuple(part for part in (x, y, weights) if part is not None)
@@ -219,7 +231,8 @@ def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions and Python."""
-    digest = hashlib.sha256(repr((address.arguments, platform.python_version())).encode())
+    code = code_hash("whichdevice.models.scripts", "whichdevice.models.torch_script")
+    digest = hashlib.sha256(repr((address.arguments, platform.python_version(), code)).encode())
     for path in address.files():
         digest.update(path.name.encode() + path.read_bytes())
     for name in VERSIONS:
@@ -229,17 +242,17 @@ def _kept(address: Address) -> Path:
 
 
 def main() -> None:
-    """Run one script and write what was found: `python -m whichdevice.models.scripts JOB`."""
-    path, arguments, kept = json.loads(sys.argv[1])
+    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS`."""
+    address = read_address(sys.argv[1])
+    assert address.path is not None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
-            script = start(Path(path), arguments)
+            script = start(address.path, address.arguments)
     except StudyError as error:
         print(error, file=sys.stderr)
         raise SystemExit(1) from None
-    found = replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size)))
-    write_atomically(json.dumps(asdict(found)), Path(kept))
+    keep(address, replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size))))
     sys.stdout.flush()
     os._exit(0)  # threads of the script's data loaders would go on
 

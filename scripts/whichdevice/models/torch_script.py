@@ -30,7 +30,6 @@ from whichdevice.models.script_run import (
     epochs_in,
     frames,
     line_of,
-    precision_in,
     run,
 )
 
@@ -180,7 +179,7 @@ def start_torch(path: Path) -> Script:
         batch_size=size,
         examples=len(loader.dataset) if loader is not None else _longest(seen.scopes, batch, size),
         epochs=epochs_in(seen.scopes),
-        precision=precision_in(path),
+        precision=_precision(step, path),
         compiled=called_in(path, "compile"),
         line=seen.line,
     )
@@ -254,6 +253,14 @@ def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
     ]
     step = Step(linked, loss._replace(source=order[int(loss.source)]), {key: each.dtype for key, each in batch.items()})
     return step, batch
+
+
+def _precision(step: Step, path: Path) -> str:
+    """Mixed where the script has `autocast`; else convolutions may use TF32, and products where it asks for that."""
+    if called_in(path, "autocast"):
+        return "mixed"
+    convolves = any(isinstance(each, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d) for each in step.modules())
+    return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
 def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:

@@ -13,7 +13,8 @@ from whichdevice.config.model import Call, Study, Workload
 from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
-from whichdevice.forecast.study import study_targets
+from whichdevice.forecast.study import study_targets, usual_precision
+from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.models.loading import is_path, read_address, workload_class, workload_names
 from whichdevice.models.model_file import ModelFile
@@ -110,7 +111,7 @@ def check_forecast(study: Study) -> None:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
     for precision in study.forecast.precision:
-        refusals = [target.refusal(precision, target.row.software[0]) for target in targets if precision != "mixed"]
+        refusals = [target.refusal(usual_precision(target, precision), target.row.software[0]) for target in targets]
         if refusals and None not in refusals:
             raise StudyError(f"config: forecast.precision: {refusals[0]}")
 
@@ -134,7 +135,7 @@ def check_modules(study: Study) -> None:
     known = workload_names()
     for name, workload in study.workloads.items():
         module = " ".join((workload.module or name).split())
-        if is_path(module) and not Path(module).is_file():
+        if is_path(module) and not Path(module.partition(ARGUMENTS)[0]).is_file():
             raise StudyError(f"config: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
         if not is_path(module) and ":" not in module and module not in known:
             place = f"workloads.{name}.module: {module}" if workload.module else f"workloads.{name}"

@@ -23,6 +23,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
 from whichdevice.forecast.targets import Target
 from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.script_run import Found
 from whichdevice.numbers import counted, duration
 from whichdevice.records.schema import Record
 from whichdevice.terminal import Countdown, LiveLine
@@ -42,7 +43,7 @@ class OneModel:
     mode: str = "train"
     batch: int | None = None
     sequence_length: int | None = None
-    precision: str = "mixed"
+    precision: str | None = None  # of the forecasts; None: of the script, else mixed
     options: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
     gpus: Sequence[int] = (1,)
@@ -64,6 +65,12 @@ class OneModel:
         chosen = workload_class(self.model)
         if issubclass(chosen, ModelFile):
             check_declared(chosen.declared, chosen.address.label)
+        found: Found | None = getattr(chosen, "found", None)
+        if found is not None and self.batch not in (None, found.batch_size):
+            raise StudyError(
+                f"--batch: the batch is the script's, {found.batch_size}: change it there, or by its arguments"
+            )
+        self.precision = self.precision or (found.precision if found is not None else "mixed")
         check_mode(self.model, self.mode)
         if self.backend and self.backend not in BACKENDS[chosen.framework]:
             raise StudyError(f"--backend: {wrong_backend(self.model, chosen.framework, self.backend)}")
