@@ -127,12 +127,13 @@ def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
     from whichdevice.models.address import ARGUMENTS, read_address
     from whichdevice.models.scripts import known, probe, trains
 
-    if arguments:
-        model += ARGUMENTS + shlex.join(arguments)
+    if not trains(read_address(model)):
+        if arguments:
+            raise StudyError(f"{model}: takes nothing after --: it is no training script")
+        return model
+    model += (ARGUMENTS + shlex.join(arguments)) * bool(arguments)
     address = read_address(model)
-    if arguments and not trains(address):
-        raise StudyError(f"{address.label}: takes nothing after --: it is no training script")
-    if trains(address) and known(address) is None:
+    if known(address) is None:
         print(
             f"{address.label} is run until its training starts; what it writes or downloads before that happens, "
             "nothing trains.",
