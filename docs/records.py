@@ -1,7 +1,7 @@
 """The records behind docs/results, in one Parquet file, and the tables that are made from them again.
 
 python docs/records.py pack results/NAME    put a study's config and records into the file, in place of its older ones
-python docs/records.py tables               write docs/results/tables/<study>/<table>.csv from the file
+python docs/records.py tables               write docs/results/tables/<study>/*.csv from the file
 """
 
 import argparse
@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from whichdevice.answer.words import STUDY_HEAD, study_cells
 from whichdevice.config.hardware import HARDWARE
+from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
 FOLDER = Path(__file__).resolve().parent / "results"
 FILE = FOLDER / "records.parquet"
-SHOWN = ("board", "published")  # what the page is made from
 
 
 def main() -> None:
@@ -44,7 +45,7 @@ def pack(results: Path, file: Path = FILE) -> None:
 
 
 def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
-    """Write the page's tables of each study in the file."""
+    """Write published figures and answers of each study in the file."""
     rows = _rows(file)
     for study in sorted({row["study"] for row in rows}):
         with tempfile.TemporaryDirectory() as folder:
@@ -62,8 +63,10 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
                 sorted(root.glob("compiled/**/*.json")),
             )
             (out / study).mkdir(parents=True, exist_ok=True)
-            for name in SHOWN:
-                (out / study / f"{name}.csv").write_bytes((root / "tables" / f"{name}.csv").read_bytes())
+            (out / study / "published.csv").write_bytes((root / "tables" / "published.csv").read_bytes())
+            answers = StudyResults(root / "config.yaml", root / "tables").answers
+            rows_of = pd.DataFrame([study_cells(answer) for answer in answers], columns=STUDY_HEAD)
+            rows_of.to_csv(out / study / "answers.csv", index=False)
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

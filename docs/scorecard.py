@@ -17,7 +17,6 @@ REPRODUCED = {
     "epoch_time": "epoch",
     "validation_accuracy": "validation accuracy",
 }
-SHOWN = ("T4", "A100 SXM 40GB", "H100 SXM", "TPU v2 (v2-2x2)")  # forecasts on the page; the tables have all
 Row = dict[str, str]
 
 
@@ -29,7 +28,7 @@ def results_parts() -> dict[str, str]:
     ]
     return {
         "trust": _trust(sessions),
-        "board": _board(),
+        "answers": _answers(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(
             [
@@ -80,19 +79,10 @@ def _spread(sessions: list[Row], claim: str, unit: str = " %") -> str:
     return f"All {len(values)} sessions: {lowest} to {highest}{unit}, median {middle}{unit}"
 
 
-def _board() -> str:
-    """Measured and forecast steps of the default study, from docs/results/tables/quick/board.csv."""
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    measured: list[str] = []
-    for row in _read(FOLDER / "tables" / "quick" / "board.csv"):
-        if row["evidence"] == "measured":
-            measured.append(row["device"])
-        if row["step_ms"] and (row["evidence"] == "measured" or row["device"] in SHOWN):
-            interval = f"{_digits(row['step_ms'])} [{_digits(row['low_ms'])}, {_digits(row['high_ms'])}]"
-            cells.setdefault((row["workload"], row["batch"]), {})[row["device"]] = interval
-    devices = [*dict.fromkeys(measured), *SHOWN]
-    rows = [[f"`{name}`", batch, *(own.get(each, "") for each in devices)] for (name, batch), own in cells.items()]
-    return _table(["ms a step", "batch", *devices], rows)
+def _answers() -> str:
+    """The answers of the default study, from docs/results/tables/quick/answers.csv."""
+    rows = _read(FOLDER / "tables" / "quick" / "answers.csv")
+    return _table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def reproduced() -> list[list[str]]:
