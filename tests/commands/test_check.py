@@ -9,7 +9,7 @@ from whichdevice.__main__ import main
 from whichdevice.commands.check import config_line
 from whichdevice.config.load import load_study
 
-BROKEN = Path(__file__).parents[1] / "workloads" / "broken"
+BROKEN = Path(__file__).parents[1] / "models" / "broken"
 
 
 @pytest.mark.parametrize(

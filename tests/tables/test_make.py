@@ -262,7 +262,7 @@ def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_table_is_named() -> None:
-    with pytest.raises(StudyError, match="no table 'nonsense'; tables are board, "):
+    with pytest.raises(StudyError, match="no table 'nonsense'; tables are "):
         table_about("nonsense")
 
 
