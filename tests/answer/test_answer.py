@@ -129,6 +129,21 @@ def test_what_is_shared_cancels_in_a_ratio_and_in_a_choice() -> None:
     assert np.allclose(same_chip[1] / same_chip[0], 2, rtol=2e-3)
 
 
+def test_a_device_waits_for_the_input_pipeline() -> None:
+    """100 images a step at 900 images/s: no step is below 0.11 s, so the cheapest card is as fast as any."""
+    found = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time"), pipeline_rate=900, pipeline_cores=2)
+    assert found.pick is not None and found.pick.device == "T4"
+    assert {option.device: round(option.seconds or 0, -2) for option in found.options} == {
+        "T4": 11100, "L40S": 11100, "H100": 11100, "this machine": 50000,
+    }  # fmt: skip
+    sentence = "Your pipeline gives 900 images/s with 2 cores; T4 takes 2,500: it would wait 64 % of the time; "
+    assert sentence + "about 6 such cores feed it." in lines(found)
+    assert "Not included: validation." in notes(found)
+    fast = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time"), pipeline_rate=1e6)
+    assert fast.pick == answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time")).pick
+    assert not any("pipeline" in line for line in lines(fast))
+
+
 def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow, fast = (
         device(name, step, 1.0, host_time=0.004, host_log_sd=0.1) for name, step in (("A", 0.003), ("B", 1e-5))

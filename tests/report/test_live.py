@@ -27,11 +27,12 @@ ROWS = (
     replace(device("L4", 0.03, 0.7), start_time=600.0, host_time=0.02, host_log_sd=0.2),
     replace(device("V100", 0.02, 0.4), evidence="does not fit", step_time=None),
 )  # fmt: skip
+PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_cores": 2}  # the two fastest wait for it
 UNITS = 3e8
 
 
 def decided(wants: Wants, units: float = UNITS) -> Answer:
-    return decide(work(*ROWS), wants, Amount(units, f"{units:,.10g} images", True))
+    return decide(work(*ROWS, **PIPELINE), wants, Amount(units, f"{units:,.10g} images", True))
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@ def answers(
     found = []
     for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
         epochs, units = training_size(work)
+        work = replace(work, **_pipeline(work))
         decided = decide(work, wants, amount_of(work, wants, epochs, units))
         found.append(replace(decided, words=tuple(lines(decided))))
     return sorted(found, key=lambda answer: answer.work.mode == "operation")
@@ -44,11 +45,8 @@ def answers(
 
 def training_size(work: Work) -> tuple[int | None, float | None]:
     """Epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
-    from whichdevice.models.loading import workload_class
-
-    try:
-        chosen: Any = workload_class(work.module)
-    except StudyError:  # merged from a machine that has the file
+    chosen = _model(work)
+    if chosen is None:
         return None, work.epoch_units
     if (found := getattr(chosen, "found", None)) is not None:  # a script's training is what it is
         return found.epochs, found.examples
@@ -59,3 +57,22 @@ def training_size(work: Work) -> tuple[int | None, float | None]:
     if not own or not units or units < LEAST_BATCHES * work.batch:
         return chosen.recipe.epochs or None, None
     return chosen.recipe.epochs or 1, float(units)
+
+
+def _model(work: Work) -> Any:
+    """The workload's class; None where the file is on another machine, from which records were merged."""
+    from whichdevice.models.loading import workload_class
+
+    try:
+        return workload_class(work.module)
+    except StudyError:
+        return None
+
+
+def _pipeline(work: Work) -> dict[str, Any]:
+    """The best rate at which a script's pipeline gives examples here, and the cores for it."""
+    found = getattr(_model(work), "found", None)
+    if found is None or not found.pipeline or work.mode != "train":
+        return {}
+    best = max(found.pipeline, key=lambda rate: rate.examples_per_second)
+    return {"pipeline_rate": best.examples_per_second, "pipeline_cores": max(1, best.workers)}

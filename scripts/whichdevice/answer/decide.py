@@ -171,8 +171,11 @@ def _epochs(many: float) -> str:
     return "" if many == 1 else f" × {many:g} epochs"
 
 
-def draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
-    """Joint step times in seconds [rows, n], nan for a row without one; measured rows have an error of their own."""
+def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:
+    """Joint step times in seconds [rows, n], nan for a row without one; measured rows have an error of their own.
+
+    No step takes less than `floor`: it waits for its batch.
+    """
     timed = [place for place, row in enumerate(rows) if row.step_time]
     known = [vars(rows[place]) | {"device_time": rows[place].device_time or rows[place].step_time} for place in timed]
     own = [
@@ -180,14 +183,14 @@ def draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
         for place, each in zip(timed, known, strict=True)
     ]
     found = np.full((len(rows), n), np.nan)
-    found[timed] = np.exp(np.round(np.log(joint.draws(own, n)) * DIGITS) / DIGITS)
+    found[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(own, n), floor)) * DIGITS) / DIGITS)
     return found
 
 
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """The answer for one piece of work, still without words."""
     rows = [_at_price(row, wants, work) for row in work.rows]
-    steps = draws(rows)
+    steps = draws(rows, floor=work.floor)
     seconds = _whole(work, rows, steps, amount)
     hourly = np.array([math.nan if row.usd_per_hour is None else row.usd_per_hour for row in rows])
     usd = hourly[:, None] * seconds / HOUR
@@ -219,7 +222,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         work, wants, amount, tuple(_ordered(options, by, best)), best, by,
         matters=any(_is_worse(options[place], best) for place in pool),
         regret_at_most=float(np.quantile(saved[chosen.index(pick)], 0.9)),
-        fastest=min(choices, key=lambda each: each.seconds or math.inf),
+        fastest=min(choices, key=lambda each: (each.seconds or math.inf, math.inf if each.usd is None else each.usd)),
         cheapest=min((each for each in choices if each.usd is not None), key=lambda each: each.usd or 0, default=None),
         rival=rival if (best.sure or 0.0) < LIKELY else None,
         avoid=_to_avoid(best, others_in_time),

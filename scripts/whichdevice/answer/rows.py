@@ -90,6 +90,13 @@ class Work:
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
     cold_time: float | None = None  # until the first step is over, of the first measured device
+    pipeline_rate: float | None = None  # examples a second that the script's input pipeline gives here ...
+    pipeline_cores: int = 1  # ... with so many of this machine's cores
+
+    @property
+    def floor(self) -> float:
+        """Seconds a step that the input pipeline takes, however fast the device."""
+        return self.batch / self.pipeline_rate if self.pipeline_rate else 0.0
 
     @property
     def here(self) -> Row | None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
-from whichdevice.answer.rows import DOES_NOT_FIT, MEASURED, Row
+from whichdevice.answer.rows import DOES_NOT_FIT, MEASURED, Row, Work
 from whichdevice.config.prices import USD_PER_KWH
-from whichdevice.numbers import number
+from whichdevice.numbers import counted, number
 
 MOST_LINES = 8
 LEAST_ROWS = 5  # of a table, as far as there are choices
@@ -45,6 +45,8 @@ SENTENCES = {
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
+    "pipeline": "Your pipeline gives {rate} with {cores}; {device} takes {takes}: it would wait {waits} of the time; "
+    "about {feed} such cores feed it.",
     "nothing": "No device is left for {workload}: {reasons}.",
 }
 
@@ -107,7 +109,7 @@ def lines(answer: Answer) -> list[str]:
     if answer.pick is None:
         return [_nothing(answer)]
     found = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
-    found += [*_free(answer), *_avoid(answer), *_size(answer)]
+    found += [*filter(None, [waiting(answer)]), *_free(answer), *_avoid(answer), *_size(answer)]
     return found[:MOST_LINES]
 
 
@@ -252,6 +254,28 @@ def _with_more_time(answer: Answer) -> list[str]:
     return [say("more_time", device=cheapest.device, time=time, usd=usd, days=days)]
 
 
+def waiting(answer: Answer) -> str:
+    """How long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
+    work, fastest = answer.work, min((row for row in answer.work.rows if row.step_time), key=_step, default=None)
+    slow = [row for row in (answer.pick.row if answer.pick else None, fastest) if row and _waits(row, work) > NEAR]
+    if not slow or not work.pipeline_rate:
+        return ""
+    rate, takes = work.pipeline_rate, work.batch / _step(slow[0])
+    return say(
+        "pipeline", rate=f"{two(rate)} {work.unit}s/s", cores=counted(work.pipeline_cores, "core"),
+        device=slow[0].device.removesuffix(", free"), takes=two(takes), waits=chance(_waits(slow[0], work)),
+        feed=two(math.ceil(takes / rate * work.pipeline_cores)),
+    )  # fmt: skip
+
+
+def _step(row: Row) -> float:
+    return row.step_time or math.inf
+
+
+def _waits(row: Row, work: Work) -> float:
+    return 1 - _step(row) / work.floor if work.floor and row.step_time else 0.0
+
+
 def _free(answer: Answer) -> list[str]:
     """Beside a free pick the paid one, and whether a session is long enough."""
     pick = answer.pick
@@ -310,7 +334,7 @@ def notes(answer: Answer) -> list[str]:
         minutes = max(row.start_time for row in rows) / 60
         found.append(f"A machine elsewhere takes {minutes:.0f} min to start; they are in its time and price.")
     if answer.work.mode == "train":
-        found.append("Not included: loading data, validation.")
+        found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
     return [*found, *_settling(answer), *_buying(answer)]
 
 

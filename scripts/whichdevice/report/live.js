@@ -42,15 +42,15 @@ const whichdevice = (() => {
       each.on_front = each.usd === undefined
         || !chosen.some((other) => other.usd < each.usd && other.seconds < each.seconds);
     const priced = chosen.filter((each) => each.usd !== undefined);
-    const least = (list, key) => list.reduce((best, each) => (best === null || each[key] < best[key] ? each : best), null);
+    const least = (list, key) => list.reduce((best, each) => (best === null || before(key(each), key(best)) ? each : best), null);
     const rivals = chosen.filter((each) => each !== pick);
     const rival = rivals.reduce((best, each) => (best === null || each.sure > best.sure ? each : best), null);
     return {
       options, pick, by, pool,
       matters: pool.some((each) => isWorse(each, pick, limits)),
       regret_at_most: quantile(pick.saved, 0.9),
-      fastest: least(chosen, "seconds"),
-      cheapest: least(priced, "usd"),
+      fastest: least(chosen, (each) => [each.seconds, each.usd ?? Infinity]),
+      cheapest: least(priced, (each) => [each.usd]),
       rival: pick.sure < limits.likely ? rival : null,
     };
   }
@@ -194,6 +194,7 @@ const whichdevice = (() => {
     if (cheapest && cheapest !== pick && wants.by === "cost" && cheapest.in_time < limits.in_time && days <= 365
         && pick.usd - cheapest.usd >= limits.near_usd)
       found.push(say(words.more_time, { device: cheapest.row.device, time: time(cheapest, false), usd: cost(cheapest, false), days }));
+    if (pick.row.waits) found.push(pick.row.waits);
     return found;
   }
   const joined = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);

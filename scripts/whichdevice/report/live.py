@@ -4,6 +4,7 @@ report/live.js makes the decision anew from it for what the reader types. Draws 
 step's seconds, as decide.py rounds it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
     """The answer for JSON."""
     work, wants = answer.work, answer.wants
     options = answer.options
-    times = draws([option.row for option in options])
+    times = draws([option.row for option in options], floor=work.floor)
     here = next((number for number, option in enumerate(options) if option is answer.here), None)
     return {
         "workload": work.workload,
@@ -89,5 +90,6 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "fits": words.fits_words(row),
         "step": words.time_words(row.step_time, row.rough) if row.step_time else "–",
         "known": words.known_words(Option(row)),
+        "waits": words.waiting(replace(answer, pick=option)),
         "steps": steps,
     }
