@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # on a loaded machine more threads wait for each other
+
 from whichdevice.locks import LOCK_FOLDER
 
 # Most of JAX's time in tests is XLA's compiler, for small models that run for milliseconds; what they compute stays the

@@ -21,9 +21,9 @@ from whichdevice.forecast.validation import (
     DIGESTS,
     PUBLISHED,
     SCORECARD,
+    Published,
     constants_of,
     evaluations,
-    fit,
     published_rows,
     read_digests,
     scorecard,
@@ -49,10 +49,10 @@ def main() -> None:
             programs[key] = compiled(line).digest()
             write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
     write_memory("--rebuild" in sys.argv)
-    rows = published_rows()
-    whole = fit(rows)
-    write(constants_of(rows, whole), CONSTANTS)
-    found = evaluations(rows, whole)
+    published = Published(published_rows())
+    whole = published.fit()
+    write(constants_of(published, whole), CONSTANTS)
+    found = evaluations(published, whole)
     write(scorecard(found), SCORECARD)
     write_page(found)
 

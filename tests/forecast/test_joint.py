@@ -54,7 +54,7 @@ def test_a_fit_finds_the_variances_and_offsets_that_made_the_logs():
             log = families[family] + its + chips[chip] + random.normal(0, 0.05)
             rows.append((log, "xla", family, str(question), "one", chip, "data centre"))
     logs, *labels = zip(*rows, strict=True)
-    found = joint.fit(joint.Observed(np.array(logs), *labels))
+    found = joint.fit(np.array(logs), joint.Columns(*labels), np.ones(len(logs), dtype=bool))
     fitted = found["xla"]
     assert math.sqrt(fitted["variances"]["question"]) == pytest.approx(0.3, rel=0.1)
     assert math.sqrt(fitted["variances"]["rest"]) == pytest.approx(0.05, rel=0.15)

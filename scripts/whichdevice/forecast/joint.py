@@ -120,86 +120,100 @@ CENTRE = 0.3  # spread of a software's mean, which its factors leave near zero
 TURNS = 60  # of EM
 
 
-@dataclass(frozen=True)
-class Observed:
-    """Published times: log of time over forecast of each, and what each belongs to."""
+class Columns:
+    """What each of some published times belongs to, as a matrix of the levels that questions share."""
 
-    logs: np.ndarray
-    software: Sequence[str]
-    family: Sequence[str]
-    question: Sequence[str]
-    source: Sequence[str]
-    chip: Sequence[str]
-    chip_class: Sequence[str]
-
-
-def fit(rows: Observed, turns: int = TURNS, start: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Find offsets and variances: {"variances": {part: variance}, software: {"variances": ..., "effects": ...}}.
-
-    A part of OF_SOFTWARE has the name `part|software` among the variances. `start` are variances of an earlier fit.
-    """
-    n = len(rows.logs)
-    levels = [
-        [
-            ("centre", software),
-            ("family", family, software),
-            ("source", source, software),
-            ("class", chip_class),
-            ("chip", chip),
-            ("chip of software", chip, software),
+    def __init__(
+        self,
+        software: Sequence[str],
+        family: Sequence[str],
+        question: Sequence[str],
+        source: Sequence[str],
+        chip: Sequence[str],
+        chip_class: Sequence[str],
+    ) -> None:
+        self.softwares = sorted(set(software))
+        self.chips = dict(zip(chip, chip_class, strict=True))
+        rows = [
+            [
+                ("centre", of),
+                ("family", its_family, of),
+                ("source", its_source, of),
+                ("class", its_class),
+                ("chip", its_chip),
+                ("chip of software", its_chip, of),
+            ]
+            for of, its_family, its_source, its_chip, its_class in zip(
+                software, family, source, chip, chip_class, strict=True
+            )
         ]
-        for software, family, source, chip, chip_class in zip(
-            rows.software, rows.family, rows.source, rows.chip, rows.chip_class, strict=True
-        )
-    ]
-    names = sorted({each for row in levels for each in row})
-    place = {name: number for number, name in enumerate(names)}
-    design = np.zeros((n, len(names)))
-    for row, its in enumerate(levels):
-        design[row, [place[each] for each in its]] = 1.0
-    variance_of = [f"family|{name[2]}" if name[0] == "family" else name[0] for name in names]
-    softwares = sorted(set(rows.software))
+        self.names: list[tuple[str, ...]] = sorted({each for row in rows for each in row})
+        self.variances = [f"family|{name[2]}" if name[0] == "family" else name[0] for name in self.names]
+        place = {name: number for number, name in enumerate(self.names)}
+        self.design = np.zeros((len(rows), len(place)))
+        for row, its in enumerate(rows):
+            self.design[row, [place[each] for each in its]] = 1.0
+        asked = sorted(set(zip(software, question, strict=True)))
+        number = {each: place for place, each in enumerate(asked)}
+        self.question = np.array([number[each] for each in zip(software, question, strict=True)])
+        order = {each: place for place, each in enumerate(self.softwares)}
+        self.software = np.array([order[each] for each in software])
+        self.software_of_question = np.array([order[each[0]] for each in asked])
+
+
+def fit(
+    logs: np.ndarray, columns: Columns, chosen: np.ndarray, turns: int = TURNS, start: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Find offsets and variances from the chosen rows' logs of time over forecast [rows].
+
+    Returns {"variances": {part: variance}} and for each software what `residual` takes. A part of OF_SOFTWARE has the
+    name `part|software` among the variances. `start` are variances of an earlier fit.
+    """
     variances = dict(start or {})
     for part, sd in START.items():
-        for key in [f"{part}|{each}" for each in softwares] if part in OF_SOFTWARE else [part]:
+        for key in [f"{part}|{each}" for each in columns.softwares] if part in OF_SOFTWARE else [part]:
             variances.setdefault(key, sd**2)
     variances["centre"] = CENTRE**2
-    asked = sorted(set(zip(rows.software, rows.question, strict=True)))
-    number = {each: place for place, each in enumerate(asked)}
-    member = np.array([number[each] for each in zip(rows.software, rows.question, strict=True)])
-    size = np.bincount(member).astype(float)
-    of_row, of_question = np.array(rows.software), np.array([each[0] for each in asked])
-    sums = np.zeros((len(asked), len(names)))
+    design, member, of_row = columns.design[chosen], columns.question[chosen], columns.software[chosen]
+    logs, of_question = logs[chosen], columns.software_of_question
+    seen = design.any(axis=0)
+    design = design[:, seen]
+    keys = [key for key, its in zip(columns.variances, seen, strict=True) if its]
+    size = np.bincount(member, minlength=len(of_question)).astype(float)
+    sums = np.zeros((len(of_question), design.shape[1]))
     np.add.at(sums, member, design)
-    total = np.bincount(member, rows.logs)
+    total = np.bincount(member, logs, minlength=len(of_question))
+    asked = size > 0
     for _ in range(turns):
-        rest = np.array([variances[f"rest|{each}"] for each in of_row])
-        rest_q = np.array([variances[f"rest|{each}"] for each in of_question])
-        own = np.array([variances[f"question|{each}"] for each in of_question])
+        noise = np.array([variances[f"rest|{each}"] for each in columns.softwares])
+        wide = np.array([variances[f"question|{each}"] for each in columns.softwares])
+        rest, rest_q, own = noise[of_row], noise[of_question], wide[of_question]
         pull = own / (rest_q + size * own)  # what a question's offset takes of the sum of its residuals
-        prior = np.diag([1 / variances[each] for each in variance_of])
         weighted = design / rest[:, None]
-        information = design.T @ weighted - (sums * (pull / rest_q)[:, None]).T @ sums + prior
-        covariance = np.linalg.inv(information)
-        effects = covariance @ (weighted.T @ rows.logs - sums.T @ (total * pull / rest_q))
+        prior = np.diag([1 / variances[key] for key in keys])
+        covariance = np.linalg.inv(design.T @ weighted - sums.T @ (sums * (pull / rest_q)[:, None]) + prior)
+        effects = covariance @ (weighted.T @ logs - sums.T @ (total * pull / rest_q))
         offset = pull * (total - sums @ effects)
-        unknown = np.diag(covariance)
-        spread = own * rest_q / (rest_q + size * own) + pull**2 * np.einsum("ij,jk,ik->i", sums, covariance, sums)
-        left = rows.logs - design @ effects - offset[member]
-        seen = design - pull[member][:, None] * sums[member]
-        left_spread = np.einsum("ij,jk,ik->i", seen, covariance, seen) + (own * rest_q / (rest_q + size * own))[member]
-        found: dict[str, list[np.ndarray]] = {}
-        for column, key in enumerate(variance_of):
-            found.setdefault(key, []).append(np.array([effects[column] ** 2 + unknown[column]]))
-        for each in softwares:
-            found[f"question|{each}"] = [(offset**2 + spread)[of_question == each]]
-            found[f"rest|{each}"] = [(left**2 + left_spread)[of_row == each]]
-        for key, squares in found.items():
+        within = own * rest_q / (rest_q + size * own)
+        spread = within + pull**2 * ((sums @ covariance) * sums).sum(axis=1)
+        left = logs - design @ effects - offset[member]
+        alone = design - (pull[:, None] * sums)[member]
+        left_spread = ((alone @ covariance) * alone).sum(axis=1) + within[member]
+        squares: dict[str, list[float]] = {}
+        for key, value in zip(keys, effects**2 + np.diag(covariance), strict=True):
+            squares.setdefault(key, []).append(value)
+        for number, software in enumerate(columns.softwares):
+            squares[f"question|{software}"] = list((offset**2 + spread)[(of_question == number) & asked])
+            squares[f"rest|{software}"] = list((left**2 + left_spread)[of_row == number])
+        for key, values in squares.items():
             if key != "centre":
-                first, values = START[key.split("|")[0]] ** 2, np.concatenate(squares)
-                variances[key] = float((values.sum() + PRIOR_LEVELS * first) / (len(values) + PRIOR_LEVELS))
+                first = START[key.split("|")[0]] ** 2
+                variances[key] = (sum(values) + PRIOR_LEVELS * first) / (len(values) + PRIOR_LEVELS)
+    names = [name for name, its in zip(columns.names, seen, strict=True) if its]
     return {"variances": variances} | {
-        each: _of_software(each, names, effects, covariance, variances, rows) for each in softwares
+        software: _of_software(software, names, effects, covariance, variances, columns.chips)
+        for number, software in enumerate(columns.softwares)
+        if (of_row == number).any()
     }
 
 
@@ -209,7 +223,7 @@ def _of_software(
     effects: np.ndarray,
     covariance: np.ndarray,
     variances: Mapping[str, float],
-    rows: Observed,
+    chips: Mapping[str, str],
 ) -> dict[str, Any]:
     """Offsets and spreads of one software; a chip's are of its class, itself and itself with the software."""
 
@@ -222,13 +236,12 @@ def _of_software(
 
     centre = ("centre", software)
     families = sorted({name[1] for name in names if name[0] == "family" and name[2] == software})
-    chips = dict(zip(rows.chip, rows.chip_class, strict=True))
     of_chips, classes = {}, {}
-    for chip, its in sorted(chips.items()):
+    for chip, its in sorted((chip, its) for chip, its in chips.items() if ("chip", chip) in names):
         with_software = ("chip of software", chip, software)
         also = 0.0 if with_software in names else variances["chip of software"]
         of_chips[chip] = combined(("class", its), ("chip", chip), with_software, also=also)
-    for its in sorted(set(chips.values())):
+    for its in sorted({name[1] for name in names if name[0] == "class"}):
         classes[its] = combined(("class", its), also=variances["chip"] + variances["chip of software"])
     return {
         "variances": {part: variance(part) for part in ("question", "source", "rest")},

@@ -3,9 +3,10 @@
     forecast = forecast_step(work, hardware_rows()["T4"], "train")
     forecast.seconds, forecast.low, forecast.high, forecast.note
 
-The device takes, summed over kernels, the roofline time max(operations / peak, bytes / bandwidth) at the peaks of the
-hardware sheet, times how much longer this class of work takes in practice, plus a time for each kernel. Each software
-(programs of XLA, PyTorch operation by operation, torch.compile) has its own factors. joint.py has how far that is off.
+The device takes, summed over kernels, operations / peak and bytes / bandwidth at the peaks of the hardware sheet, each
+times how much longer this class of work takes in practice, plus a time for each kernel. (The larger of the two in place
+of their sum, the roofline, fits published times worse.) Each software (programs of XLA, PyTorch operation by operation,
+torch.compile) has its own factors. joint.py has how far that is off.
 A step takes the larger of the device's time and of the host's, which sends it off. `make forecasts` fits all constants
 to published times (validation.py). The forecast holds for a step whose data is on the device.
 """
@@ -31,13 +32,15 @@ SMALL_NOTE = "the host decides: a small step takes as long as the host needs to 
 # Log spreads that have too few published times to be fitted, each times the share of the step that it is about.
 LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
 UNFITTED_SD = 0.5  # of classes of work without published times: a factor of another class
+CLOCK_SD = 0.2  # of the clock that a chip without published times holds, as the share of operations
 TOGETHER_SD = 0.3  # of collectives
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
 # Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
 # compute capability: the link of GPUs that the sheet gives none of their own.
 PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
-FORMS = re.compile(r" (PCIe|SXM\d?|\d+GB|Server|Workstation)\b.*")
+FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
+SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
 
 
 NODE = 8  # GPUs of one machine
@@ -86,7 +89,7 @@ class Peaks:
 
     @property
     def chip(self) -> str:
-        """The device without form and memory: `A100 PCIe 40GB` is an A100."""
+        """The device's silicon: `A100 PCIe 40GB` is an A100."""
         return chip_of(self.device)
 
     @property
@@ -124,13 +127,14 @@ class Peaks:
             per_core = {name: value / tpu.cores for name, value in operations.items()}
             return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
         link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
-        low_power = row.power_w is not None and 0 < row.power_w <= LOW_POWER
+        low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
         return cls(row.device, "gpu", operations, bandwidth, link, None, low_power)
 
 
 def chip_of(device: str) -> str:
-    """The device without form and memory: `A100 PCIe 40GB` is an A100, `V100 SXM2` a V100."""
-    return FORMS.sub("", device)
+    """The silicon: `A100 PCIe 40GB` is an A100, `V100 SXM2` a V100, `H200 SXM` an H100."""
+    plain = FORMS.sub("", device)
+    return SAME_SILICON.get(plain, plain)
 
 
 @dataclass(frozen=True)
@@ -184,9 +188,11 @@ def forecast_step(
         "decode": DECODE_SD if mode == "decode" else 0.0,
         "loops": LOOP_SD if work.unknown_loops else 0.0,
     }
-    shared = math.hypot(found.sd_shared, *doubts.values())
+    shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
+    if peaks.chip not in fitted["chips"] and seconds:
+        own = math.hypot(own, CLOCK_SD * sum(parts.get(name, 0.0) for name in at_peaks(work, peaks).computed) / seconds)
     its_host = host or typical_host(work, fitted)
-    low, step, high = interval(middle, math.hypot(shared, found.sd_own), *its_host)
+    low, step, high = interval(middle, math.hypot(shared, own), *its_host)
     known_device, known_family = peaks.chip in fitted["chips"], family in fitted["families"]
     return Forecast(
         seconds=step,
@@ -197,7 +203,7 @@ def forecast_step(
         family=family,
         chip=peaks.chip,
         log_sd_shared=shared,
-        log_sd_own=found.sd_own,
+        log_sd_own=own,
         host_time=its_host[0],
         host_log_sd=its_host[1],
         known_device=known_device,
@@ -289,64 +295,67 @@ def family_of(work: Work) -> str:
     return "products of patches" if convolved else "products"
 
 
-def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
-    """Seconds at the sheet's peaks by class, and under "kernels" how many there are.
+@dataclass(frozen=True)
+class AtPeaks:
+    """What a step takes at the peaks of the hardware sheet.
 
-    A class is a kind of work with its precision where it multiplies, and " at low power" where a card cannot hold its
-    clock and operations bind.
+    Seconds of operations by kind and precision; of bytes by kind, "bytes of" it for kernels with operations; kernels.
     """
-    found: dict[str, float] = defaultdict(float)
-    found["kernels"] = work.kernels
+
+    computed: Mapping[str, float]
+    moved: Mapping[str, float]
+    kernels: float
+
+
+def at_peaks(work: Work, peaks: Peaks) -> AtPeaks:
+    """Seconds of a step at a device's peaks, by class of work."""
+    computed: dict[str, float] = defaultdict(float)
+    moved: dict[str, float] = defaultdict(float)
     for item in work.items:
         if item.kind == "collective":
-            link = (
-                peaks.link if peaks.platform == "tpu" or item.devices <= NODE else min(peaks.link, network(peaks.chip))
-            )
-            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
-        elif not item.operations:
-            found[item.kind] += item.count * item.bytes / peaks.bandwidth
-        else:
+            alone = peaks.platform == "tpu" or item.devices <= NODE
+            link = peaks.link if alone else min(peaks.link, network(peaks.chip))
+            moved["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
+            continue
+        if item.operations:
             precision = item.precision
             if precision == "tf32" and peaks.operations[precision] == peaks.operations["float32"]:
                 precision = "float32"
-            computed, moved = item.operations / peaks.operations[precision], item.bytes / peaks.bandwidth
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
-            if peaks.low_power and computed > moved:
-                name += LOW
-            found[name] += item.count * max(computed, moved)
-    return dict(found)
-
-
-LOW = " at low power"
+            computed[name] += item.count * item.operations / peaks.operations[precision]
+        moved["bytes of " * bool(item.operations) + item.kind] += item.count * item.bytes / peaks.bandwidth
+    return AtPeaks(computed, moved, work.kernels)
 
 
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by class: roofline time × factor, and launches. A class without a factor has that of one like it."""
-    parts: dict[str, float] = defaultdict(float)
-    for name, seconds in roofline_by_class(work, peaks).items():
-        if name == "kernels":
-            parts["launches"] = seconds * factors["launch"]
-            continue
-        plain = name.removesuffix(LOW)
-        parts[plain] += seconds * factors[like(plain, factors)] * (factors["low power"] if plain != name else 1.0)
-    return dict(parts)
+    """Seconds by class: time at the peaks × factor, × the chip's clock for operations, and launches.
+
+    A class without a factor has that of one like it.
+    """
+    found = at_peaks(work, peaks)
+    clock = factors.get(clock_of(peaks.chip), factors.get("low power", 1.0) if peaks.low_power else 1.0)
+    parts = {name: seconds * clock * factors[like(name, factors)] for name, seconds in found.computed.items()}
+    parts |= {name: seconds * factors[like(name, factors)] for name, seconds in found.moved.items()}
+    return {**parts, "launches": found.kernels * factors["launch"]}
+
+
+def clock_of(chip: str) -> str:
+    """The name of a chip's factor: how much longer operations take at the clock that it holds under load."""
+    return f"clock of {chip}"
 
 
 def like(name: str, factors: Mapping[str, float]) -> str:
     """The class of `factors` whose factor this class has: itself, or the nearest in what it does."""
+    traffic = name.startswith("bytes of ")
     kind, _, precision = name.rpartition(" ") if name.endswith(PRECISIONS) else (name, "", "")
     forward = kind.removesuffix(" backward")
     base = "convolution" if forward.endswith("convolution") else "product"
-    wanted = [
-        name,
-        f"{forward} {precision}",
-        forward,
-        *(f"{forward} {each}" for each in PRECISIONS),
-        f"{base} {precision}",
-    ]
-    return next((each for each in wanted if each.strip() in factors), "memory").strip()
+    wanted = [name, f"{forward} {precision}", forward, *(f"{forward} {each}" for each in PRECISIONS)]
+    wanted += [] if traffic or forward in MOVING else [f"{base} {precision}", base]
+    return next((each for each in map(str.strip, wanted) if each in factors), "memory")
 
 
+MOVING = ("memory", "norm", "batch norm", "gather and scatter", "optimizer", "transfer", "collective")
 PRECISIONS = ("half", "tf32", "float32")
 
 

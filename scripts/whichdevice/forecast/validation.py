@@ -7,13 +7,14 @@ rest and forecasts what was left out: single times, ratios of two devices, and w
 """
 
 import csv
+import gzip
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,33 +25,46 @@ from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
 from whichdevice.forecast import joint
 from whichdevice.forecast.time_model import (
+    CLOCK_SD,
     LAUNCH_SD,
-    LOW,
+    PRECISIONS,
+    AtPeaks,
     Peaks,
-    chip_of,
+    at_peaks,
+    clock_of,
     family_of,
     like,
     read_constants,
-    roofline_by_class,
-    seconds_by_class,
     software_of,
 )
-from whichdevice.forecast.work import Work
+from whichdevice.forecast.work import Item, Software, Work
 
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"
+TRACES = CONFIG / "forecast_traces.json.gz"
 SCORECARD = CONFIG / "forecast_scorecard.json"
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
+LOW_POWER_CLOCK = 1.5  # how much longer operations take on a card of low power
 SURE = 0.9  # chance from which on a comparison counts as decided
-SIBLINGS = {"H200": "H100", "GH200": "H100", "A10G": "A10"}  # the same silicon: left out together
 
+CONVOLUTIONS = ("", "pointwise ", "thin ", "depthwise ", "grouped ")
+EAGER: Mapping[str, tuple[float, float]] = {
+    "launch": (4e-6, 0.5),
+    **dict.fromkeys(("memory", "norm", "gather and scatter", "optimizer"), (1.2, 0.3)),
+    "batch norm": (2.0, 0.5),
+    **{f"{kind} {precision}": (1.1, 0.5) for kind in ("product", "attention") for precision in PRECISIONS},
+    **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
+    **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
+    **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
+    **{f"bytes of {kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
+    "collective": (1.3, 0.0),
+}
 # Where a fit starts, and how far (log) it is held there; with few rows of a class left, that is what remains.
 PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "xla": {
         "memory": (1.35, 0.3),
-        "launch": (6e-6, 0.7),
-        "low power": (1.4, 0.3),
+        "launch": (5e-6, 0.3),
         "product float32": (1.4, 0.5),
         "product tf32": (1.4, 0.5),
         "product half": (1.4, 0.5),
@@ -68,25 +82,23 @@ PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
         "transfer": (0.7, 0.5),
         "grouped convolution": (1.9, 0.0),  # a GPU's
     },
+    "eager": EAGER,
+    "torch.compile": EAGER,
 }
-"""Of what the host takes: seconds a step and a kernel, and the log spread."""
-HOST = {
-    "xla": {"step": 3e-4, "kernel": 1e-6, "log_sd": 0.4},
-    "xla on TPU": {"step": 1e-3, "kernel": 0.0, "log_sd": 0.7},
-    "eager": {"step": 2e-4, "kernel": 6e-6, "log_sd": 0.4},
-    "torch.compile": {"step": 2e-4, "kernel": 3e-6, "log_sd": 0.4},
-}
+# Steps that took less than so many seconds a kernel may wait for the host: they are no evidence for the device.
+HOST_BOUND = {"xla": 80e-6, "eager": 100e-6, "torch.compile": 15e-6, "xla on TPU": 0.0}
+HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the host took the rest
+HOST_STEP = {"xla": 3e-4, "eager": 2e-4, "torch.compile": 3e-4, "xla on TPU": 1e-3}  # seconds a step besides
+HOST_PRIOR = {"xla": 8e-6, "eager": 15e-6, "torch.compile": 6e-6, "xla on TPU": 0.0}  # seconds a kernel, without rows
+HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
 
 
 @dataclass(frozen=True)
 class Row:
     """One published time, the work of its program, and what the sheet says of its device."""
 
-    id: str
     source_group: str
     device: str
-    precision: str
-    mode: str
     seconds: float
     batch: float
     model: str
@@ -97,7 +109,7 @@ class Row:
     @property
     def chip(self) -> str:
         """What is left out together when a device is left out."""
-        return SIBLINGS.get(chip_of(self.device), chip_of(self.device))
+        return self.peaks.chip
 
     @cached_property
     def software(self) -> str:
@@ -109,40 +121,54 @@ class Row:
         """The family of its model."""
         return family_of(self.work)
 
+    @property
+    def host_bound(self) -> bool:
+        """Whether the host may have taken longer than the device."""
+        return self.seconds < HOST_BOUND[self.software] * self.work.kernels
+
     @cached_property
-    def roofline(self) -> dict[str, float]:
-        """Seconds at the sheet's peaks by class; "kernels" is their number."""
-        return roofline_by_class(self.work, self.peaks)
+    def at_peaks(self) -> AtPeaks:
+        """Seconds at the sheet's peaks by class."""
+        return at_peaks(self.work, self.peaks)
 
 
-def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS) -> list[Row]:
-    """Every published time with the work of its program; raises StudyError where a program or device is missing."""
+def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces: Path = TRACES) -> list[Row]:
+    """Every published time with the work of its step; raises StudyError where a program or device is missing."""
     programs = {key: Work.from_dict(each) for key, each in read_digests(digests)["programs"].items()}
-    sheet = hardware_rows()
+    sheet = {name: Peaks.of(row) for name, row in hardware_rows().items() if row.kind != "cpu" and row.mem_bw_gbs}
     rows = []
     with published.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                work, device = programs[line["program"]], sheet[line["device"]]
+                work, peaks = programs[line["program"]], sheet[line["device"]]
             except KeyError as error:
                 raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
             model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
-            rows.append(
-                Row(
-                    id=line["id"],
-                    source_group=line["source_group"],
-                    device=line["device"],
-                    precision=line["precision"],
-                    mode=line["mode"],
-                    seconds=float(line["step_ms"]) / 1e3,
-                    batch=float(line["batch"] or 1),
-                    model=model,
-                    question=f"{model} {line['mode']} {line['precision']}",
-                    work=work,
-                    peaks=Peaks.of(device),
-                )
-            )
+            question = f"{model} {line['mode']} {line['precision']}"
+            seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
+            rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, work, peaks))
+    document = read_traces(traces)
+    for source, _, number, software, device, batch, milliseconds in document["rows"]:
+        _, model, size, mode, precision, traced, works, *_ = document["questions"][number]
+        work = _scaled(works[software], software, batch / traced)
+        name = f"{model} {size}"
+        question = f"{name} {mode} {precision}"
+        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, work, sheet[device]))
     return rows
+
+
+def read_traces(path: Path = TRACES) -> dict[str, Any]:
+    """The committed work of PyTorch steps, and their published times."""
+    return dict(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def _scaled(items: Sequence[Sequence[Any]], software: Software, times: float) -> Work:
+    """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
+    scaled = (
+        Item(kind, precision, operations * times / count, nbytes * times / count, count)
+        for kind, precision, operations, nbytes, count in items
+    )
+    return Work("gpu", tuple(scaled), software=software)
 
 
 def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
@@ -150,103 +176,147 @@ def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def fit_factors(rows: Sequence[Row], start: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Factors of one software's rows: robust least squares of log residuals, held to a prior.
+@dataclass(frozen=True)
+class Design:
+    """Seconds at the peaks of one software's rows, for the classes that have a factor: what a fit needs."""
 
-    n rows of a source weigh as much as √n. `start` are factors of a fit to nearly the same rows.
+    names: tuple[str, ...]
+    computed: np.ndarray  # [rows, names]
+    moved: np.ndarray  # [rows, names]; launches count kernels
+    chip: np.ndarray  # [rows]: the place of the chip's clock among the names
+    measured: np.ndarray  # [rows]: log seconds
+    sources: np.ndarray  # [rows]: numbers
+    low_power: np.ndarray  # [rows]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Design":
+        """Of rows of one software."""
+        prior = PRIOR[rows[0].software]
+        chips = sorted({row.peaks.chip for row in rows})
+        names = [*prior, *map(clock_of, chips)]
+        places = {name: place for place, name in enumerate(names)}
+        known = dict.fromkeys(prior, 1.0)
+        computed, moved = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)))
+        for place, row in enumerate(rows):
+            for within, its in ((computed, row.at_peaks.computed), (moved, row.at_peaks.moved)):
+                for name, seconds in its.items():
+                    within[place, places[like(name, known)]] += seconds
+            moved[place, places["launch"]] = row.at_peaks.kernels
+        sources = sorted({row.source_group for row in rows})
+        return cls(
+            tuple(names),
+            computed,
+            moved,
+            np.array([places[clock_of(row.peaks.chip)] for row in rows]),
+            np.log([row.seconds for row in rows]),
+            np.array([sources.index(row.source_group) for row in rows]),
+            np.array([row.peaks.low_power for row in rows]),
+        )
+
+    def seconds(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds by name of operations and of the rest [rows, names each]."""
+        return self.computed * factors * factors[self.chip][:, None], self.moved * factors
+
+
+def fit_factors(
+    design: Design,
+    chosen: np.ndarray,
+    software: str,
+    start: np.ndarray | None = None,
+    clocks: Mapping[str, float] = MappingProxyType({}),
+) -> np.ndarray:
+    """Factors from the chosen rows [rows, of bool]: robust least squares of log residuals, held to a prior.
+
+    n rows of a source weigh as much as √n. `start` are factors of a fit to nearly the same rows. A chip's clock is held
+    to `clocks`, of other software, or else to that of its class.
     """
-    prior = PRIOR[rows[0].software]
-    names = list(prior)
-    plain, low_power = _columns(rows, names)
-    counts = Counter(row.source_group for row in rows)
-    weight = np.array([counts[row.source_group] ** -0.5 for row in rows])
-    measured = np.log([row.seconds for row in rows])
-    centre = np.log([prior[name][0] for name in names])
-    hold = PULL**2 / np.array([max(prior[name][1], 1e-4) for name in names]) ** 2
-    low = names.index("low power") if "low power" in names else None
-    logs = np.log([start[name] for name in names]) if start else centre.copy()
-    for _ in range(8 if start else 30):  # Gauss-Newton; a robust weight is one of the step before
-        factors = np.exp(logs)
-        slow = factors[low] if low is not None else 1.0
-        by_name = (plain + low_power * slow) * factors
-        seconds = by_name.sum(axis=1)
-        slope = by_name / seconds[:, None]
-        if low is not None:
-            slope[:, low] = (low_power @ factors) * slow / seconds
-        misses = np.log(seconds) - measured
+    prior, names = PRIOR[software], design.names
+    its = Design(
+        names,
+        *(getattr(design, each)[chosen] for each in ("computed", "moved", "chip", "measured", "sources", "low_power")),
+    )
+    weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
+    centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
+    spread = np.array([prior[name][1] if name in prior else CLOCK_SD for name in names])
+    for chip in set(design.chip[design.low_power]):
+        centre[chip] = math.log(LOW_POWER_CLOCK)
+    for place, name in enumerate(names):
+        if name in clocks:
+            centre[place], spread[place] = math.log(clocks[name]), CLOCK_SD / 2
+    hold = PULL**2 / np.maximum(spread, 1e-4) ** 2
+    logs = centre.copy() if start is None else np.log(start)
+    rows = np.arange(len(its.measured))
+    for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
+        computed, moved = its.seconds(np.exp(logs))
+        seconds = computed.sum(axis=1) + moved.sum(axis=1)
+        slope = (computed + moved) / seconds[:, None]
+        slope[rows, its.chip] += computed.sum(axis=1) / seconds
+        misses = np.log(seconds) - its.measured
         trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
         square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
         step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
         logs = logs - np.clip(step, -0.7, 0.7)
         if np.abs(step).max() < 1e-4:
             break
-    return {name: float(value) for name, value in zip(names, np.exp(logs), strict=True)}
-
-
-def _columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds at the peaks [rows × names], and those that low power lengthens."""
-    plain, low_power = (np.zeros((len(rows), len(names))) for _ in range(2))
-    known = dict.fromkeys(names, 1.0)
-    for place, row in enumerate(rows):
-        for name, seconds in row.roofline.items():
-            within = low_power if name.endswith(LOW) else plain
-            its = "launch" if name == "kernels" else like(name.removesuffix(LOW), known)
-            within[place, names.index(its)] += seconds
-    return plain, low_power
-
-
-def logs_of(rows: Sequence[Row], factors: Mapping[str, Mapping[str, float]]) -> np.ndarray:
-    """Log of published over forecast, by the factors of each software."""
-    found = np.empty(len(rows))
-    for software in {row.software for row in rows}:
-        places = [place for place, row in enumerate(rows) if row.software == software]
-        names = list(factors[software])
-        plain, low_power = _columns([rows[place] for place in places], names)
-        values = np.array([factors[software][name] for name in names])
-        seconds = plain @ values + low_power @ values * factors[software].get("low power", 1.0)
-        found[places] = np.log([rows[place].seconds for place in places]) - np.log(seconds)
-    return found
-
-
-def by_software(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows of each software."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.software, []).append(row)
-    return dict(sorted(found.items()))
-
-
-def observed(rows: Sequence[Row], logs: np.ndarray) -> joint.Observed:
-    """Rows as joint.py fits them."""
-    return joint.Observed(
-        logs=logs,
-        software=[row.software for row in rows],
-        family=[row.family for row in rows],
-        question=[row.question for row in rows],
-        source=[row.source_group for row in rows],
-        chip=[row.chip for row in rows],
-        chip_class=[row.peaks.chip_class for row in rows],
-    )
+    return np.asarray(np.exp(logs))
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Factors by software and the parts of the residuals, of some rows."""
+    """Factors by software, in the order of its design's names, and the parts of the residuals, of some rows."""
 
-    factors: Mapping[str, Mapping[str, float]]
+    factors: Mapping[str, np.ndarray]
     residuals: Mapping[str, Any]
 
 
-def fit(rows: Sequence[Row], start: Fitted | None = None) -> Fitted:
-    """Fit everything; `start` is a fit to nearly the same rows, whose variances are then kept."""
-    factors = {
-        software: fit_factors(its, start.factors.get(software) if start else None)
-        for software, its in by_software(rows).items()
-    }
-    seen = observed(rows, logs_of(rows, factors))
-    if start is None:
-        return Fitted(factors, joint.fit(seen))
-    return Fitted(factors, joint.fit(seen, turns=3, start=start.residuals["variances"]))
+class Published:
+    """Published times as arrays, so that a fit without some of them takes milliseconds."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(rows)
+        self.software = np.array([row.software for row in rows])
+        self.device_bound = ~np.array([row.host_bound for row in rows])
+        self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
+        self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
+        self.computing = np.zeros(len(rows))  # share of operations in a step's time, by the priors
+        for each, places in self.places.items():
+            design = self.designs[each]
+            prior = np.array([PRIOR[each].get(name, (1.0,))[0] for name in design.names])
+            computed, moved = (part.sum(axis=1) for part in design.seconds(prior))
+            self.computing[places] = computed / (computed + moved)
+        self.columns = joint.Columns(
+            software=[row.software for row in rows],
+            family=[row.family for row in rows],
+            question=[row.question for row in rows],
+            source=[row.source_group for row in rows],
+            chip=[row.chip for row in rows],
+            chip_class=[row.peaks.chip_class for row in rows],
+        )
+
+    def fit(self, chosen: np.ndarray | None = None, start: Fitted | None = None) -> Fitted:
+        """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept."""
+        chosen = self.device_bound if chosen is None else chosen & self.device_bound
+        factors: dict[str, np.ndarray] = {}
+        clocks: dict[str, float] = {}  # of the first software that has the chip
+        for software, design in self.designs.items():
+            its = chosen[self.places[software]]
+            if its.any():
+                begin = start.factors.get(software) if start else None
+                factors[software] = fit_factors(design, its, software, begin, clocks)
+                for chip in set(design.chip[its]):
+                    clocks.setdefault(design.names[chip], float(factors[software][chip]))
+        logs = self.logs(factors)
+        turns, variances = (joint.TURNS, None) if start is None else (2, start.residuals["variances"])
+        return Fitted(factors, joint.fit(logs, self.columns, chosen & ~np.isnan(logs), turns, variances))
+
+    def logs(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Log of published over forecast [rows]; nan where the software has no factors."""
+        found = np.full(len(self.rows), np.nan)
+        for software, values in factors.items():
+            design = self.designs[software]
+            seconds = sum(each.sum(axis=1) for each in design.seconds(values))
+            found[self.places[software]] = design.measured - np.log(seconds)
+        return found
 
 
 @dataclass(frozen=True)
@@ -290,26 +360,25 @@ class Forecasts:
         return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + joint.INTERVAL / 2)))
 
 
-def left_out(rows: Sequence[Row], group: Callable[[Row], str], whole: Fitted) -> Forecasts:
+def left_out(published: Published, group: Callable[[Row], str], whole: Fitted) -> Forecasts:
     """Leave out each group in turn, fit to the rest, forecast what was left out. `whole` is the fit to all rows."""
-    groups = [group(row) for row in rows]
-    logs, shared, own = (np.full(len(rows), np.nan) for _ in range(3))
-    for each in sorted(set(groups)):
-        found = fit([row for row, its in zip(rows, groups, strict=True) if its != each], whole)
-        out = [
-            place
-            for place, (row, its) in enumerate(zip(rows, groups, strict=True))
-            if its == each and row.software in found.factors
-        ]
-        chosen = [rows[place] for place in out]
-        for place, row, miss in zip(out, chosen, logs_of(chosen, found.factors), strict=True):
+    groups = np.array([group(row) for row in published.rows])
+    logs, shared, own = (np.full(len(groups), np.nan) for _ in range(3))
+    for each in sorted(set(groups[published.device_bound])):
+        found = published.fit(groups != each, whole)
+        misses = published.logs(found.factors)
+        for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & published.device_bound)):
+            row = published.rows[place]
             part = joint.residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], own[place] = miss - part.offset, part.sd_own
-            launches = row.roofline["kernels"] * found.factors[row.software]["launch"]
-            shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches * math.exp(miss) / row.seconds)
+            logs[place], own[place] = misses[place] - part.offset, part.sd_own
+            if row.chip not in found.residuals[row.software]["chips"]:
+                own[place] = math.hypot(part.sd_own, CLOCK_SD * published.computing[place])
+            launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
+            launches = row.at_peaks.kernels * launch * math.exp(misses[place]) / row.seconds
+            shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)
     kept = ~np.isnan(logs)
-    chosen = [row for row, its in zip(rows, kept, strict=True) if its]
-    return Forecasts(tuple(chosen), logs[kept], shared[kept], own[kept])
+    chosen = tuple(row for row, its in zip(published.rows, kept, strict=True) if its)
+    return Forecasts(chosen, logs[kept], shared[kept], own[kept])
 
 
 def folds(rows: Sequence[Row], number: int) -> Callable[[Row], str]:
@@ -389,9 +458,9 @@ LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
 }
 
 
-def evaluations(rows: Sequence[Row], whole: Fitted) -> dict[str, Forecasts]:
+def evaluations(published: Published, whole: Fitted) -> dict[str, Forecasts]:
     """Forecasts of all rows, by what was left out."""
-    return {name: left_out(rows, group(rows), whole) for name, group in LEFT_OUT.items()}
+    return {name: left_out(published, group(published.rows), whole) for name, group in LEFT_OUT.items()}
 
 
 def scorecard(found: Mapping[str, Forecasts]) -> dict[str, dict[str, dict[str, float]]]:
@@ -424,25 +493,89 @@ def scorecard(found: Mapping[str, Forecasts]) -> dict[str, dict[str, dict[str, f
 FEW_PAIRS = 10  # below, nothing is stated of ratios
 
 
-def constants_of(rows: Sequence[Row], found: Fitted) -> dict[str, Any]:
+def host_times(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:
+    """Seconds that a host takes for a step and a kernel, and their log spread, by software.
+
+    From steps whose device is done in HOST_SHARE of the published time.
+    """
+    logs, found = published.logs(whole.factors), {}
+    for software in published.designs:
+        waited = [
+            math.log(row.seconds / row.work.kernels)
+            for row, log in zip(published.rows, logs, strict=True)
+            if row.software == software and row.host_bound and log > -math.log(HOST_SHARE)
+        ]
+        kernel = math.exp(float(np.median(waited))) if len(waited) >= FEW_PAIRS else HOST_PRIOR[software]
+        spread = max(HOST_SD, float(np.std(waited))) if len(waited) >= FEW_PAIRS else HOST_SD
+        found[software] = {"step": HOST_STEP[software], "kernel": kernel, "log_sd": spread}
+    return found
+
+
+def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
+    """How forecasts do where the host may decide: median error and stated width, and the share of intervals that held.
+
+    Each chip's and model's own published times count, as few sources have small steps.
+    """
+    host, logs = host_times(published, whole), published.logs(whole.factors)
+    errors, widths, held = [], [], []
+    for row, log in zip(published.rows, logs, strict=True):
+        if not row.host_bound and row.seconds > SMALL:
+            continue
+        part = joint.residual(whole.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
+        its = host[row.software]
+        device = row.seconds / math.exp(log) * math.exp(part.offset)
+        low, middle, high = joint.interval(
+            device, part.sd, its["step"] + its["kernel"] * row.work.kernels, its["log_sd"]
+        )
+        errors.append(abs(math.log(row.seconds / middle)))
+        widths.append(math.log(high / low) / 2)
+        held.append(low <= row.seconds <= high)
+    return {
+        "rows": len(errors),
+        "median_error": round(float(np.expm1(np.median(errors))), 3),
+        "within": round(float(np.exp(np.quantile(errors, joint.INTERVAL))), 3),
+        "stated": round(float(np.exp(np.median(widths))), 3),
+        "held": round(float(np.mean(held)), 3),
+    }
+
+
+SMALL = 5e-3  # seconds
+
+
+def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
     """What config/forecast_constants.json holds."""
     constants: dict[str, Any] = {
-        "how": "Fitted by `make forecasts` to config/forecast_published.csv. factors: time over roofline time at sheet "
-        "peaks by class of work; launch: seconds a kernel. fitted: classes that published times have. Families, chips: "
-        "offset and spread of the log of time over forecast (joint.py). host: seconds a step and a kernel.",
+        "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
+        "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
+        "spread of the log of time over forecast (joint.py). host: seconds a step and a kernel.",
     }
-    for software, its in by_software(rows).items():
-        shares: Counter[str] = Counter()
-        for row in its:
-            parts = seconds_by_class(row.work, row.peaks, found.factors[software])
-            shares.update({name: value / sum(parts.values()) for name, value in parts.items()})
+    host, clocks = host_times(published, found), dict[str, float]()
+    for software, design in published.designs.items():
+        for name, value in zip(design.names, found.factors[software], strict=True):
+            if name.startswith(clock_of("")) and platform_of(software) == "gpu":
+                clocks.setdefault(name, float(f"{value:.4g}"))
+    for software, design in published.designs.items():
+        values = found.factors[software]
+        computed, moved = design.seconds(values)
+        parts = computed + moved
+        shares = (parts / parts.sum(axis=1)[:, None]).sum(axis=0)
+        chips = {row.chip for row in published.rows if row.peaks.platform == platform_of(software)}
+        residuals = dict(found.residuals[software])
+        residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}
         constants[software] = {
-            "factors": {name: float(f"{value:.4g}") for name, value in found.factors[software].items()},
-            "fitted": sorted(name for name, share in shares.items() if share > FITTED_FROM),
-            "host": HOST[software],
-            **_rounded(found.residuals[software]),
+            "factors": {"low power": LOW_POWER_CLOCK}
+            | {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
+            | {name: float(f"{value:.4g}") for name, value in zip(design.names, values, strict=True)},
+            "fitted": [name for name, share in zip(design.names, shares, strict=True) if share > FITTED_FROM],
+            "host": host[software],
+            **_rounded(residuals),
         }
     return constants
+
+
+def platform_of(software: str) -> str:
+    """gpu or tpu."""
+    return "tpu" if software.endswith("TPU") else "gpu"
 
 
 FITTED_FROM = 0.3  # sum of a class's shares in its rows' times, from which on its factor counts as fitted
@@ -453,7 +586,7 @@ def _rounded(value: Any) -> Any:
         return {name: _rounded(each) for name, each in value.items()}
     if isinstance(value, tuple):
         return [_rounded(each) for each in value]
-    return round(value, 5)
+    return float(f"{value:.5g}")
 
 
 def read_scorecard(path: Path = SCORECARD) -> dict[str, dict[str, dict[str, float]]]:

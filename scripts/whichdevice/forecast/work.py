@@ -36,6 +36,7 @@ Kind = Literal[
     "attention",
     "attention backward",
     "norm",
+    "batch norm",  # in training, with statistics of the batch
     "optimizer",
 ]
 Precision = Literal["", "float32", "tf32", "half"]

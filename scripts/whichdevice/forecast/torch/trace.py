@@ -345,7 +345,7 @@ class Kernels(TorchDispatchMode):
         if view or schema.name in NO_KERNEL or schema.name.startswith("prim::"):
             return result
         name = schema.name.removeprefix("aten::")
-        kind, operations = self._kind or kind_of(name), 0.0
+        kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
         elif "scaled_dot_product" in name:
@@ -401,11 +401,13 @@ def rounded(tensor: Any) -> int:
     return -(-int(tensor.untyped_storage().nbytes()) // BLOCK) * BLOCK
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str, args: Any) -> Kind:
     """The kind of a kernel without products."""
     plain = name.rstrip("_")
     if plain in GATHERS or plain in SCATTERS:
         return "gather and scatter"
+    if "batch_norm" in name and any(each is True for each in args):
+        return "batch norm"
     return "norm" if any(each in name for each in NORMS) else "memory"
 
 
