@@ -27,12 +27,6 @@ def test_every_run_reads_back_from_its_path(cell, repeat):
     assert parse_run(Run(cell, repeat).path) == Run(cell, repeat)
 
 
-def test_defaults_are_left_out_of_the_name():
-    assert Cell("cpu", "mnist_cnn", "tensorflow", "float32", 1024).name == "tensorflow-float32-b1024"
-    cell = Cell("cpu", "weather_gru", "jax", "float32", 16, fraction=0.1, sequence_length=168)
-    assert cell.name == "jax-float32-b16-fraction=0.1-sequence_length=168"
-
-
 @pytest.mark.parametrize(
     "path",
     [

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,13 +10,6 @@ from whichdevice.errors import StudyError
 from whichdevice.processes import job
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-
-
-def test_messages_go_to_stderr_and_to_the_log(tmp_path: Path, capsys: Any) -> None:
-    with job(tmp_path / "logs/a.log") as log:
-        log.info("read %s", "100%")
-    assert capsys.readouterr().err == "read 100%\n"
-    assert (tmp_path / "logs/a.log").read_text(encoding="utf-8") == "read 100%\n"
 
 
 def test_a_study_error_is_its_own_line(tmp_path: Path) -> None:
@@ -79,11 +71,6 @@ def test_seen_from_outside_it_is_one_line_and_status_1(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1 and "ZeroDivisionError" in done.stderr
-
-
-def test_the_dataset_script_imports_without_snakemake() -> None:
-    done = subprocess.run([sys.executable, str(SCRIPTS / "dataset.py")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_dataset_script_does_what_snakemake_asks(tmp_path: Path) -> None:

@@ -67,9 +67,6 @@ class TestEvaluation:
         np.testing.assert_allclose(whole, parts, rtol=1e-5)
         assert whole[1] == pytest.approx(found["evaluation"]["accuracy"], abs=1e-6)
 
-    def test_a_second_evaluation_compiles_nothing(self, found):
-        assert found["evaluation"]["late"] == 0
-
     def test_predictions_are_those_of_keras(self, found):
         assert found["evaluation"]["dtype"] == "float32"
         assert found["evaluation"]["difference"] < 1e-6
@@ -81,9 +78,6 @@ class TestOperation:
         assert found["operation"]["shape"] == [found["replicas"], 32, 32]
         assert found["operation"]["places"] == found["replicas"]
         assert found["operation"]["difference"] < 1e-4
-
-    def test_nothing_compiles_after_the_second_call(self, found):
-        assert found["operation"]["late"] == 0
 
 
 @pytest.mark.slow
@@ -170,11 +164,6 @@ def refusal(monkeypatch, kind: str, error: str, packages: tuple[str, ...] = (), 
 
 
 class TestDevices:
-    def test_as_many_are_taken_as_replicas(self):
-        assert take_devices(Absent(8), request(kind="gpu", replicas=2)) == ["gpu:0", "gpu:1"]
-        with pytest.raises(StudyError, match="finds 2 GPUs, 4 replicas asked"):
-            take_devices(Absent(2), request(kind="gpu", replicas=4))
-
     def test_no_gpu_says_whether_package_device_or_driver_is_missing(self, monkeypatch):
         unknown = "Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are present."
         plugin = ("jax-cuda12-plugin",)
@@ -264,11 +253,6 @@ class TestTypes:
         formats = factor_formats(LIBRARY_CALL)
         assert formats == {"bf16": 64 * 32 * 16, "f32": 8 * 8 * 8}
 
-    def test_names_without_a_sign_and_typed_operands_are_read_too(self):
-        written = "  Arg_0.1 = f16[2,3]{1,0} parameter(0)\n  ROOT dot.3 = f16[2,2]{1,0} dot(Arg_0.1, Arg_0.1), x\n"
-        typed = "  %p.1 = f16[2,3]{1,0} parameter(0)\n  %d = f16[2,2] dot(f16[2,3]{1,0} %p.1, f16[2,3]{1,0} %p.1), x\n"
-        assert set(factor_formats(written)) == set(factor_formats(typed)) == {"f16"}
-
     def test_the_program_is_believed_over_the_request(self):
         assert types_of("float32", "tpu", "float32", LIBRARY_CALL, LIBRARY_CALL).product == "bfloat16"
 
@@ -276,9 +260,3 @@ class TestTypes:
         assert types_of("mixed_bfloat16", "tpu", "float32", LIBRARY_CALL, LIBRARY_CALL).emulated is None
         widened = types_of("mixed_bfloat16", "tpu", "float32", LIBRARY_CALL, WIDENED)
         assert (widened.product, widened.emulated) == ("bfloat16", "XLA computes them as float32 products")
-
-    def test_tf32_has_float32_factors(self):
-        assert types_of("tf32", "tpu", "float32", WIDENED, WIDENED).product == "tf32"
-
-    def test_before_there_is_a_program_it_is_what_was_asked_for(self):
-        assert types_of("mixed_bfloat16", "tpu", "float32", "", "").product == "bfloat16"

@@ -5,21 +5,7 @@ import types
 import pytest
 
 from whichdevice.backends import number_formats
-from whichdevice.backends.number_formats import compute_capability, emulated, product_format, storage_format
-
-
-@pytest.mark.parametrize(
-    ("precision", "storage", "product"),
-    [
-        ("float32", "float32", "float32"),
-        ("tf32", "float32", "tf32"),
-        ("mixed_bfloat16", "float32", "bfloat16"),
-        ("mixed_float16", "float32", "float16"),
-        ("bfloat16", "bfloat16", "bfloat16"),
-    ],
-)
-def test_a_precision_names_storage_and_product(precision, storage, product):
-    assert (storage_format(precision), product_format(precision)) == (storage, product)
+from whichdevice.backends.number_formats import compute_capability, emulated
 
 
 @pytest.mark.parametrize(
@@ -59,12 +45,6 @@ def test_a_gpu_has_products_by_its_compute_capability(monkeypatch, capability, p
     reason = emulated("gpu", product)
     assert (reason is None) == has
     assert reason is None or "compute capability 7.5" in reason
-
-
-def test_a_tpu_multiplies_only_bfloat16():
-    assert emulated("tpu", "bfloat16") is None
-    assert emulated("tpu", "float32") == "made of six bfloat16 passes"
-    assert emulated("tpu", "float16") is not None
 
 
 def test_compute_capability_is_that_of_the_first_visible_gpu(monkeypatch):

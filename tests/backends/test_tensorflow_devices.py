@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.backends import backend_class
 from whichdevice.backends.tensorflow import take_devices
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu
@@ -73,13 +72,6 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return played
 
 
-def test_one_gpu_needs_no_strategy_and_several_are_mirrored() -> None:
-    assert take_devices(Played(gpus=2), request_for("gpu")) == ("default", ["/device:GPU:0"])
-    strategy, names = take_devices(Played(gpus=4), request_for("gpu", 2))
-    assert names == ["/device:GPU:0", "/device:GPU:1"]
-    assert strategy == ("mirrored", *names)
-
-
 def test_a_driver_too_old_is_named_with_the_cuda_that_the_build_needs(nvml: SimpleNamespace) -> None:
     with pytest.raises(StudyError) as error:
         take_devices(Played(), request_for("gpu"))
@@ -98,15 +90,6 @@ def test_a_build_without_cuda_and_a_host_without_gpus_are_said_to_be_that(nvml: 
         take_devices(Played(gpus=1), request_for("gpu", 2))
 
 
-@pytest.mark.parametrize("replicas", [1, 8])
-def test_tpu_cores_are_initialised_and_assigned_as_many_as_replicas(replicas: int) -> None:
-    tensorflow = Played(cores=8)
-    strategy, names = take_devices(tensorflow, request_for("tpu", replicas))
-    assert tensorflow.initialised == ["local"]
-    assert strategy == ("local", ("topology", replicas))
-    assert len(names) == replicas
-
-
 def test_a_missing_tpu_is_one_line() -> None:
     with pytest.raises(StudyError) as error:
         take_devices(Played(), request_for("tpu"))
@@ -116,11 +99,3 @@ def test_a_missing_tpu_is_one_line() -> None:
     )
     with pytest.raises(StudyError, match=r"^mine: 4 TPU cores found on this host, 8 asked$"):
         take_devices(Played(cores=4), request_for("tpu", 8))
-
-
-def test_a_process_sees_its_own_gpus_and_none_for_other_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,0")
-    environment = backend_class("tensorflow").environment
-    assert environment(request_for("gpu", 2), 4)["CUDA_VISIBLE_DEVICES"] == "2,3"
-    assert environment(request_for("gpu", 2), 4)["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
-    assert environment(request_for("cpu"), 4)["CUDA_VISIBLE_DEVICES"] == "-1"

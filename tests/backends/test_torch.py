@@ -35,20 +35,6 @@ def test_cases_in_a_process_with_keras_on_pytorch(which):
     run_cases(variables_for(), which, "backends/torch_cases.py", "backends/torch_graph_cases.py")
 
 
-def test_a_cpu_run_sees_no_gpu_and_keeps_its_memory_unless_it_is_plain_fit(monkeypatch):
-    epoch, fit = (backend_class("torch").environment(request_for(loop=loop), 2) for loop in ("epoch", "fit"))
-    assert epoch["KERAS_TORCH_DEVICE"] == "cpu" and epoch["CUDA_VISIBLE_DEVICES"] == "-1"
-    assert epoch["MALLOC_MMAP_MAX_"] == "0"
-    assert "MALLOC_MMAP_MAX_" not in fit
-
-
-def test_a_gpu_run_sees_as_many_gpus_as_replicas(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,6")
-    variables = backend_class("torch").environment(request_for(kind="gpu", replicas=2), 2)
-    assert variables["CUDA_VISIBLE_DEVICES"] == "3,5"
-    assert variables["KERAS_TORCH_DEVICE"] == "cuda"
-
-
 def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
     from whichdevice.backends import torch_devices
 

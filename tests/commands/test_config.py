@@ -10,20 +10,10 @@ from whichdevice.config.schema import generated_files
 from whichdevice.remote.merge import merge_folder
 
 
-def test_the_default_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config"]) == 0
-    assert capsys.readouterr().out == generated_files()["config.yaml"]
-
-
 @pytest.mark.parametrize("name", ["full", "published"])
 def test_another_study_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", f"--{name}"]) == 0
     assert capsys.readouterr().out == generated_files()[f"{name}.yaml"]
-
-
-def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "--schema"]) == 0
-    assert capsys.readouterr().out == generated_files()["study.schema.json"]
 
 
 def test_a_right_file_passes_in_silence(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,11 +66,6 @@ def test_devices_may_come_with_merged_records(working_folder: Path) -> None:
     synthetic.write_study(synthetic.small_study(), Path("other"), devices=["gpu"])
     merge_folder(Path("results/small"), "other", {})
     assert main(["config", "--check", "my.yaml"]) == 0
-
-
-def test_writing_leaves_nothing_but_the_files(working_folder: Path) -> None:
-    assert main(["config", "--write", "."]) == 0
-    assert {file.name: file.read_text(encoding="utf-8") for file in Path().iterdir()} == generated_files()
 
 
 def test_an_absent_folder_is_one_line(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

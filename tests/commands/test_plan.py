@@ -42,16 +42,6 @@ def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return printed
 
 
-def test_runs_are_counted(plan):
-    out = plan()
-    assert (
-        f"Study planned: {3 * RUNS} runs configured, {RUNS} on this host, 0 measured already, {RUNS} to measure" in out
-    )
-    assert re.search(r"^cpu +matmul +6 +\d+\.\d$", out, re.MULTILINE)
-    assert re.search(r"About \d+ min, [\d.]+ GB of disk, at most [\d.]+ GB of memory \(estimates\)", out)
-    assert "Data: none needed." in out
-
-
 def test_the_minutes_are_those_of_the_runs(plan):
     """Six runs of about ten seconds and the drawing after them; a longer time budget adds itself."""
 
@@ -108,12 +98,6 @@ def test_a_device_that_is_left_out_comes_with_the_command_that_would_measure_it(
     assert line.endswith(f"snakemake --cores 1 {kind} --configfile 'my study.yaml'")
 
 
-def test_what_only_leaves_out_is_counted(plan):
-    out = plan("only={batch_size: 64}")
-    assert "2 on this host" in out
-    assert f"Left out: {RUNS - 2} runs that `only` does not select." in out
-
-
 def test_what_did_not_fail_is_not_blamed_on_only(plan):
     planned = plan_study(CONFIG)
     run = planned.wanted()[0]
@@ -137,11 +121,6 @@ def test_a_gpu_s_time_comes_from_its_sheet_and_is_else_unknown(plan, monkeypatch
     assert int(re.search(r"At least (\d+) min", out)[1]) == pytest.approx(known, abs=0.6)
 
 
-def test_nothing_is_written(plan):
-    plan()
-    assert [path.name for path in Path().iterdir()] == ["my study.yaml"]
-
-
 def test_overrides_merge_into_what_the_file_says(plan):
     out = plan("measure={repeats: 5}", "study=try")
     assert f"Study try: {3 * 15} runs configured" in out
@@ -150,11 +129,6 @@ def test_overrides_merge_into_what_the_file_says(plan):
     assert values["data"] == {"source": "standin", "dir": "x", "sources": {"mnist": "files"}}
     assert values["workloads"] == CONFIG["workloads"]
     assert CONFIG["measure"] == {"repeats": 2, "seconds": 0.5}
-
-
-def test_an_override_replaces_what_is_no_mapping():
-    assert merged({"run_on": ["cpu"]}, ["run_on=all"]) == {"run_on": "all"}
-    assert merged({"only": None}, ["only={device: cpu}"]) == {"only": {"device": "cpu"}}
 
 
 @pytest.mark.parametrize("override", ["study", "=x", "data={source: standin", "a=[1"])

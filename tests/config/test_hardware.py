@@ -31,12 +31,6 @@ def test_the_float32_peak_of_a_gpu_follows_from_its_units_and_clock(row: Hardwar
     assert f"core_count: {row.sms}" in find_target(row.device).config_text()
 
 
-@pytest.mark.parametrize("row", CUDA, ids=lambda row: row.device)
-def test_memory_as_the_driver_reports_it_is_nearly_what_the_vendor_says(row: HardwareRow) -> None:
-    assert row.mem_gb and row.mem_bytes
-    assert 0.9 * row.mem_gb * 2**30 < row.mem_bytes < 1.01 * row.mem_gb * 2**30
-
-
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.device)
 def test_every_value_has_a_source_and_none_is_from_memory(row: HardwareRow) -> None:
     assert row.spec_source and (row.compiler != "cuda" or row.compiler_source)

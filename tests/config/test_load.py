@@ -91,30 +91,11 @@ def test_a_fault_is_one_line_with_place_and_mend(text: str, tmp_path: Path, monk
     assert str(caught.value) == f"my.yaml: {FAULTS[text]}"
 
 
-def test_missing_keys_come_from_the_code() -> None:
-    assert resolved(load_study({})) == Study()
-    assert load_study({"measure": {"seconds": 5}}).measure.repeats == Study().measure.repeats
-
-
 @pytest.mark.parametrize("nothing", [None, "", "null", "~"])
 def test_a_key_without_value_counts_as_absent_or_as_none(nothing: str | None) -> None:
     study = load_study({"measure": nothing, "study": nothing, "data": {"dir": nothing}, "train": {"epochs": nothing}})
     assert (study.measure, study.study, study.data.dir) == (Study().measure, "quick", None)
     assert study.train.epochs is None, "empty asks for each recipe's epochs, not for the default"
-
-
-def test_a_workload_without_keys_is_its_recipe() -> None:
-    assert load_study({"workloads": {"mnist_cnn": None}}).workloads == {"mnist_cnn": Workload()}
-
-
-def test_given_workloads_replace_the_default_ones() -> None:
-    assert list(load_study({"workloads": {"matmul": {}}}).workloads) == ["matmul"]
-
-
-def test_one_value_stands_for_a_list() -> None:
-    call = load_study({"run_on": "cpu", "workloads": {"matmul": {"batch_size": 1024}}, "only": {"batch_size": 1024}})
-    assert call.run_on == ["cpu"]
-    assert call.workloads["matmul"].batch_size == call.only.batch_size == [1024]
 
 
 def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
@@ -150,16 +131,6 @@ def test_an_option_is_a_number_where_it_is_written_as_one(written: str, read: ob
     assert type(workload.options["x"]) is type(read)
 
 
-def test_only_accepts_a_recipe_batch_size_that_the_study_leaves_out() -> None:
-    assert load_study({"workloads": {"mnist_official": {}}, "only": {"batch_size": "1024"}}).only.batch_size == [1024]
-
-
-def test_own_workload_files_are_found(working_folder: Path) -> None:
-    Path("nets").mkdir()
-    Path("nets/größe.py").write_text("", encoding="utf-8")
-    assert load_study({"workloads": {"mine": {"module": "nets/größe.py"}}}).workloads["mine"].module == "nets/größe.py"
-
-
 def test_a_model_with_a_train_step_of_its_own_runs_in_fit_where_nobody_names_a_loop(working_folder: Path) -> None:
     Path("gan.py").write_text("class Gan:\n    def train_step(self, data): ...\n\ndef model(options): ...\n")
     study = with_model_settings(load_study({"workloads": {"gan": {"module": "gan.py"}}}))
@@ -183,16 +154,6 @@ def test_a_study_survives_its_file(working_folder: Path) -> None:
     assert read_study(path) == resolved(call)
     assert "only" not in path.read_text(encoding="utf-8")
     assert [file.name for file in path.parent.iterdir()] == ["config.yaml"]
-
-
-def test_an_unchanged_study_leaves_its_file_untouched(working_folder: Path) -> None:
-    path = Path("config.yaml")
-    write_study(Study(), path)
-    before = path.stat().st_mtime_ns, path.stat().st_ino
-    write_study(Study(), path)
-    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
-    write_study(Study(seed=2), path)
-    assert read_study(path).seed == 2
 
 
 def test_a_damaged_study_file_is_named(working_folder: Path) -> None:

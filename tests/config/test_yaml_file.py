@@ -47,11 +47,6 @@ def test_an_absent_file_is_named(working_folder: Path) -> None:
         check_yaml(Path("c.yaml"))
 
 
-def test_json_is_read_as_snakemake_reads_it(working_folder: Path) -> None:
-    Path("c.json").write_text('{\n\t"study": "try"\n}', encoding="utf-8")
-    assert check_yaml(Path("c.json")) == {"study": "try"}
-
-
 def test_a_byte_order_mark_does_no_harm(working_folder: Path) -> None:
     Path("c.yaml").write_bytes(b"\xef\xbb\xbfstudy: try\n")
     assert check_yaml(Path("c.yaml")) == {"study": "try"}

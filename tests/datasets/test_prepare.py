@@ -263,10 +263,9 @@ def test_a_missing_archive_is_named(invented: Path, tmp_path: Path) -> None:
         prepare_dataset("mnist", "files", str(invented), 1, tmp_path / "mnist/files")
 
 
-def test_a_named_source_wins(tmp_path: Path) -> None:
-    assert decide_source("mnist", Data(source="tfds")) == "tfds"
-    assert decide_source("mnist", Data(source="tfds", sources={"mnist": "files"})) == "files"
-    assert decide_source("mnist", Data(sources={"mnist": "standin"})) == "standin"
+def test_files_need_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"mnist: source is files, but data\.dir is not set"):
+        prepare_dataset("mnist", "files", None, 1, tmp_path / "mnist/files")
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -274,8 +273,3 @@ def test_a_named_source_wins(tmp_path: Path) -> None:
 def test_auto_takes_files_first(tmp_path: Path, packed: bool) -> None:
     put_archives(tmp_path, "mnist", packed)
     assert decide_source("mnist", Data(dir=str(tmp_path))) == "files"
-
-
-def test_files_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"mnist: source is files, but data\.dir is not set"):
-        prepare_dataset("mnist", "files", None, 1, tmp_path / "mnist/files")

@@ -206,15 +206,6 @@ def folder(tmp_path):
     return target
 
 
-def test_the_new_folder_takes_the_place(folder):
-    with new_folder(folder) as new:
-        assert not list(new.iterdir())
-        fill(new, "second")
-        assert (folder / "file").read_text() == "first"  # still there meanwhile
-    assert (folder / "file").read_text() == "second"
-    assert [path.name for path in folder.parent.iterdir()] == ["mnist_cnn"]
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_failure_leaves_the_old_one(folder, error):
     with pytest.raises(error), new_folder(folder) as new:

@@ -47,12 +47,6 @@ def test_one_repeat_has_no_band_and_decides_nothing(tmp_path: Path) -> None:
     assert "no interval from one" in text
 
 
-def test_several_backends_are_one_line_of_each_devices_fastest(tmp_path: Path) -> None:
-    devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
-    study = sweep([64, 512], devices, backend=["tensorflow", "jax", "torch"], loop=["epoch", "fit"])
-    assert text_of("crossover", study, tmp_path).count("gpu / cpu:") == 1
-
-
 def test_lines_of_two_lengths_can_be_told_apart(tmp_path: Path) -> None:
     study = synthetic.small_study(
         workloads={"shakespeare_lstm": Workload(batch_size=[32, 64], sequence_length=[50, 100])},

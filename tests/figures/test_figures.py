@@ -13,7 +13,6 @@ import synthetic
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.errors import StudyError
 from whichdevice.figures import draw, figure_facts, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.results import StudyResults
@@ -94,11 +93,6 @@ def test_the_same_numbers_give_the_same_bytes(studies: dict[str, StudyResults], 
         text_of("roofline", studies["one"], tmp_path / turn)
     for name in ("roofline.svg", "roofline.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_an_unknown_figure_is_named() -> None:
-    with pytest.raises(StudyError, match="no figure 'nonsense'"):
-        figure_facts("nonsense")
 
 
 def test_listing_figures_imports_no_matplotlib_and_drawing_no_framework() -> None:

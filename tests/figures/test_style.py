@@ -75,7 +75,6 @@ def test_a_logarithmic_axis_has_two_labels_and_none_that_crowd(ends: tuple[float
     assert all((second / first) > (high / low) ** 0.08 for first, second in pairwise(ticks))
 
 
-ROOT = Path(__file__).parents[2]
 TEXT = (style.BLACK, style.GREY, style.ERROR)
 MARKS = (*style.CYCLE, style.GREY)
 

@@ -12,11 +12,6 @@ def make(project_root: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_plain_make_explains_itself(project_root: Path) -> None:
-    text = make(project_root)
-    assert all(f"make {target} " in text for target in ("study", "environment", "check", "test", "config", "lock"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -36,10 +31,6 @@ def test_study_makes_the_environment_then_runs_snakemake(
 def test_a_config_file_is_checked_before_snakemake_reads_it(project_root: Path) -> None:
     text = make(project_root, "--dry-run", "study", "CONFIG=my.yaml")
     assert text.index('config --check "my.yaml"') < text.index("snakemake")
-
-
-def test_the_package_list_follows_the_kind_of_device(project_root: Path) -> None:
-    assert 'install.sh "gpu"' in make(project_root, "--dry-run", "environment", "ENV=gpu")
 
 
 def test_a_stray_quote_in_arguments_is_one_line_before_anything_is_installed(project_root: Path) -> None:

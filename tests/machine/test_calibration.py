@@ -5,12 +5,7 @@ import os
 import pytest
 
 from whichdevice.machine import calibration
-from whichdevice.machine.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate, host_flops
-
-
-def test_the_calibration_times_real_products() -> None:
-    """Any host does between 0.1 GFLOP/s and 100 TFLOP/s."""
-    assert 1e8 < host_flops() < 1e14
+from whichdevice.machine.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate
 
 
 def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
@@ -56,9 +51,3 @@ def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:
 def test_two_bursts_must_agree_before_a_speed_is_believed() -> None:
     assert Calibration([1.0, 1.04, 1.3, 1.3]).settled
     assert not Calibration([1.0, 1.3, 1.3, 1.3]).settled
-
-
-def test_the_change_is_of_the_fastest_bursts() -> None:
-    before = Calibration([1.0, 1.3], [2.0, 2.5])
-    after = Calibration([1.2, 1.5], [1.0, 2.0])
-    assert (after.change(before), after.change_on_one_core(before)) == (1.2, 0.5)

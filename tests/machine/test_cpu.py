@@ -53,13 +53,6 @@ def test_a_quota_limits_the_cores(tmp_path: Path, files: dict[str, str], cores: 
     assert cpu.usable_cores(tmp_path) == cores
 
 
-def test_the_tightest_enclosing_group_counts(tmp_path: Path) -> None:
-    put(tmp_path / "proc/self/cgroup", "0::/slurm/job/step")
-    for group, text in {"slurm/job/step": "max", "slurm/job": "800000", "slurm": "300000"}.items():
-        put(tmp_path / CGROUP / group / "cpu.max", f"{text} 100000")
-    assert cpu.usable_cores(tmp_path) == 3
-
-
 @pytest.mark.parametrize(
     ("groups", "stat"),
     [
@@ -235,9 +228,3 @@ def test_cores_and_caches_are_those_behind_the_usable_threads(host, usable, core
 
 def test_a_thread_of_each_core_comes_before_any_cores_second(host: Path) -> None:
     assert cpu.threads_by_turn([0, 1, 4, 5, 7], host) == [[0, 1, 7], [4, 5]]
-
-
-def test_every_library_gets_the_same_number_of_threads() -> None:
-    environment = cpu.thread_environment(3)
-    assert set(environment.values()) == {"3"}
-    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "PJRT_NPROC"} <= environment.keys()

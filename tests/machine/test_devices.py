@@ -42,31 +42,10 @@ def study(run_on: object = "auto", **named: Device) -> Study:
     return Study(run_on=run_on, devices=named or {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")})
 
 
-def test_each_kind_offers_the_whole_interface() -> None:
-    for name in devices.KINDS:
-        module = devices.kind(name)
-        assert module.present() >= 0
-        assert (module.absent_reason() is None) == (module.present() > 0)
-        assert isinstance(module.describe(), devices.DeviceFacts)
-
-
 def test_too_few_for_the_replicas_count_as_absent(host: dict[str, int]) -> None:
     host["gpu"] = 2
     found = devices.detect({"one": Device(kind="gpu"), "four": Device(kind="gpu", replicas=4)})
     assert found == {"one": None, "four": "2 found, 4 asked"}
-
-
-def test_auto_takes_what_this_host_has_and_all_takes_everything(host: dict[str, int]) -> None:
-    assert chosen(study("auto")) == ["cpu"]
-    assert chosen(study("all")) == ["cpu", "gpu"]
-    host["gpu"] = 1
-    assert chosen(study("auto")) == ["cpu", "gpu"]
-
-
-def test_what_is_left_out_has_its_reason(host: dict[str, int]) -> None:
-    assert devices.absent_devices(study("auto")) == {"gpu": NO_GPU}
-    assert devices.absent_devices(study("all")) == {}
-    assert devices.absent_devices(study(["cpu"])) == {"gpu": "not named in run_on"}
 
 
 def test_a_listed_device_that_is_absent_is_an_error_of_one_line(host: dict[str, int]) -> None:
@@ -80,12 +59,6 @@ def test_a_listed_device_that_is_absent_is_an_error_of_one_line(host: dict[str, 
 def require_kind(study: Study, kind: str) -> list[str]:
     """The devices of a kind that this host measures, of a study without merged records."""
     return devices.require_kind(study, kind, devices.absent_devices(study))
-
-
-def test_all_does_not_even_look(host: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "kind", lambda name: pytest.fail("looked for a device"))
-    assert chosen(study("all")) == ["cpu", "gpu"]
-    assert require_kind(study("all"), "gpu") == ["gpu"]
 
 
 def test_require_says_why_a_kind_is_absent(host: dict[str, int]) -> None:
@@ -115,8 +88,3 @@ def test_detection_is_quick_and_imports_no_framework() -> None:
     scripts = str(Path(whichdevice.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_an_unknown_kind_is_named_with_those_that_exist() -> None:
-    with pytest.raises(StudyError, match="no device kind 'npu'; there are cpu, gpu, tpu"):
-        devices.kind("npu")

@@ -111,22 +111,6 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     return fake
 
 
-def test_all_gpus_are_counted_and_the_first_is_described(nvml: FakeNvml) -> None:
-    assert gpu.present() == 2
-    assert gpu.absent_reason(2) is None
-    assert gpu.describe() == gpu.DeviceFacts(
-        "NVIDIA H000", 2, 2**30, "NVIDIA 560.35 (CUDA 12.6)", free_memory=2**29, power_limit=700.0, clock_max=1.98e9
-    )
-
-
-def test_the_clock_is_that_of_the_first_visible_gpu(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpu.clock_now() == 1.755e9
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert gpu.clock_now() == 1.754e9
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert gpu.clock_now() is None
-
-
 def test_a_gpu_that_tells_no_power_and_clock_is_described_without_them(nvml: FakeNvml) -> None:
     def unsupported(*_: object) -> int:
         raise nvml.NVMLError("Not Supported")
@@ -217,20 +201,3 @@ def test_the_only_slice_that_a_container_sees_is_the_device(nvml: FakeNvml) -> N
     nvml.nvmlDeviceGetName = lambda handle: f"NVIDIA H100 {handle} 1g.10gb"
     nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=10 * 2**30, free=2**29)
     assert gpu.describe().name == "NVIDIA H100 MIG-0-0 1g.10gb"
-
-
-def test_a_whole_gpu_beside_one_under_mig_is_a_device(nvml: FakeNvml) -> None:
-    nvml.sliced = {1}
-    assert gpu.present() == 1
-
-
-def test_gpus_without_mig_are_devices(nvml: FakeNvml) -> None:
-    def unsupported(handle: int) -> list[int]:
-        raise nvml.NVMLError("Not Supported")
-
-    nvml.nvmlDeviceGetMigMode = unsupported
-    assert gpu.present() == 2
-
-
-def test_more_replicas_than_gpus_is_a_reason(nvml: FakeNvml) -> None:
-    assert gpu.absent_reason(4) == "2 GPUs found on this host, 4 replicas asked"

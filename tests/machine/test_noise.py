@@ -36,14 +36,6 @@ def watched(watch: ClockWatch, samples: int = 2) -> Clocks:
 reading = noise.GpuReading
 
 
-def test_lowest_and_highest_clocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = iter([3000.0, 2000.0, *[2500.0] * 1000])
-    monkeypatch.setattr(noise.psutil, "cpu_freq", lambda: SimpleNamespace(current=next(found)))
-    seen = watched(ClockWatch("cpu", interval=0.01), samples=4)
-    assert (seen.cpu_low, seen.cpu_high) == (2e9, 3e9)
-    assert (seen.gpu_low, seen.gpu_throttling) == (None, None)
-
-
 def test_a_gpu_tells_its_clock_and_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "throttling_bits", lambda: [(8, "hardware slowdown"), (64, "heat (hardware)")])
     read = iter([reading(1.9e9, 0, 0.5), reading(1.2e9, 64 | 4, 0.9), *[reading(1.5e9, 0, 1.0)] * 1000])
@@ -168,10 +160,6 @@ def test_a_changed_speed_is_a_reason_either_way(before: Calibration, after: Cali
     assert noise.severity == pytest.approx(2.5)
 
 
-def test_one_core_alone_that_changed_is_no_reason() -> None:
-    assert not watched_noise(bursts(1.0, 1.0), bursts(1.0, 1.25), QUIET).disturbed
-
-
 def test_after_the_run_it_looks_until_the_speed_is_back() -> None:
     questions: list[Callable[[Calibration], bool] | None] = []
 
@@ -227,10 +215,6 @@ def test_half_a_core_of_sixteen_holds_up_work_in_step_and_not_a_gpu(kind: str, d
 )
 def test_what_the_device_did_is_a_reason(seen: dict, reason: str) -> None:
     assert watched_noise(bursts(1.0), bursts(1.0), QUIET, clocks=NoClocks(**seen)).reasons == [reason]
-
-
-def test_a_system_that_states_no_steal_has_none() -> None:
-    assert watched_noise(bursts(1.0), bursts(1.0), at(10.0, steal=None)).steal is None
 
 
 def test_company_on_processors_that_we_do_not_use_is_none() -> None:

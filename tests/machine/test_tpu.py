@@ -65,16 +65,3 @@ def test_a_container_without_the_device_nodes_is_told(tmp_path: Path) -> None:
     assert tpu.present(root) == 0
     (root / "dev/vfio/0").touch()
     assert tpu.present(root) == 1
-
-
-@pytest.mark.parametrize(("visible", "cores"), [("0,1", 4), ("0", 2), ("", 8)])
-def test_visible_chips_limit_the_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, cores: int
-) -> None:
-    monkeypatch.setenv("TPU_VISIBLE_CHIPS", visible)
-    assert tpu.present(host(tmp_path, 4, "0x0027", "0x004f")) == cores
-
-
-def test_more_replicas_than_cores_is_a_reason(tmp_path: Path) -> None:
-    root = host(tmp_path, 4, "0x006f")
-    assert tpu.absent_reason(8, root) == "4 TPU cores found on this host, 8 replicas asked"

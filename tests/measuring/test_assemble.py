@@ -25,17 +25,6 @@ def test_a_run_that_never_spoke_is_a_whole_record(draft, tmp_path):
     assert (record.status, record.reason, record.steady.step_time) == ("failed", "no word", None)
 
 
-def test_parts_are_merged_and_epochs_appended(draft, tmp_path):
-    draft.take({"event": "part", "place": "cold", "value": {"start": 1.0}})
-    draft.take({"event": "part", "place": "cold", "value": {"load": 2.0}})
-    for number in (1, 2):
-        draft.take({"event": "append", "place": "epochs", "value": {"epoch": number, "seconds": 3.0}})
-    draft.take({"event": "progress", "phase": "timing", "value": {}})
-    record = draft.close("timed_out", "hung", NOW, tmp_path)
-    assert (record.cold.start, record.cold.load) == (1.0, 2.0)
-    assert [epoch.epoch for epoch in record.epochs] == [1, 2]
-
-
 def test_artefacts_are_named_from_the_record_with_their_checksums_and_missing_ones_left_out(draft, tmp_path):
     (tmp_path / "samples.json").write_bytes(b"[]")
     draft.take({"event": "part", "place": "artefacts", "value": {"samples": "samples.json", "weights": "gone.h5"}})

@@ -12,7 +12,6 @@ from whichdevice.measuring.breakdown import (
     explain_step,
     least_seconds,
     split_up,
-    steps_at_once,
 )
 
 PARTS = ("input", "host", "compute", "other")
@@ -47,12 +46,6 @@ def test_what_noise_makes_negative_is_zero_and_said() -> None:
     assert sum(getattr(found, name) for name in PARTS) == pytest.approx(found.step_time)
 
 
-@pytest.mark.parametrize(("seconds", "least", "steps"), [(1, 0.1, 10), (10, 0.1, 50), (10, 3.0, 100), (0.1, 0.01, 2)])
-def test_as_many_steps_at_once_as_in_the_runs_timed_windows(seconds: float, least: float, steps: int) -> None:
-    loop, request = SimpleNamespace(window_seconds=least), SimpleNamespace(seconds=seconds)
-    assert steps_at_once(loop, request, 0.01) == steps  # type: ignore[arg-type]
-
-
 def test_a_step_too_long_for_the_run_is_not_broken_down() -> None:
     sent = []
     emit = SimpleNamespace(progress=lambda *_: None, part=lambda place, found: sent.append((place, found)))
@@ -62,9 +55,3 @@ def test_a_step_too_long_for_the_run_is_not_broken_down() -> None:
     assert place == "breakdown" and found.step_time is None
     assert found.reason == "a step takes 0.5 s, too long to break down in a run this short"
     assert least_seconds(0.5) > 6 * request.seconds > least_seconds(0.3)
-
-
-def test_no_part_is_larger_than_what_is_left_of_the_step() -> None:
-    found = split_up(rounds_of(as_timed=0.02, one_batch=0.02, one_weight=0.5, one_step=0.3))
-    assert found.compute == 0
-    assert sum(getattr(found, name) for name in PARTS) == pytest.approx(found.step_time)

@@ -49,15 +49,6 @@ def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(
     assert peak < estimated_memory(costs, request_for("cpu", batch_size=batch_size), data, copies) < 2 * peak
 
 
-def test_on_a_cpu_the_batch_counts_and_half_of_it_in_16_bits() -> None:
-    assert need("cpu") - need("cpu", batch_size=512) == pytest.approx(1.1 * 512 * 1e6 * 4)
-    assert need("cpu", precision="mixed_bfloat16") == need("cpu", batch_size=512)
-
-
-def test_replicas_of_a_cpu_each_have_data_and_weights_and_share_the_batch() -> None:
-    assert need("cpu", 8) - need("cpu", 1) == pytest.approx(1.1 * 7 * (DATA + 16 * COSTS.parameters))
-
-
 @pytest.mark.parametrize("kind", ["gpu", "tpu"])
 def test_a_batch_that_no_host_could_hold_is_not_refused_on_a_device(kind: str) -> None:
     assert need(kind, batch_size=10**9) == pytest.approx(FRAMEWORK_BYTES + 2.2 * DATA)

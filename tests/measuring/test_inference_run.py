@@ -11,17 +11,6 @@ from whichdevice.measuring.inference_run import LEAST_CALLS, Calls, latency_of
 BATCHES = [np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)]
 
 
-def test_batches_are_used_in_turn():
-    seen = []
-
-    def forward(inputs):
-        seen.append(inputs[0, 0])
-        return inputs
-
-    Calls(forward, BATCHES).prepare(5)()
-    assert seen == [0, 1, 0, 1, 0]
-
-
 def test_calls_before_steady_state_are_not_counted_and_few_are_added_to():
     slow = iter([0.5] * 3)
 

@@ -78,22 +78,11 @@ def learned(
     return Learner(loop, workload, loop.model, request, order, 3, 1.0, folder, emit).learn()
 
 
-def test_learning_stops_when_validation_gets_no_better(tmp_path):
-    loop = Scripted([1.0, 0.5, *[0.6] * 20])
-    assert len(learned(loop, tmp_path, epochs=20)) == 2 + 5  # patience
-
-
 def test_the_best_weights_come_back(tmp_path):
     loop = Scripted([1.0, 0.5, 0.7, 0.8])
     learned(loop, tmp_path, epochs=4)
     assert loop.steps == 12
     assert loop.weight == 6  # as after the second epoch of three steps
-
-
-def test_the_rate_falls_after_an_epoch_that_got_no_better(tmp_path):
-    loop = Scripted([1.0, 0.5, 0.6, 0.4])
-    learned(loop, tmp_path, epochs=4)
-    assert loop.rates[::3] == pytest.approx([RATE, RATE, RATE, LOWEST])
 
 
 def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):
@@ -171,13 +160,6 @@ def test_a_call_that_is_a_whole_epoch_is_made_shorter(tmp_path, monkeypatch):
     loop.whole_epochs = True
     [epoch] = learned(loop, tmp_path, epochs=5, seconds=2.0, stream=stream)
     assert (epoch.steps, loop.steps, ended_by(stream)) == (2, 2, "seconds")
-
-
-def test_learning_says_that_all_epochs_were_learned_or_a_callback_stopped(tmp_path):
-    whole, stopped = io.StringIO(), io.StringIO()
-    learned(Scripted([1.0]), tmp_path, epochs=1, stream=whole, seconds=60)
-    learned(Scripted([1.0, 0.5, *[0.6] * 20]), tmp_path, epochs=20, stream=stopped)
-    assert (ended_by(whole), ended_by(stopped)) == ("epochs", "callback")
 
 
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):

@@ -57,16 +57,6 @@ def test_an_edit_of_a_file_that_it_imports_is_noticed(package, file):
     assert any(path.read_bytes() != content for path, content in digests.items())
 
 
-def test_two_functions_of_a_module_are_two_models(package):
-    (package / "nets/unet.py").write_text("def one(): ...\ndef two(): ...\n")
-    assert workload_hash("nets.unet:one") != workload_hash("nets.unet:two")
-
-
-def test_two_models_of_a_library_are_two_models():
-    names = [f"keras.applications:{name}" for name in ("MobileNetV2", "MobileNetV3Small")]
-    assert workload_hash(names[0]) != workload_hash(names[1])
-
-
 def test_a_file_of_a_package_is_imported_as_a_part_of_it(package):
     assert read_address("nets/unet.py").module == "nets.unet"
     assert read_address("helpers.py").module is None

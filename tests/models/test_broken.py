@@ -112,7 +112,3 @@ def test_an_endless_file_is_ended_and_the_reason_names_where_it_hung(outcomes):
     status, reason = outcomes["tried"]["endless"]
     assert status == "timed_out"
     assert reason.startswith("still ") and reason.endswith(" after 12 s; ended. --seconds N gives each step more time")
-
-
-def test_there_is_a_test_for_every_broken_file(files):
-    assert {*files} == {*EXPECTED, "endless"}

@@ -4,7 +4,6 @@ import pytest
 
 from whichdevice.models.declaration import is_model_file, read_declaration
 from whichdevice.models.loading import workload_class
-from whichdevice.models.shapes import Array
 from whichdevice.workloads.base import Options
 
 MODEL = "def model(options):\n    return None\n"
@@ -14,22 +13,6 @@ def declared(tmp_path, text: str, model: str = MODEL):
     path = tmp_path / "mine.py"
     path.write_text(text + "\n" + model)
     return read_declaration(path)
-
-
-def test_constants_may_stand_for_others_and_be_worked_out(tmp_path):
-    found = declared(
-        tmp_path, 'CLASSES = 5 * 2\nTARGET = {"shape": (), "dtype": "int32", "below": CLASSES}\nBATCH_SIZE = 2 * 64'
-    )
-    assert found.target == Array((), "int32", 10)
-    assert found.batch_size == 128
-    assert found.fault is None
-
-
-def test_one_line_may_give_several_constants(tmp_path):
-    found = declared(tmp_path, 'INPUT = TARGET = {"shape": (2,)}\nLOSS, BATCH_SIZE = "mean_squared_error", 2 * 8')
-    assert found.fault is None
-    assert found.input == found.target == Array((2,), "float32", None)
-    assert (found.loss, found.batch_size) == ("mean_squared_error", 16)
 
 
 @pytest.mark.parametrize(

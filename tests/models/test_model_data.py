@@ -30,42 +30,11 @@ def data(options):
 """
 
 
-def generated(*asked):
-    return tuple(generate(*asked).values())
-
-
-def test_generated_data_have_the_shapes_and_types_asked_for():
-    inputs, targets = generated(Array((8, 8, 3), "uint8"), Array((), "int32", 10), 100, None, 1)
-    assert (inputs.shape, inputs.dtype, targets.shape, targets.dtype) == ((100, 8, 8, 3), np.uint8, (100,), np.int32)
-    assert targets.min() >= 0 and targets.max() < 10
-    assert len(np.unique(targets)) == 10
-
-
 def test_a_shape_that_has_the_batch_in_it_is_refused_before_data_are_made():
     shapes = Array((128, 28, 28, 100), "float32"), Array((), "int32", 10)
     message = r"60,000 examples of INPUT and TARGET take 2.41e\+03 GB, more than 8 GB. Both are shapes of one example"
     with pytest.raises(StudyError, match=message):
         generate(*shapes, 60_000, None, 0)
-
-
-def test_the_open_axis_is_the_sequence():
-    tokens = Array((None,), "int32", 50)
-    inputs, targets = generated(tokens, tokens, 4, 12, 1)
-    assert inputs.shape == targets.shape == (4, 12)
-    assert (targets == (inputs.astype(int) * 7 + 3) % 50).all()
-
-
-def test_a_linear_model_learns_from_generated_numbers():
-    inputs, targets = generated(Array((16,)), Array((2,)), 400, None, 1)
-    others, truth = generated(Array((16,)), Array((2,)), 100, None, 2)
-    weights = np.linalg.lstsq(inputs, targets, rcond=None)[0]
-    assert np.square(others @ weights - truth).mean() < 0.1 * np.square(truth).mean()
-
-
-def test_an_eighth_of_the_data_validates_where_the_function_gives_none():
-    train, validation = splits_of((np.zeros((80, 3)), np.zeros(80, np.int64)), None, "mine.py: data()")
-    assert (len(train["inputs"]), len(validation["inputs"])) == (70, 10)
-    assert train["inputs"].dtype == np.float32 and train["targets"].dtype == np.int32
 
 
 def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_examples():
@@ -74,12 +43,6 @@ def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_exam
     assert np.unique(held_out["targets"]).tolist() == [0, 1, 2, 3]
     assert sorted([*train["inputs"], *held_out["inputs"]]) == [*range(800)]
     np.testing.assert_array_equal(splits_of(given, None, "mine.py: data()").validation["inputs"], held_out["inputs"])
-
-
-def test_data_that_are_split_already_stay_as_they_are():
-    train, validation = (np.arange(9), np.arange(9)), (np.arange(3), np.arange(3))
-    for given, found in zip((train, validation), splits_of((train, validation), None, "mine.py: data()"), strict=True):
-        np.testing.assert_array_equal(found["inputs"], given[0])
 
 
 def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_path):

@@ -4,26 +4,13 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.models import data
 from whichdevice.models.consistency import check_data, check_inputs, check_outputs
 from whichdevice.models.data import splits_of
 from whichdevice.models.declaration import Declaration, read_declaration
-from whichdevice.models.shapes import Array, Signature, from_json, named, packed, to_json
+from whichdevice.models.shapes import Array, Signature
 
 WHERE = "mine.py: data()"
 X, Y = np.zeros((16, 3)), np.zeros(16)
-
-
-@pytest.mark.parametrize(
-    "tree", [1, (1, 2), {"a": 1, "b/c": 2}, ({"#0": 1}, (2, 3)), {"a": {"b": (1, 2)}}, {"%2F": 1, "/": 2}]
-)
-def test_a_tree_is_the_same_after_it_was_flat(tree):
-    assert packed(named(tree, "inputs"), "inputs") == tree
-
-
-def test_shapes_survive_as_json():
-    tree = {"a": Array((3, None)), "b": (Array((), "int32"), Array((2,)))}
-    assert from_json(to_json(tree)) == tree
 
 
 @pytest.mark.parametrize(
@@ -52,30 +39,6 @@ def test_every_form_of_data_becomes_arrays_by_path(given, keys):
 def test_a_pair_of_tuples_is_two_inputs_and_two_targets_where_input_says_so():
     train, _ = splits_of(((X, X), (Y, Y)), None, WHERE, input_=(Array((3,)), Array((3,))))
     assert {*train} == {"inputs/#0", "inputs/#1", "targets/#0", "targets/#1"}
-
-
-class Loader:
-    """Like PyTorch's DataLoader."""
-
-    def __init__(self, sampler):
-        self.batch_sampler = sampler
-
-    def __iter__(self):
-        for _ in range(4):
-            yield (X, Y) if self.batch_sampler else (X[0], Y[0])
-
-
-@pytest.mark.parametrize(("sampler", "examples"), [(True, 64), (None, 4)])
-def test_a_loader_gives_batches_or_examples(sampler, examples, monkeypatch):
-    monkeypatch.setattr(data, "VALIDATION_SHARE", 2)
-    train, validation = splits_of(Loader(sampler), None, WHERE)
-    assert len(train["inputs"]) + len(validation["inputs"]) == examples
-    assert train["inputs"].shape[1:] == (3,)
-
-
-def test_a_generator_of_batches_is_known_by_input():
-    train, _ = splits_of(((X, Y) for _ in range(3)), None, WHERE, Array((3,)))
-    assert len(train["inputs"]) == 42
 
 
 @pytest.mark.parametrize(
@@ -131,10 +94,6 @@ PAIR = Signature((Array((3,)), Array((4,))), Array((1,)), ("left", "right"))
 def test_inputs_that_do_not_fit_are_one_line_with_a_hint(given, signature, message):
     with pytest.raises(StudyError, match=message):
         check_inputs(given, signature, None, "mine.py")
-
-
-def test_inputs_fit_by_name_whatever_their_order():
-    check_inputs({"right": Array((4,)), "left": Array((3,))}, PAIR, None, "mine.py")
 
 
 @pytest.mark.parametrize(

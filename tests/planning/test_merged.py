@@ -48,13 +48,6 @@ def test_planning_reaches_no_network(working_folder: Path, project_root: Path) -
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_planning_changes_nothing_in_the_results(working_folder: Path) -> None:
-    merge("gpu", "a100")
-    before = {path: path.stat().st_mtime_ns for path in Path("results").rglob("*")}
-    plan()
-    assert {path: path.stat().st_mtime_ns for path in Path("results").rglob("*")} == before
-
-
 def test_a_merged_device_is_in_the_study_and_not_measured(working_folder: Path) -> None:
     merge("gpu", "a100")
     planned = plan()

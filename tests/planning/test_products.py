@@ -28,13 +28,6 @@ def test_an_export_needs_the_runs_that_learn(learning):
     assert [Path(path).parts[-3] for path in export_inputs(planned, "mnist_cnn")] == ["r1", "r1"]
 
 
-def test_another_run_or_other_code_is_another_export(learning):
-    first = exported_models(learning())
-    assert exported_models(learning()) == first
-    assert exported_models(learning(only={"batch_size": [256]})) == first[:1]
-    assert not set(exported_models(learning(train={"epochs": 3}))) & set(first)
-
-
 def test_records_that_a_call_does_not_bring_about_count_too(learning):
     planned = learning()
     both = export_inputs(planned, "mnist_cnn")

@@ -147,12 +147,6 @@ def test_a_study_that_only_a_missing_backend_runs_is_one_line(plan):
         plan(workloads={"matmul": {"batch_size": [64], "backend": "torch"}})
 
 
-def test_what_a_kind_of_device_does_not_have_makes_no_cell(plan):
-    planned = plan(workloads={"matmul": {"batch_size": [64], "precision": ["float32", "tf32"]}})
-    assert {run.cell.device for run in planned.runs if run.cell.precision == "tf32"} == {"gpu"}
-    assert {run.cell.device for run in planned.runs if run.cell.precision == "float32"} == {"cpu", "gpu", "tpu"}
-
-
 def test_a_batch_that_replicas_cannot_share_is_one_line_before_anything_runs(plan):
     devices = {"gpus": {"kind": "gpu", "replicas": 3}}
     with pytest.raises(StudyError, match=r"^config: workloads\.mnist_cnn\.batch_size: 256 [^\n]*3 replicas[^\n]*of 3$"):
@@ -183,12 +177,3 @@ def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_p
     assert "make study ENV=gpu" in closing_lines(planned)[0]
     (tmp_path / ".installed-gpu").touch()
     assert {run.cell.device for run in plan().wanted()} == {"cpu", "gpu"}
-
-
-def test_all_first_repeats_come_before_all_second_ones(plan):
-    repeats = [run.repeat for run in plan().wanted()]
-    assert repeats == sorted(repeats)
-    planned = plan()
-    ordered = sorted(planned.runs, key=lambda run: -planned.place(run.path))
-    assert [run.repeat for run in ordered] == sorted(run.repeat for run in planned.runs)
-    assert len({planned.place(run.path) for run in planned.runs}) == len(planned.runs)

@@ -29,15 +29,6 @@ else:
 """
 
 
-def test_files_go_and_come_back_as_they_are(place: Place, file_of: FileOf, tmp_path: Path) -> None:
-    files = {"runs/a=1/record.json": file_of("a", 1000), "empty": file_of("b", 0), "x.npy": file_of("c", 300_000)}
-    assert upload(place, files).files == 3
-    assert set(place.listing()) == set(files)
-    back = {name: tmp_path / "back" / name for name in files}
-    assert download(place, back, place.listing()).files == 3
-    assert [path.read_bytes() for path in back.values()] == [path.read_bytes() for path in files.values()]
-
-
 def test_a_second_run_moves_nothing_and_a_changed_file_goes_alone(
     place: Place, file_of: FileOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,6 @@ from whichdevice.config.model import Device, Measure, Train, Workload
 from whichdevice.records.schema import Energy, Record
 from whichdevice.report.contents import cost_section
 
-ROOT = Path(__file__).parents[2]
-
 
 def section(
     folder: Path,

@@ -85,16 +85,6 @@ def test_the_page_fetches_nothing(plain: tuple[Path, Page]) -> None:
     assert "@import" not in (folder / "report.html").read_text("utf-8")
 
 
-def test_devices_are_compared_with_interval_and_n(plain: tuple[Path, Page]) -> None:
-    assert re.search(r"cpu ?[\d.]+ \[[\d.]+ – [\d.]+\] times the time of gpu: \w.*?, n = 2", plain[1].words)
-
-
-def test_a_precision_that_the_device_emulates_is_marked(tmp_path: Path) -> None:
-    workload = Workload(batch_size=[256], precision=["float32", "mixed_bfloat16"])
-    page = page_of(synthetic.small_study(workloads={"mnist_cnn": workload}), tmp_path)
-    assert page.text.count("emulated: this CPU has no bfloat16 products") == 1  # one of the four cells
-
-
 def test_a_study_without_any_record_has_a_page(tmp_path: Path) -> None:
     text = page_of(synthetic.small_study(), tmp_path, change=lambda run, record: None).text
     assert "Nothing was measured yet." in text
@@ -138,11 +128,6 @@ def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> No
     assert "1 → 4" in text and "256 → 1024" in text
     assert "virtual replicas on one CPU: a rehearsal, no scaling" in text
     assert "cpu8 / cpu" not in text  # a rehearsal is no verdict
-
-
-def test_a_page_without_replicas_has_no_section_of_scaling(tmp_path: Path) -> None:
-    page = page_of(synthetic.small_study(devices={"cpu": Device(kind="cpu")}), tmp_path)
-    assert not {"#which", "#scaling"} & set(page.addresses)
 
 
 def test_loops_and_backends_are_compared_in_the_answer(tmp_path: Path) -> None:

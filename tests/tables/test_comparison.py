@@ -49,12 +49,6 @@ def test_each_cell_is_judged() -> None:
     assert noisy["verdict"] == "undecided" and noisy["n_to_decide"] > 5
 
 
-def test_cells_of_one_side_are_named_and_not_judged() -> None:
-    found = compared({64: 1.0, 128: 1.0}, {128: 1.0, 512: 1.0})
-    assert found["measured"].to_dict() == {64: "only here", 128: "both", 512: "only there"}
-    assert found.loc[[64, 512], ["ratio", "verdict"]].isna().all(axis=None)
-
-
 def test_another_work_under_the_same_name_is_no_ratio() -> None:
     study = study_of([64, 128])
     here, there = (runs_of(study, {64: 1.0, 128: 1.0}, seed) for seed in (1, 2))

@@ -15,8 +15,7 @@ from whichdevice.config.prices import PRICES
 from whichdevice.records.schema import Energy, Record, Steady
 from whichdevice.tables.base import table
 from whichdevice.tables.batch_sizes import OWN_BEST, crossover_table
-from whichdevice.tables.costs import JOULES, LESS, MORE, USD, cost_choice_table, cost_table, fastest_table
-from whichdevice.tables.decision_rule import SAME, UNDECIDED
+from whichdevice.tables.costs import MORE, USD, cost_choice_table, cost_table, fastest_table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.speedups import speedup_table
@@ -50,12 +49,6 @@ def test_money_is_time_at_the_price_of_the_whole_device() -> None:
     assert costs.loc["gpu", "price"] == "config: devices.gpu.usd_per_hour"
 
 
-def test_without_a_price_there_is_no_cost() -> None:
-    costs = costs_of(study_of())
-    assert costs["usd_per_million"].isna().all()
-    assert costs.loc["cpu", "price"] == "no price: set devices.cpu.usd_per_hour"
-
-
 def test_what_the_meter_sees_between_windows_counts_and_is_told() -> None:
     def gaps(run: Run, record: Record) -> Record:
         metered(record)
@@ -68,18 +61,6 @@ def test_what_the_meter_sees_between_windows_counts_and_is_told() -> None:
     assert costs.loc["gpu", "joules_per_million"] == pytest.approx(1.2 * 400 / 20_000 * 1e6)
     assert costs.loc["gpu", "host_joules_per_million"] == pytest.approx(1.2 * HOST_WATTS / 20_000 * 1e6)
     assert costs.loc["gpu", "joules_between"] == pytest.approx(0.2)
-
-
-def test_energy_is_what_the_meter_counted_over_the_examples_of_the_steady_windows() -> None:
-    costs = costs_of(study_of(), lambda run, record: metered(record))
-    assert costs.loc["cpu", "watts"] == pytest.approx(100)
-    assert costs.loc["cpu", "joules_per_million"] == pytest.approx(100 / 1000 * 1e6)
-    assert costs.loc["gpu", "joules_per_million"] == pytest.approx(400 / 20_000 * 1e6)
-    assert costs.loc["gpu", "host_joules_per_million"] == pytest.approx(HOST_WATTS / 20_000 * 1e6)
-    assert pd.isna(costs.loc["cpu", "host_joules_per_million"])
-    assert costs.loc["gpu", "joules_blur"] == pytest.approx(0.1 / 2.0)
-    assert (costs["joules_between"] == 0).all()
-    assert (costs["n_metered"] == 2).all()
 
 
 def test_a_host_has_its_joules_where_the_device_has_no_meter() -> None:
@@ -111,20 +92,6 @@ def test_without_a_meter_its_reason_stands_there() -> None:
     costs = costs_of(study_of(), none)
     assert (costs["meter"] == "no meter: RAPL is hidden from this container").all()
     assert (costs["n_metered"] == 0).all()
-
-
-def test_intervals_come_from_the_spread_of_processes() -> None:
-    def slower(run: Run, record: Record) -> Record:
-        assert record.steady.throughput is not None
-        record.steady.throughput /= run.repeat  # 1 and 2 times as long
-        return metered(record)
-
-    row = costs_of(study_of(cpu=Device(kind="cpu", usd_per_hour=3.6)), slower).loc["cpu"]
-    assert row["usd_per_million"] == pytest.approx(2**0.5)
-    assert row["usd_per_million_low"] < 1 < 2 < row["usd_per_million_high"]
-    assert row["joules_per_million_high"] / row["joules_per_million"] == pytest.approx(
-        row["usd_per_million_high"] / row["usd_per_million"]
-    )
 
 
 def test_failed_and_unmeasured_runs_cost_nothing() -> None:
@@ -197,20 +164,6 @@ def test_of_each_device_its_cheapest_settings_are_compared_with_the_cheapest_dev
     assert pd.isna(found.loc["gpu", "ratio"]) and pd.isna(found.loc["gpu", "verdict"])
 
 
-def test_the_fastest_device_need_not_be_the_cheapest_nor_the_lowest_energy() -> None:
-    found = choices(study_of_cost_choices(gpu=100.0), SPEEDS, watts={"cpu": 10.0, "gpu": 1000.0})
-    assert found.groupby("quantity")["lowest"].first().to_dict() == {USD: "cpu", JOULES: "cpu"}
-    assert LESS not in set(found["verdict"])
-
-
-def test_equal_costs_are_the_same_and_one_repeat_decides_nothing() -> None:
-    found = choices(study_of_cost_choices(gpu=30.0), SPEEDS).set_index("device")
-    dearer = found.loc[found["ratio"].notna()].iloc[0]
-    assert dearer["verdict"] == SAME
-    single = study_of_cost_choices().model_copy(update={"measure": Measure(repeats=1)})
-    assert choices(single, SPEEDS).set_index("device").loc["cpu", "verdict"] == UNDECIDED
-
-
 def test_a_device_without_a_price_takes_no_part() -> None:
     found = choices(study_of_cost_choices(cpu=None), SPEEDS)
     assert found["device"].tolist() == ["gpu"]
@@ -242,20 +195,6 @@ def found(speeds: dict[tuple[str, int], float], repeats: int = 4) -> pd.DataFram
         ),
     )
     return fastest_table(runs).set_index("device")
-
-
-def test_of_each_device_its_fastest_settings_are_compared_with_the_fastest_device() -> None:
-    table = found({("cpu", 256): 90.0, ("cpu", 1024): 80.0, ("gpu", 256): 100.0, ("gpu", 1024): 900.0})
-    assert table["batch_size"].to_dict() == {"cpu": 256, "gpu": 1024}
-    assert set(table["lowest"]) == {"gpu"}
-    assert table.loc["cpu", "ratio"] == pytest.approx(10, rel=0.01) and table.loc["cpu", "verdict"] == MORE
-    assert table.loc["gpu", "value"] == pytest.approx(1e6 / 900, rel=0.01)
-
-
-def test_equal_devices_are_the_same_and_one_repeat_decides_nothing() -> None:
-    speeds = dict.fromkeys([("cpu", 256), ("cpu", 1024), ("gpu", 256), ("gpu", 1024)], 100.0)
-    assert SAME in set(found(speeds)["verdict"].dropna())
-    assert set(found(speeds, repeats=1)["verdict"].dropna()) == {UNDECIDED}
 
 
 def test_devices_are_compared_on_the_largest_share_of_the_data_that_most_of_them_measured() -> None:

@@ -11,7 +11,7 @@ import synthetic
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.tables import batch_sizes
-from whichdevice.tables.batch_sizes import crossover_table, held_shares, held_sizes, ratios_between
+from whichdevice.tables.batch_sizes import crossover_table, held_sizes
 from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, paired, t_quantile
 
 SIZES = [32, 64, 128, 256, 512]
@@ -50,17 +50,6 @@ def test_95_of_100_intervals_hold_the_true_crossing(n: int, noise: float, shared
     assert 0.925 < held < 0.975  # 2.8 standard errors of 600 draws
 
 
-def test_the_interval_shrinks_with_repeats_and_with_less_noise() -> None:
-    random = np.random.default_rng(7)
-
-    def width(n: int, noise: float) -> float:
-        made = [crossings(simulated(random, n, 180.0, noise, 0.0)) for _ in range(60)]
-        return float(np.median([one[0].high / one[0].low for one in made if one]))
-
-    assert width(3, 0.02) < width(3, 0.08)
-    assert width(10, 0.08) < width(3, 0.08)
-
-
 def test_exact_ratios_cross_where_the_line_does() -> None:
     (found,) = crossings(logs_of({64: [0.5, 0.5], 256: [2.0, 2.0]}))
     assert [found.size, found.low, found.high] == pytest.approx([128, 128, 128])
@@ -79,11 +68,6 @@ def test_the_interval_ends_where_the_t_interval_of_interpolated_repeats_touches_
         assert touching == pytest.approx(0, abs=1e-9)
 
 
-def test_falling_and_several_crossings() -> None:
-    ratios = {8: [0.5, 0.51], 32: [2.0, 2.01], 128: [0.4, 0.41]}
-    assert [(one.below, one.above, one.sign) for one in crossings(logs_of(ratios))] == [(8, 32, 1), (32, 128, -1)]
-
-
 def test_an_undecided_size_between_two_decided_ones_widens_the_interval() -> None:
     near = {16: [0.5, 0.52, 0.51], 64: [0.9, 1.2, 1.0], 256: [2.0, 2.1, 2.05]}
     (found,) = crossings(logs_of(near))
@@ -92,31 +76,11 @@ def test_an_undecided_size_between_two_decided_ones_widens_the_interval() -> Non
     assert found.high / found.low > without.high / without.low
 
 
-def test_one_repeat_crosses_nowhere_for_sure() -> None:
-    logs = logs_of({64: [0.5], 256: [2.0]})
-    assert crossings(logs) == []
-    assert held_shares(logs[64].to_numpy(), logs[256].to_numpy()) == [(0.0, 1.0)]
-
-
 def test_a_repeat_that_lacks_a_size_is_left_out_of_the_stretches_beside_it_alone() -> None:
     logs = logs_of({16: [0.4, 0.41, 0.42], 64: [0.5, 0.52, np.nan], 256: [2.0, 2.1, 2.2]})
     (found,) = crossings(logs)
     pair = logs.iloc[:2]
     assert (found.low, found.high) == pytest.approx(held_sizes(pair[[64, 256]], 0, 1))
-
-
-def test_no_size_holds_1_where_both_ends_are_sure() -> None:
-    assert held_sizes(logs_of({16: [2.0, 2.1, 2.05], 64: [3.0, 3.3, 3.1]}), 0, 1) is None
-
-
-def test_the_band_at_measured_sizes_is_their_own_interval() -> None:
-    logs = logs_of({64: [0.5, 0.55, 0.6], 256: [1.9, 2.4, 2.0]})
-    band = ratios_between(logs, 0, np.array([0.0, 0.5, 1.0]))
-    assert band["size"].tolist() == pytest.approx([64, 128, 256])
-    half = t_quantile(3) * logs[64].std() / math.sqrt(3)
-    assert np.log(band.loc[0, ["low", "high"]].to_numpy(float)) == pytest.approx(
-        [logs[64].mean() - half, logs[64].mean() + half]
-    )
 
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01}
@@ -145,16 +109,6 @@ def found(study: Study, ratio: Callable[[Run], float | None], jitter: dict[int, 
 def by_size(ratios: dict[int, float]) -> Callable[[Run], float]:
     """The ratio at each batch size."""
     return lambda run: ratios[run.cell.batch_size]
-
-
-def test_a_crossover_lies_between_the_sizes_where_the_faster_device_changes() -> None:
-    row = found(study_of([64, 256, 1024]), by_size({64: 0.25, 256: 0.5, 1024: 2.0})).iloc[0]
-    assert (row["first"], row["second"], row["verdict"]) == ("cpu", "gpu", "crossover")
-    assert row["crossover"] == pytest.approx(512, rel=1e-3)
-    assert row["crossover_low"] < 512 < row["crossover_high"]
-    assert (row["size_below"], row["size_above"]) == (256, 1024)
-    assert (row["faster_below"], row["faster_above"], row["n"]) == ("cpu", "gpu", 3)
-    assert (row["sizes"], row["evidence"]) == ("64 256 1024", "measured")
 
 
 @pytest.mark.parametrize(
@@ -216,44 +170,9 @@ def test_every_ratio_says_on_how_many_machines_and_in_how_many_sessions() -> Non
     assert set(crossover_table(elsewhere, study)["setting"]) == {"2 machines, 2 sessions"}
 
 
-def test_several_crossovers_are_a_row_each() -> None:
-    rows = found(study_of([16, 64, 256]), by_size({16: 0.5, 64: 2.0, 256: 0.5}))
-    assert rows["verdict"].tolist() == ["several crossovers"] * 2
-    assert rows["faster_above"].tolist() == ["gpu", "cpu"]
-    assert rows["crossover"].tolist() == pytest.approx([32, 128], rel=1e-3)
-
-
-def test_only_sizes_that_both_devices_ran_count() -> None:
-    rows = found(study_of([64, 256, 1024]), lambda run: None if run.cell.batch_size == 1024 else 2.0)
-    assert rows["sizes"].tolist() == ["64 256"]
-
-
 def test_a_lost_repeat_is_a_lost_pair() -> None:
     rows = found(study_of([64, 256]), lambda run: None if run.repeat == 2 and run.cell.batch_size == 64 else 2.0)
     assert (rows["n"].tolist(), rows["verdict"].tolist()) == ([2], ["one faster"])
-
-
-def test_matrix_products_cross_in_tflops_over_n() -> None:
-    study = study_of([512, 2048])
-    study.workloads["own"].module = "matmul"
-    row = found(study, by_size({512: 0.5, 2048: 2.0})).iloc[0]
-    assert (row["quantity"], row["crossover"]) == ("tflops", pytest.approx(1024, rel=1e-3))
-
-
-def test_like_settings_are_compared_and_each_devices_own_best_ones() -> None:
-    """The cpu is best with TensorFlow, the gpu with JAX: like for like each is half as fast as it could be."""
-    speed = {("cpu", "jax"): 0.5, ("gpu", "tensorflow"): 0.5}
-    study = study_of([64, 256], backend=["tensorflow", "jax"])
-
-    def throughput(run: Run) -> float:
-        ratio = {64: 0.6, 256: 3.0}[run.cell.batch_size] if run.cell.device == "gpu" else 1.0
-        return 100 * ratio * speed.get((run.cell.device, run.cell.backend), 1.0) * JITTER[run.repeat]
-
-    rows = crossover_table(synthetic.runs_table(study, throughput), study)
-    assert rows["comparison"].tolist() == ["same settings", "same settings", "own best"]
-    assert rows["backend"].fillna("").tolist() == ["tensorflow", "jax", ""]
-    assert rows["smallest_ratio"].tolist() == pytest.approx([0.3, 1.2, 0.6])
-    assert (rows["first_means"][2], rows["second_means"][2]) == ("tensorflow epoch", "jax epoch")
 
 
 def test_devices_without_a_common_backend_are_compared_by_their_own_best() -> None:
@@ -271,10 +190,3 @@ def test_virtual_replicas_and_modelled_numbers_take_no_part() -> None:
     study = study_of([64, 256])
     runs = synthetic.runs_table(study, lambda run: 100.0)
     assert crossover_table(runs.assign(evidence="modelled"), study).empty
-
-
-def test_every_pair_of_three_devices_stands_cpu_first() -> None:
-    devices = {"tpu": Device(kind="tpu", replicas=8), "gpu": Device(kind="gpu"), "cpu": Device(kind="cpu")}
-    rows = found(study_of([64, 256], devices=devices), lambda run: 2.0)
-    assert list(zip(rows["first"], rows["second"], strict=True)) == [("cpu", "tpu"), ("cpu", "gpu"), ("tpu", "gpu")]
-    assert list(rows.columns) == list(batch_sizes.CROSSOVER_COLUMNS)

@@ -39,14 +39,6 @@ def price(device_name: str | None = None, **device: object) -> HourlyPrice:
     return price_of("mine", device_name, study, SHEET)
 
 
-def test_the_config_wins_and_is_the_price_of_the_whole_device() -> None:
-    assert price(usd_per_hour=3.5, hardware="V100", replicas=4) == HourlyPrice(3.5, "config: devices.mine.usd_per_hour")
-
-
-def test_the_sheet_is_taken_chip_by_chip_with_its_source() -> None:
-    assert price(hardware="V100", replicas=2) == HourlyPrice(4.96, f"sheet: V100, 2 × 2.48 USD ({WORDS})")
-
-
 @pytest.mark.parametrize(("replicas", "usd"), [(16, 9.0), (8, 4.5), (2, 4.5), (1, 4.5)])
 def test_two_cores_of_an_older_tpu_are_one_chip_and_four_chips_are_rented_together(replicas: int, usd: float) -> None:
     assert price(kind="tpu", hardware="TPU v2", replicas=replicas).usd_per_hour == usd

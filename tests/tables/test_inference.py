@@ -32,13 +32,6 @@ def study(tmp_path_factory, project_root) -> StudyResults:
     return studied(tmp_path_factory.mktemp("predicted"), project_root, predicted=PREDICT)
 
 
-def test_devices_are_compared_on_predictions(study):
-    ratios = study.speedups[(study.speedups["workload"] == "predicted") & (study.speedups["comparison"] == "device")]
-    assert len(ratios) == 4 and set(ratios["compared"]) == {"gpu"}
-    assert "predicted" in set(study.crossover["workload"]) & set(study.fastest["workload"])
-    assert study.costs.loc[study.costs["workload"] == "predicted", "unit"].eq("prediction").all()
-
-
 def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_same_name(tmp_path, project_root):
     def trained_on_the_gpu(run, record):
         if run.cell.workload == "predicted" and run.cell.device == "gpu":
@@ -50,11 +43,6 @@ def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_sa
         judged = table[(table["workload"] == "predicted") & table["verdict"].notna()]
         assert judged.empty
     assert set(inference(study)["device"]) == {"cpu"}
-
-
-def test_published_training_figures_stand_beside_no_prediction(study):
-    assert "predicted" not in set(study.published["workload"].dropna())
-    assert "mnist_cnn" in set(study.published["workload"].dropna())
 
 
 def test_the_report_shows_inference_where_there_is_some(study, tmp_path, project_root):

@@ -15,10 +15,9 @@ from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.figures.limits import _one_each
 from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.hardware import sheet_peak, sheet_row, wrong_row
-from whichdevice.tables.limits import breakdown_table, limits_table, roofline_table
+from whichdevice.tables.limits import limits_table, roofline_table
 from whichdevice.tables.summary import summary_table
 
-PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 TFLOPS = {("matmul", 512): 0.1, ("matmul", 1024): 0.2, ("mnist_cnn", 256): 0.05}
 GBS = 20.0
 
@@ -111,22 +110,6 @@ def test_the_figure_shows_no_point_of_one_lucky_repeat() -> None:
     assert shown == {2: [256], 4: [64]}
 
 
-def test_each_format_has_its_own_stream_and_the_device_the_best_of_all(tmp_path: Path) -> None:
-    stream = Workload(batch_size=[64], backend=["tensorflow", "jax"], precision=["float32", "bfloat16"])
-    found = tables_of(study_of(workloads={"memory_stream": stream}), tmp_path).limits
-    assert sorted(zip(found["backend"], found["product"], strict=True)) == [
-        (backend, product) for backend in ("jax", "tensorflow") for product in ("bfloat16", "float32")
-    ]
-    assert found["bandwidth_n"].tolist() == [2] * 4
-    assert found["device_bandwidth_gbs"].tolist() == pytest.approx([GBS] * 4)
-
-
-def test_a_study_without_any_record_has_empty_tables(tmp_path: Path) -> None:
-    config, _ = synthetic.write_study(study_of(), tmp_path, change=lambda run, record: None)
-    found = synthetic.Results(config, [])
-    assert found.limits.empty and found.roofline.empty and found.breakdown.empty
-
-
 def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: Path) -> None:
     found = tables_of(study_of(workloads={"mnist_cnn": Workload(batch_size=[256])}), tmp_path)
     assert found.limits.empty
@@ -160,13 +143,6 @@ def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: 
 )
 def test_a_device_finds_its_sheet_by_name_or_has_none(name: str | None, row: str | None) -> None:
     assert sheet_row("cpu", name, synthetic.small_study(), hardware_rows()) == row
-
-
-@pytest.mark.parametrize("name", ["Tesla T4", "NVIDIA Graphics Device", "Example GPU", None])
-def test_the_sheet_that_the_config_names_wins_over_a_name_that_tells_nothing(name: str | None) -> None:
-    study = synthetic.small_study(devices={"gpu": Device(kind="gpu", hardware="T4")})
-    assert sheet_row("gpu", name, study, hardware_rows()) == "T4"
-    assert wrong_row("gpu", name, study, hardware_rows()) is None
 
 
 def test_a_device_that_calls_itself_as_another_row_has_no_sheet_and_it_is_said_what_to_set() -> None:
@@ -220,20 +196,3 @@ def test_a_stream_whose_interval_is_wider_than_a_factor_of_three_sets_no_roof() 
         limits = limits_table(summary_table(runs), runs, study, hardware_rows())
         assert limits["device_bandwidth_gbs"].notna().all() == known
         assert limits["note"].str.contains("factor of three").fillna(False).all() == (not known)
-
-
-def test_the_parts_of_a_step_add_up_to_the_step_time_of_the_cell_and_disturbed_runs_are_left_out(
-    tmp_path: Path,
-) -> None:
-    def change(run: Run, record: Record) -> Record | None:
-        if record.breakdown is not None:
-            record.breakdown = breakdown_of(record.steady.step_time * 2)  # measured while the machine was busy
-        return record
-
-    config, paths = synthetic.write_study(study_of(), tmp_path, artefacts=False, change=change)
-    found = synthetic.Results(config, paths)
-    row, cells = found.breakdown.iloc[0], found.summary.set_index("workload")
-    assert row["step_time"] == pytest.approx(cells["step_time"]["mnist_cnn"], rel=1e-4)
-    parts = sum(row[f"{name}_time"] for name in ("input", "host", "compute", "other"))
-    assert parts == pytest.approx(row["step_time"], rel=1e-4)
-    assert breakdown_table(found.runs.assign(disturbed=True)).empty

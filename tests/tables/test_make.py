@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import os
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Data, Device, Forecast, Measure, SelfCheck, Study, Train, Workload
 from whichdevice.errors import StudyError
-from whichdevice.records.schema import Record, Steady
+from whichdevice.records.schema import Record
 from whichdevice.tables import make as collecting
 from whichdevice.tables import table_about, table_names
 from whichdevice.tables.base import Column, Sources, diverged_words, read_table, repeats_words, table, write_table
@@ -26,13 +25,6 @@ from whichdevice.tables.speedups import speedup_table
 from whichdevice.tables.summary import summary_table
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
-
-
-def with_step_time(record: Record, step_time: float) -> Record:
-    """The same record with ten steps of exactly this time."""
-    throughput = record.asked.batch_size / step_time
-    steady = Steady(windows=[(10, 10 * step_time)], steps=10, seconds=10 * step_time, throughput=throughput)
-    return record.model_copy(update={"steady": steady})
 
 
 def results(study: Study, folder: Path, **how: object) -> synthetic.Results:
@@ -124,21 +116,6 @@ def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
     assert {row["workload"] for row in rows} == {"mnist_cnn"}
 
 
-def test_a_process_counts_once_in_the_summary(tmp_path: Path) -> None:
-    study = synthetic.small_study(
-        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[256])}
-    )
-    summary = results(
-        study, tmp_path, change=lambda run, record: with_step_time(record, {1: 0.1, 2: 0.4}[run.repeat])
-    ).summary
-    row = summary.iloc[0]
-    assert len(summary) == 1
-    assert row["step_time"] == pytest.approx(0.2)
-    assert row["throughput"] == pytest.approx(256 / 0.2)
-    assert row["step_time_low"] == pytest.approx(0.2 * math.exp(-12.7062 * math.log(2)), rel=1e-4)
-    assert (row["n_ok"], row["n"], row["n_learned"], row["status"], row["evidence"]) == (2, 2, 1, "ok", "measured")
-
-
 def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
     study = synthetic.small_study()
     records = [synthetic.record_of(study, run) for run in configured_runs(study)]
@@ -206,16 +183,6 @@ def test_a_reader_that_is_killed_is_told_in_a_line(tmp_path: Path, monkeypatch: 
         collect(study, paths)
 
 
-def test_few_records_are_read_by_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = synthetic.small_study()
-    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    processes, read = set(), collecting.read_record
-    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
-    monkeypatch.setattr(collecting, "read_record", lambda path: processes.add(os.getpid()) or read(path))
-    collect(study, paths)
-    assert processes == {os.getpid()}
-
-
 def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Path) -> None:
     rule = (PUBLISHED.parents[1] / "rules/report.smk").read_text(encoding="utf-8").partition("rule tables:")[2]
     named = set(re.findall(r'"([\w.]+)"', rule.partition("**asked(")[2].partition(")")[0]))
@@ -234,18 +201,6 @@ def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Pat
         for each in (study, study.model_copy(update=edits))
     )
     assert all(here.table(name).equals(there.table(name)) for name in TABLES)
-
-
-@pytest.mark.parametrize("name", table_names())
-def test_a_table_says_what_it_holds(name: str) -> None:
-    assert len(table_about(name)) > 20
-    assert '"' not in table_about(name)
-
-
-def test_tables_are_found_and_other_modules_are_not() -> None:
-    assert list(TABLES) == table_names()
-    assert {"runs", "summary", "forecasts", "time_to_target"} <= set(TABLES)
-    assert not {"base", "comparison", "make", "measured", "hardware", "statistics"} & set(TABLES)
 
 
 def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,11 +43,6 @@ def test_the_same_cell_twice_passes_and_a_planted_slowdown_is_found():
     assert planted["median_half_width"] > 0
 
 
-def test_a_false_alarm_and_a_missed_slowdown_are_told():
-    floor = floor_of(runs_of(checked_study(), {SECOND: 1.1, SLOWED: 1.0}))
-    assert not floor["passed"].any()
-
-
 def test_what_is_too_wide_to_show_a_false_alarm_is_told_so_and_not_passed():
     random = np.random.default_rng(0)
     for repeats in (1, 3):
@@ -55,17 +50,6 @@ def test_what_is_too_wide_to_show_a_false_alarm_is_told_so_and_not_passed():
         runs = synthetic.runs_table(study, lambda run: 1000 * np.exp(random.normal(0, 0.1)))
         same = floor_of(runs).loc[SAME_TWICE]
         assert same["verdict"] == "undecided" and pd.isna(same["passed"])
-
-
-def test_a_study_without_check_has_an_empty_table():
-    runs = runs_of(synthetic.small_study(devices={"cpu": Device(kind="cpu")}), {})
-    assert noise_floor_table(runs, summary_table(runs)).empty
-
-
-def test_disturbed_runs_among_them_are_counted():
-    runs = runs_of(checked_study(), {})
-    runs.loc[(runs["workload"] == SLOWED) & (runs["repeat"] < 3), "disturbed"] = True
-    assert floor_of(runs)["n_disturbed"].to_dict() == {SAME_TWICE: 0, PLANTED: 2}
 
 
 def test_checks_of_unlike_settings_are_no_pairs_and_have_a_row_each():

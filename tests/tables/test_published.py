@@ -15,8 +15,6 @@ from whichdevice.tables.published import published_table, read_published
 from whichdevice.tables.runs import configured_runs
 from whichdevice.tables.summary import summary_table
 
-PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
-
 
 def claim_published(**changes: str) -> dict[str, str]:
     """A published figure."""
@@ -81,27 +79,6 @@ def test_the_initialisation_of_a_tpu_is_compared_with_that_of_a_tpu_alone() -> N
     assert (row["ratio"], pd.isna(row["note"])) == (pytest.approx(0.5), True)
 
 
-def test_another_batch_size_is_not_the_same_thing() -> None:
-    row = published_table([claim_published(batch_size="512")], summary_of()).iloc[0]
-    assert (row["note"], pd.isna(row["measured"])) == ("not measured here", True)
-
-
-def test_every_published_figure_is_shown(tmp_path: Path) -> None:
-    config, paths = synthetic.write_study(synthetic.full_study(), tmp_path, artefacts=False)
-    found = synthetic.Results(config, paths).published
-    claims = pd.read_csv(PUBLISHED)
-    assert (
-        len(
-            found.drop_duplicates(
-                ["source", "published_device", "published_workload", "published_batch_size", "metric"]
-            )
-        )
-        >= 40
-    )
-    assert set(claims["source"]) == set(found["source"])
-    assert not found["note"].fillna("").str.contains("no such number").any()
-
-
 def learned_for(*epochs: int) -> pd.DataFrame:
     """The summary of one cell whose repeats learned for so many epochs."""
     study = synthetic.small_study(
@@ -157,21 +134,6 @@ def test_a_published_epoch_with_validation_stands_beside_one_with_validation() -
 def test_where_one_time_alone_holds_validation_it_is_said(validation: str, metric: str, unit: str, told: str) -> None:
     entry = claim_published(metric=metric, unit=unit, value="5", validation=validation)
     assert published_table([entry], learned_for(3)).iloc[0]["note"].endswith(told)
-
-
-def test_a_computed_epoch_holds_no_validation_and_says_so() -> None:
-    summary = learned_for(3).assign(learned_epoch_time=float("nan"), validation_time=float("nan"))
-    row = published_table([claim_published(metric="epoch_time", unit="s", value="5", validation="yes")], summary).iloc[
-        0
-    ]
-    assert row["measured"] == pytest.approx(summary["epoch_time"].item())
-    assert "without validation, which the published time holds" in row["note"]
-
-
-def test_a_whole_training_holds_the_first_step_with_its_compilation() -> None:
-    summary = learned_for(3)
-    row = published_table([claim_published(metric="total_time", unit="s", value="5", epochs="3")], summary).iloc[0]
-    assert row["measured"] == pytest.approx(summary["learning_time"].item() + summary["first_step"].item())
 
 
 def test_without_a_published_batch_size_the_best_is_one_with_enough_good_repeats() -> None:

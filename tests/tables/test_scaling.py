@@ -30,16 +30,6 @@ def found(kind: str = "gpu", module: str = "mnist_cnn", names: dict[str, str] | 
     return scaling_table(runs, study)
 
 
-def test_weak_scaling_keeps_the_batch_of_each_replica() -> None:
-    weak = found().query("scaling == 'weak'")
-    pairs = weak[["baseline", "baseline_batch_size", "device", "batch_size"]].apply(tuple, axis=1).tolist()
-    assert ("gpu1", 256, "gpu2", 512) in pairs and ("gpu1", 256, "gpu4", 1024) in pairs
-    assert ("gpu2", 256, "gpu4", 512) in pairs  # 128 each: the fewest replicas that ran it are two
-    assert weak["replica_batch_size"].isin([128, 256, 512]).all()
-    row = weak[(weak["baseline"] == "gpu2")].iloc[0]
-    assert (row["ratio"], row["efficiency"]) == (pytest.approx(1.6), pytest.approx(0.8))
-
-
 def test_two_models_of_one_name_are_no_scaling(monkeypatch: pytest.MonkeyPatch) -> None:
     row = synthetic.runs_row
 
@@ -51,13 +41,6 @@ def test_two_models_of_one_name_are_no_scaling(monkeypatch: pytest.MonkeyPatch) 
     assert set(pairs) == {("gpu1", "gpu2")}
 
 
-def test_operations_run_on_every_replica_and_scale_weakly_alone() -> None:
-    rows = found(module="matmul")
-    assert set(rows["scaling"]) == {"weak"}
-    assert (rows["batch_size"] == rows["baseline_batch_size"]).all()
-    assert set(rows["quantity"]) == {"tflops"}
-
-
 def test_virtual_replicas_on_a_cpu_are_marked_as_a_rehearsal() -> None:
     assert set(found(kind="cpu")["note"]) == {REHEARSAL}
     assert found()["note"].isna().all()
@@ -67,8 +50,3 @@ def test_devices_of_other_names_are_not_compared() -> None:
     assert found(names={"gpu1": "A", "gpu2": "B", "gpu4": "C"}).empty
     rows = found(names={"gpu1": "A", "gpu2": "B", "gpu4": "B"})
     assert set(zip(rows["baseline"], rows["device"], strict=True)) == {("gpu2", "gpu4")}
-
-
-def test_one_replica_count_is_no_scaling() -> None:
-    study = synthetic.small_study()
-    assert scaling_table(synthetic.runs_table(study, lambda run: 100.0), study).empty

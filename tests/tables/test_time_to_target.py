@@ -10,7 +10,6 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.models.loading import workload_names
 from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
 from whichdevice.tables.base import table
 from whichdevice.tables.make import TABLES
@@ -60,12 +59,6 @@ def test_a_variant_takes_the_recipe_of_its_file_and_a_lost_file_has_none() -> No
     assert goal.source == "no target: set workloads.gone.target"
 
 
-@pytest.mark.parametrize("name", workload_names())
-def test_every_target_says_who_reached_it(name: str) -> None:
-    target = recipe_target(study_of(name), name)
-    assert target is None or (target.value > 0 and target.source)
-
-
 COLD = Cold(start=4.0, initialise=0.5, load=0.25, build=0.25, first_step=5.0)
 
 
@@ -99,24 +92,6 @@ def row_of(
     return found.iloc[0]
 
 
-def test_it_counts_to_the_first_epoch_at_or_above_the_target() -> None:
-    row = row_of(study_of_time_to_target(), [[0.5, 0.9, 0.95, 0.8]] * 3)
-    assert (row["n"], row["n_seeds"], row["n_reached"], row["given_epochs"]) == (3, 3, 3, 4)
-    assert row["epochs"] == pytest.approx(2)
-    assert row["seconds"] == pytest.approx(22)
-    assert row["seconds_from_start"] == pytest.approx(32)
-    assert row["joules"] == pytest.approx(22 * 50)
-    assert row["usd"] == pytest.approx(32)
-    assert row["best"] == 0.95
-
-
-def test_means_over_seeds_are_geometric_with_their_interval() -> None:
-    row = row_of(study_of_time_to_target(), [[0.9, 1, 1, 1], [0.5, 0.9, 1, 1], [0.5, 0.5, 0.5, 0.9]])
-    assert row["epochs"] == pytest.approx(2)  # of 1, 2 and 4
-    assert row["epochs_low"] < 1 < 4 < row["epochs_high"]
-    assert row["epochs_median"] == 2
-
-
 def test_a_run_that_never_gets_there_takes_the_mean_away_and_counts_as_infinite_in_the_median() -> None:
     row = row_of(study_of_time_to_target(), [[0.9, 1, 1, 1], [0.5, 0.5, 0.9, 1], [0.5, 0.5, 0.5, 0.5]])
     assert (row["n_reached"], row["n"]) == (2, 3)
@@ -124,12 +99,6 @@ def test_a_run_that_never_gets_there_takes_the_mean_away_and_counts_as_infinite_
         assert pd.isna(row[name]) and pd.isna(row[f"{name}_low"])
         assert np.isfinite(row[f"{name}_median"])
     assert row["epochs_median"] == 3
-
-
-def test_where_most_never_get_there_the_median_is_never() -> None:
-    row = row_of(study_of_time_to_target(), [[0.9, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]])
-    assert np.isinf([row[f"{name}_median"] for name in ("epochs", "seconds", "joules", "usd")]).all()
-    assert row["n_reached"] == 1
 
 
 def test_without_a_target_the_row_says_why_and_holds_no_times() -> None:
@@ -156,11 +125,6 @@ def test_a_diverged_seed_takes_part_and_leaves_the_target_one_of_validation_data
     row = row_of(study_of_time_to_target(), [[np.nan] * 4, [0.5, 0.9, 1, 1], [0.5, 0.9, 1, 1]])
     assert (row["quantity"], row["n_reached"], row["n"]) == ("validation_metric", 2, 3)
     assert pd.isna(row["epochs"]) and row["epochs_median"] == 2
-
-
-def test_a_diverged_epoch_reaches_nothing() -> None:
-    row = row_of(study_of_time_to_target(), [[np.nan, 0.5, 0.9, np.nan]] * 3)
-    assert row["epochs"] == pytest.approx(3)
 
 
 def test_what_nobody_counted_is_missing_and_not_zero() -> None:
@@ -195,21 +159,6 @@ def test_a_run_that_ran_out_of_time_counts_with_the_epochs_it_had(curve: list[fl
     assert (row["n"], row["n_reached"], row["n_timed_out"], row["given_epochs"]) == (3, reached, 1, 2)
     assert pd.notna(row["epochs"]) == (reached == 3)
     assert row["epochs_median"] == 2
-
-
-def test_runs_with_the_same_seed_are_told() -> None:
-    def one_seed(record: Record) -> Record:
-        record.asked.seed = 1
-        return record
-
-    row = row_of(study_of_time_to_target(), [[0.9, 1, 1, 1]] * 3, one_seed)
-    assert (row["n"], row["n_seeds"]) == (3, 1)
-
-
-def test_nothing_learned_is_an_empty_table() -> None:
-    study = study_of_time_to_target()
-    nothing = time_to_target_table(table([], TABLES["runs"]), table([], TABLES["epochs"]), study, {})
-    assert nothing.empty and list(nothing.columns) == list(TABLES["time_to_target"])
 
 
 def test_learning_on_a_disturbed_machine_is_counted_though_the_timing_was_quiet() -> None:

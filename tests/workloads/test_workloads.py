@@ -24,10 +24,6 @@ def workload(name: str, **options) -> TrainingWorkload:
     return chosen(Options(**{"batch_size": chosen.recipe.batch_size, **options}))
 
 
-def test_every_recipe_is_there():
-    assert {*PARAMETERS, "decoder", "matmul", "memory_stream", "resnet50"} <= set(workload_names())
-
-
 @pytest.mark.parametrize("name", workload_names())
 def test_a_workload_keeps_its_contract(name):
     chosen = workload_class(name)
@@ -48,16 +44,6 @@ def test_matmul_counts_two_n_cubed_and_is_never_zeros():
     state, operands = product.operands(np.random.default_rng(1))
     assert np.count_nonzero(state) == state.size
     assert np.count_nonzero(operands["b"]) == operands["b"].size
-
-
-@pytest.mark.parametrize("size", [1, 2, 63, 64, 200])
-def test_a_chain_of_products_neither_overflows_nor_dies_out(size):
-    state, operands = workload_class("matmul")(Options(batch_size=size)).operands(np.random.default_rng(1))
-    np.testing.assert_allclose(operands["b"] @ operands["b"].T, np.eye(size), atol=1e-5)
-    before = state.std()
-    for _ in range(2000):
-        state = state @ operands["b"]
-    assert state.std() == pytest.approx(before, rel=0.01)
 
 
 def test_a_fraction_that_fills_no_batch_is_an_error_in_one_line():
