@@ -16,14 +16,6 @@ def number(value: float) -> str:
     return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
 
 
-def compact(value: float) -> str:
-    """A number in few characters: `53.1`, `3,820`, `180k`, `2.06M`."""
-    for unit, one in (("M", 1e6), ("k", 1e3)):
-        if value >= 10 * one or value >= 1e6:
-            return f"{number(value / one)}{unit}"
-    return number(value)
-
-
 def counted(count: int, noun: str) -> str:
     """A number of things: `1 device`, `10 devices`, `2 processes`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"

@@ -2,10 +2,9 @@
 
 import shutil
 import sys
-import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
@@ -14,20 +13,6 @@ from whichdevice.errors import StudyError, one_line
 EVERY_SECONDS = 0.5
 ERASE = "\r\033[2K"  # what stands in the line, on a terminal
 LEAST_WIDTH = 40
-
-
-def wrapped(lines: Iterable[str], width: int | None = None) -> list[str]:
-    """Lines broken between words for a terminal of this width; by default for standard error, if that is one."""
-    if width is None:
-        if not sys.stderr.isatty():
-            return list(lines)
-        width = shutil.get_terminal_size().columns
-    width = max(width, LEAST_WIDTH)
-    return [
-        part
-        for line in lines
-        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
-    ]
 
 
 def agree(question: str, yes: bool) -> None:

@@ -1,62 +1,16 @@
-"""Runs of mode generate in one process of a backend: `python generation_behaviour.py JOB.json RESULT.json`."""
+"""How far scores with a cache are from those of the whole sequence; a case of mode_runs.py."""
 
-import json
-import os
-import subprocess
-import sys
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT
+from backends.mode_runs import in_process
 
 PLACES = 6  # tokens generated one by one beside the prompt's
 
 
 def generated(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
-    """For each run the parts of its record, or why it is refused; all in one process."""
-    asked = {**REQUEST, "mode": "generate", "learn": False, "epochs": 0, "seconds": 0.1, "min_steps": 20, **request}
-    job, result = folder / "job.json", folder / "result.json"
-    job.write_text(json.dumps({"request": asked, "runs": runs}))
-    from whichdevice.backends import backend_class
-    from whichdevice.records.schema import Request
-
-    variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    done = subprocess.run(
-        [sys.executable, __file__, str(job), str(result)],
-        env={**os.environ, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(result.read_text())
-
-
-def main() -> None:
-    job = json.loads(Path(sys.argv[1]).read_text())
-    from whichdevice.backends import backend_class
-    from whichdevice.errors import StudyError
-    from whichdevice.measuring.events import Emitter
-    from whichdevice.measuring.process import run_request
-    from whichdevice.models.loading import workload_class
-    from whichdevice.records.schema import Request
-
-    found = {}
-    for name, asked in job["runs"].items():
-        request = Request(**{**job["request"], **asked})
-        backend = backend_class(request.backend, workload_class(request.module).framework)(request, 2)
-        backend.start()
-        backend.initialise()
-        stream = StringIO()
-        try:
-            run_request(backend, request, {"folder": ".", "memory_limit": 1e11}, Emitter(stream))
-            parts: dict = {}
-            for message in map(json.loads, stream.getvalue().splitlines()):
-                if message["event"] == "part":
-                    parts.setdefault(message["place"], {}).update(message["value"])
-            found[name] = {**parts, "difference": difference(backend, request)}
-        except StudyError as error:
-            found[name] = {"refused": str(error)}
-    Path(sys.argv[2]).write_text(json.dumps(found))
+    """Runs of mode generate."""
+    return in_process("backends.generation_behaviour", folder, runs, mode="generate", min_steps=20, **request)
 
 
 def difference(backend, request) -> float:
@@ -109,7 +63,3 @@ def torch_scores(workload, model, request) -> tuple[np.ndarray, np.ndarray]:
             found.append(module(tokens[:, place : place + 1], cache=cache, use_cache=True).logits[:, -1])
         whole = module(tokens).logits[:, prompt - 1 : prompt + PLACES]
     return torch.stack(found, dim=1).numpy(), whole.numpy()
-
-
-if __name__ == "__main__":
-    main()

@@ -16,17 +16,6 @@ def asked(**changes) -> Request:
 
 
 @LINUX
-def test_the_epoch_loop_asks_for_huge_pages(monkeypatch):
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    assert huge_pages(asked()) == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-
-
-@LINUX
 def test_the_callers_own_tunables_stay(monkeypatch):
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1:glibc.malloc.hugetlb=0")
     assert huge_pages(asked())["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.malloc.hugetlb=1"
-
-
-@pytest.mark.parametrize("changes", [{"loop": "fit"}, {"kind": "gpu"}])
-def test_plain_fit_and_other_devices_have_memory_as_it_comes(changes):
-    assert huge_pages(asked(**changes)) == {}

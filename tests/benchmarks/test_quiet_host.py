@@ -1,12 +1,9 @@
 """Measurements wait for a host that leaves the processors alone, and not for ever."""
 
-import os
 import time
 
-import numpy as np
-import psutil
 import pytest
-from benchmarks.quiet_host import PAUSE, PROBE, Probe, QuietHost, load_on, probed
+from benchmarks.quiet_host import PAUSE, PROBE, Probe, QuietHost
 
 
 def host_of(*shares: float, patience: float) -> QuietHost:
@@ -47,28 +44,3 @@ def test_patience_is_one_for_all_measurements(slept: list[float]) -> None:
 def test_without_patience_nothing_is_probed() -> None:
     host = QuietHost(0, lambda: pytest.fail("probed"))
     assert not host.wait() and not host.is_quiet()
-
-
-def test_a_probe_works_on_each_core_and_tells_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    of_core = {core: 1.0 + place for place, core in enumerate(cores)}  # s a product
-
-    def median(_took: list[float]) -> float:
-        (core,) = os.sched_getaffinity(0)  # of the thread that asks
-        return of_core.pop(core)
-
-    monkeypatch.setattr(np, "median", median)
-    seen = probed(0.01)
-    assert seen.seconds == len(cores) and not of_core and 0 <= seen.stolen <= 1
-    assert sorted(os.sched_getaffinity(0)) == cores
-
-
-def test_a_load_keeps_to_its_core_until_it_is_taken_away() -> None:
-    core, before = min(os.sched_getaffinity(0)), set(psutil.Process().children())
-    with load_on(core):
-        (load,) = set(psutil.Process().children()) - before
-        deadline = time.monotonic() + 60
-        while load.cpu_times().user < 1 and time.monotonic() < deadline:  # more than Python takes to begin
-            time.sleep(0.05)
-        assert load.cpu_times().user >= 1 and load.cpu_affinity() == [core]
-    assert not load.is_running()

@@ -29,27 +29,6 @@ def test_the_address_is_in_one_place(generate: ModuleType, monkeypatch: pytest.M
     assert f'ADDRESS = "{address}"' in "".join(first["source"])
 
 
-def test_a_part_that_nothing_generates_is_an_error(generate: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"page.md: nothing generates 'colours'"):
-        generate.with_parts("<!-- generated: colours -->\n<!-- end: colours -->", {}, "page.md")
-
-
-@pytest.mark.parametrize(
-    ("session", "met"),
-    [
-        ({"value": "0.997", "low": "0.990", "high": "1.003"}, "yes"),
-        ({"value": "1.007", "low": "0.990", "high": "1.023"}, "estimate only"),
-        ({"value": "1.018", "low": "1.011", "high": "1.025"}, "no"),
-        ({"value": "", "low": "0.991", "high": "1.003"}, "yes"),
-        ({"value": "1.0", "low": "", "high": ""}, "estimate only"),
-    ],
-)
-def test_whether_an_aim_is_met_follows_from_the_numbers(
-    session: dict[str, str], met: str, scorecard: ModuleType
-) -> None:
-    assert scorecard.verdict({"low": "0.99", "high": "1.01"}, session) == met
-
-
 def test_published_numbers_come_from_records_and_accuracies_from_real_data_alone(scorecard: ModuleType) -> None:
     notes = {(row[0], row[1]): row[-1] for row in scorecard.reproduced()}
     assert "earlier code" not in notes["`mnist_official`", "step"] + notes["`mnist_cnn`", "epoch"]

@@ -79,12 +79,8 @@ def test_every_figure_draws_from_every_study(
 
 
 SAYS = {
-    "time_by_batch_size": ["95 % t-interval", "n = 3", "1024", "step time (ms)"],
-    "images_per_second": ["images per second", "sequences per second", "mnist_cnn b"],
     "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
-    "breakdown": ["input", "host", "compute", "other", "mnist_cnn b1024", "ms"],
-    "cold_start": ["first step", "take the device", "trace and compile", "100 steady steps", "seconds"],
 }
 
 

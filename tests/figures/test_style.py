@@ -4,64 +4,11 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import synthetic
 from matplotlib.figure import Figure
 
 from whichdevice.figures import draw, style
-
-
-def cell(**changes: object) -> dict[str, object]:
-    """A row of summary."""
-    return {
-        "device": "cpu", "workload": "mnist_cnn", "backend": "tensorflow", "precision": "float32", "batch_size": 256,
-        "fraction": 1.0, "loop": "epoch", "sequence_length": None, "unit": "image",
-    } | changes  # fmt: skip
-
-
-def test_no_two_of_nine_lines_share_a_marker() -> None:
-    devices = ["cpu", "gpu", "cpu", "gpu", "tpu", "cpu", "cpu", "tpu", "gpu"]
-    found = style.markers(devices, {"cpu": 0, "gpu": 1, "tpu": 2})
-    assert len(set(found)) == len(devices)
-    assert [found[place] for place in (0, 1, 4)] == ["o", "s", "^"]
-
-
-def test_a_name_holds_what_varies_and_what_is_not_the_usual() -> None:
-    rows = pd.DataFrame(
-        [cell(), cell(device="gpu", loop="fit", fraction=0.1), cell(backend="jax", precision="bfloat16")]
-    )
-    assert style.names(rows) == [
-        "mnist_cnn cpu b256",
-        "mnist_cnn gpu b256 fit 10 % of data",
-        "mnist_cnn cpu b256 jax bfloat16",
-    ]
-
-
-def test_rows_left_to_the_tables_leave_no_workload_and_no_device_out() -> None:
-    workloads, devices = ["mnist_official", "shakespeare_lstm", "weather_gru"], ["cpu", "gpu", "tpu"]
-    precisions = ["float32", "mixed_bfloat16"]
-    rows = pd.DataFrame(
-        [
-            cell(workload=workload, device=device, precision=precision, batch_size=size)
-            for device in devices for workload in workloads for precision in precisions for size in (64, 256)
-        ]
-    )  # fmt: skip
-    shown = style.capped(rows, 9)
-    assert shown[["workload", "device"]].drop_duplicates().shape[0] == 9
-    assert (shown["batch_size"] == 256).all() and style.left_out(rows, shown) == ""
-    assert style.capped(rows, 36).equals(rows)
-    assert len(style.capped(rows, 18)) == 18  # every number format at its largest size
-
-
-def test_two_lengths_of_sequence_are_two_rows() -> None:
-    rows = pd.DataFrame([cell(sequence_length=length, batch_size=size) for length in (50, 100) for size in (1, 2)])
-    assert style.capped(rows, 3)["sequence_length"].tolist() == [50, 100]
-
-
-def test_workloads_without_a_row_are_named() -> None:
-    rows = pd.DataFrame([cell(workload=name) for name in ("a", "b", "c")])
-    assert style.left_out(rows, style.capped(rows, 2)) == "; only in the tables: c"
 
 
 @pytest.mark.parametrize("ends", [(0.025, 0.0475), (1.1, 1.9), (3, 11), (11, 700), (0.3, 4e5), (5.1, 19)])
@@ -116,11 +63,10 @@ def test_only_the_rule_for_dark_pages_is_added() -> None:
     assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
 
 
-@pytest.mark.parametrize("figure", ["time_by_batch_size", "roofline"])
-def test_every_text_has_a_colour_that_follows_the_scheme(figure: str, tmp_path: Path) -> None:
+def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None:
     study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
     config, paths = synthetic.write_study(study, tmp_path)
-    draw(figure, synthetic.Results(config, paths), tmp_path / "figure.svg", tmp_path / "figure.png")
+    draw("roofline", synthetic.Results(config, paths), tmp_path / "figure.svg", tmp_path / "figure.png")
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}

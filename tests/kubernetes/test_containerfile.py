@@ -62,15 +62,3 @@ def test_it_ends_as_a_user_without_rights_whose_folder_the_pods_work_in() -> Non
     users = [rest for word, rest in instructions() if word == "USER"]
     assert users == ["10001"] and words.index("USER") > max(i for i, word in enumerate(words) if word == "RUN")
     assert "chown whichdevice /workdir" in RECIPE
-
-
-def test_the_code_that_comes_with_a_job_wins_over_the_image_s() -> None:
-    path = re.search(r"PYTHONPATH=(\S+)", RECIPE)
-    assert path is not None
-    assert path[1].split(":") == ["/workdir/scripts", "/tmp/workdir/scripts", "/opt/whichdevice/scripts"]
-
-
-def test_it_is_read_by_people_and_programs_alike() -> None:
-    known = {"ARG", "FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "CMD"}
-    assert {word for word, _ in instructions()} <= known
-    assert not Path(ROOT / "envs/Containerfile").read_bytes().count(b"\r")

@@ -93,7 +93,7 @@ NEW_CODE, COMMENT = "\n\nADDED = 1\n", "\n# A comment, which changes no number.\
         ("backends/tensorflow.py", COMMENT, set()),
         ("workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
         ("datasets/mnist.py", NEW_CODE, {"mnist_cnn"}),
-        ("figures/limits.py", NEW_CODE, set()),
+        ("figures/roofline.py", NEW_CODE, set()),
     ],
     ids=["its backend", "another backend", "a comment", "a workload", "a dataset", "a figure"],
 )

@@ -69,16 +69,6 @@ def test_only_that_selects_no_run_at_all_is_one_line(plan):
     assert plan(workloads=sizes, only={"device": "tpu", "batch_size": 256}).wanted() == []  # no TPU here
 
 
-def test_runs_that_learn_longer_come_last_in_their_block(plan):
-    workloads = {"mnist_cnn": {"batch_size": [64, 128, 256, 512]}, "matmul": {"batch_size": [64, 128]}}
-    planned = plan(workloads=workloads, train={"epochs": 2, "seconds": 5, "repeats": 1})
-    ordered = sorted(planned.wanted("cpu"), key=lambda run: -planned.place(run.path))
-    assert [run.cell.workload for run in ordered[:6]] == ["matmul"] * 2 + ["mnist_cnn"] * 4
-    assert {run.repeat for run in ordered[:6]} == {1}
-    later = [run.cell.workload for run in ordered[6:]]
-    assert later != sorted(later)  # nothing learns: at random
-
-
 def test_earlier_records_are_kept_in_sight(plan):
     earlier = end(plan(), *["ok"] * 2 * RUNS)
     planned = plan(only={"workload": "matmul", "device": "cpu"})

@@ -112,7 +112,7 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
     names = [name for name in figure_names() if figure_facts(name).category in always]
     shown = [name for name in names if b"few-points" not in (tmp_path / f"{name}.svg").read_bytes()]
     text = html.unescape((tmp_path / "report.html").read_text("utf-8"))
-    assert text.count("data:image/svg+xml;base64,") == len(shown) > 5
+    assert text.count("data:image/svg+xml;base64,") == len(shown) > 0
     assert all(f"“{figure_facts(name).title}”" in text for name in set(names) - set(shown))
 
 

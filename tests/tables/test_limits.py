@@ -12,7 +12,7 @@ from synthetic_parts import breakdown_of
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.figures.limits import _one_each
+from whichdevice.figures.roofline import _one_each
 from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.hardware import sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.limits import limits_table, roofline_table

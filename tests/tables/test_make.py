@@ -17,7 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record
 from whichdevice.tables import make as collecting
 from whichdevice.tables import table_about, table_names
-from whichdevice.tables.base import Column, Sources, diverged_words, read_table, repeats_words, table, write_table
+from whichdevice.tables.base import Column, Sources, read_table, table, write_table
 from whichdevice.tables.make import TABLES, collect, write_tables
 from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import configured_runs
@@ -219,11 +219,3 @@ def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytes
 def test_an_unknown_table_is_named() -> None:
     with pytest.raises(StudyError, match="no table 'nonsense'; tables are "):
         table_about("nonsense")
-
-
-def test_words_count_the_repeats_that_failed_were_not_run_or_diverged() -> None:
-    counts = {(3, 3, 5): ["3 of 5 measured"], (2, 3, 5): ["2 of 3 ok", "3 of 5 measured"], (3, 3, 3): []}
-    for (ok, recorded, n), words in counts.items():
-        assert repeats_words({"n_ok": ok, "n_recorded": recorded, "n": n}) == words
-    assert diverged_words({"n_diverged": 1, "n_learned": 3}) == ["1 of 3 diverged"]
-    assert diverged_words({"n_diverged": 0, "n_learned": 3}) == []

@@ -82,7 +82,7 @@ def test_datasets_and_results_are_in_the_bucket_as_in_the_results_folder(first, 
     named = [rf"tiny/runs/cpu/{re.escape(RUN)}/[0-9a-f]{{12}}/record\.json"]
     named += [r"datasets/mnist/standin-[0-9a-f]{8}/dataset\.json"]
     assert all(any(re.fullmatch(pattern, name) for name in there) for pattern in named)
-    assert {"tiny/tables/runs.csv", "tiny/figures/images_per_second.svg"} <= there
+    assert {"tiny/tables/runs.csv", "tiny/figures/roofline.svg"} <= there
     for name in there:
         assert (first.folder / "results" / name).is_file()
 

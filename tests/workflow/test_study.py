@@ -305,7 +305,7 @@ class TestNextCall:
         assert jobs["measure"] == jobs["dataset"] == jobs["export"] == 0
 
     def test_a_changed_figure_is_drawn_and_nothing_is_measured(self, study):
-        study.edit("scripts/whichdevice/figures/limits.py", "\n@draws(", "\nSHADE = 1\n@draws(")
+        study.edit("scripts/whichdevice/figures/roofline.py", "\n@draws(", "\nSHADE = 1\n@draws(")
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
 
@@ -387,7 +387,7 @@ class TestNextCall:
         done = study.snakemake("all", "--report", "own.html")
         assert done.code == 0, done.out
         page = (study.folder / "own.html").read_text(encoding="utf-8")
-        facts = figure_facts("images_per_second")
+        facts = figure_facts("roofline")
         for words in ("Tables", facts.category, facts.title, facts.caption[:60]):
             assert words in page
         for name in TABLES:

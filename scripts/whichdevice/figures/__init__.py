@@ -6,15 +6,12 @@ can do it while it is read.
 """
 
 import importlib
-import signal
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from whichdevice.errors import StudyError
-from whichdevice.machine.cpu import usable_cores
 from whichdevice.plugins import decorated
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     Draw = Callable[[StudyResults], Figure]
 
 FOLDER = Path(__file__).parent
-MOST_PROCESSES = 4  # that draw at once; each takes half a second to start and 150 MB
 
 
 class Facts(NamedTuple):
@@ -76,24 +72,12 @@ def _found() -> dict[str, tuple[str, Facts]]:
 
 
 def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folder: Path) -> None:
-    """Draw these figures from a study's tables into <folder>/<name>.svg and .png, on all cores."""
-    draw_one = partial(_draw_into, config_path, tables_folder, folder)
-    # An interrupt ends the processes without a word each: this one reports it.
-    ended_by_interrupt = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with ProcessPoolExecutor(min(usable_cores(), MOST_PROCESSES), initializer=ended_by_interrupt) as processes:
-        for each in [processes.submit(draw_one, name) for name in names]:
-            each.result()
-
-
-def _draw_into(config_path: Path, tables_folder: Path, folder: Path, name: str) -> None:
-    draw(name, _results(config_path, tables_folder), folder / f"{name}.svg", folder / f"{name}.png")
-
-
-@cache  # of a process that draws several
-def _results(config_path: Path, tables_folder: Path) -> "StudyResults":
+    """Draw these figures from a study's tables into <folder>/<name>.svg and .png."""
     from whichdevice.results import StudyResults
 
-    return StudyResults(config_path, tables_folder)
+    study = StudyResults(config_path, tables_folder)
+    for name in names:
+        draw(name, study, folder / f"{name}.svg", folder / f"{name}.png")
 
 
 def draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None:

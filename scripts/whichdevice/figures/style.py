@@ -4,7 +4,7 @@ Here are also the lines, labels, axes and small multiples that several figures s
 """
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from whichdevice.files import replacing
 from whichdevice.numbers import number
 from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import workflow_command
-from whichdevice.tables.base import length_words, share_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -31,7 +30,6 @@ CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK]
 KIND_COLOURS = {"cpu": BLUE, "gpu": ORANGE, "tpu": GREEN}
 SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
-HATCHES = ["", "///", "...", "xxx", "\\\\\\", "++"]
 GREY, PALE = "#5f5f5f", "#d9d9d9"
 ERROR = "#c22000"
 PAPER, GRID, FAINT = "#ffffff", "#e6e6e6", "#b5b5b5"
@@ -68,11 +66,6 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "whichdevice",
 }
-USUAL = {"backend": "tensorflow", "precision": "float32", "loop": "epoch", "fraction": 1.0}
-UNNAMED = "TensorFlow, float32, many steps in one program and all of the data where nothing else is named"
-NAMED = ("workload", "batch_size")
-SETTINGS = ["workload", "device", "backend", "precision", "loop", "sequence_length"]
-SERIES_AXES = ["device", "backend", "precision", "loop", "sequence_length", "fraction"]
 # What each colour becomes where the page is dark; all keep their order of lightness against each other.
 DARK = {
     PAPER: "#14181c",
@@ -116,11 +109,6 @@ def device_colours(study: StudyResults) -> dict[str, str]:
         spare = SPARE_COLOURS[sum(colour in SPARE_COLOURS for colour in colours.values()) % len(SPARE_COLOURS)]
         colours[name] = spare if own in colours.values() else own
     return colours
-
-
-def device_places(study: StudyResults) -> dict[str, int]:
-    """A number per device, to choose its marker and hatch with."""
-    return {name: place for place, name in enumerate(device_colours(study))}
 
 
 def empty(study: StudyResults, missing: str, command: str | None = None) -> Figure:
@@ -229,143 +217,6 @@ def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
     own = ["workload", "sequence_length", "device"]
     largest = cells.groupby(own, dropna=False)["fraction"].transform("max")
     return cells[cells["fraction"] == largest]
-
-
-def shared(cells: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Cells to draw: all, or of each device the first ones of the config, chosen without a look at the result."""
-    each = max(1, most // max(1, cells["device"].nunique()))
-    return cells if len(cells) <= most else cells.groupby("device", sort=False).head(each)
-
-
-def capped(cells: pd.DataFrame, most: int, sizes: Sequence[str] = ("batch_size",)) -> pd.DataFrame:
-    """Rows to draw: all, or the largest size of each setting, shared out over workloads and of these over devices.
-
-    Chosen by what was run, never by the result. The index has to rise, as a table's does.
-    """
-    if len(cells) <= most:
-        return cells
-    settings = [*SETTINGS, *(["model"] if "model" in cells else [])]  # two models of one name are two works
-    largest = cells.sort_values(list(sizes), kind="stable").drop_duplicates(settings, keep="last").sort_index()
-    turn = largest.groupby(["workload", "device"], sort=False).cumcount().sort_values(kind="stable")
-    in_turn = largest.loc[turn.index].groupby("workload", sort=False).cumcount().sort_values(kind="stable")
-    return largest.loc[in_turn.index[:most].sort_values()]
-
-
-def left_out(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
-    """The workloads of which no row is shown, as words of a footnote."""
-    missing = [name for name in cells["workload"].unique() if name not in set(shown["workload"])]
-    return f"; only in the tables: {', '.join(missing)}" if missing else ""
-
-
-def labels(cells: pd.DataFrame, axes: list[str], always: Sequence[str] = ()) -> list[str]:
-    """A label per cell from the first axis, the axes of `always`, and axes whose values differ between the cells."""
-    words = [axes[0], *always]
-    shown = [axis for axis in axes if axis in words or cells[axis].nunique(dropna=False) > 1]
-    return [_joined(row, shown) for _, row in cells.iterrows()]
-
-
-def names(cells: pd.DataFrame) -> list[str]:
-    """A short name per cell: workload and size, and of the rest only what varies or is not the usual."""
-    varied = [axis for axis in ("device", "sequence_length") if cells[axis].nunique(dropna=False) > 1]
-    words = []
-    for _, cell in cells.iterrows():
-        shown = ["workload", "device", "batch_size", "sequence_length", *USUAL]
-        shown = [axis for axis in shown if (cell[axis] != USUAL[axis] if axis in USUAL else axis in (*NAMED, *varied))]
-        words.append(_joined(cell, shown))
-    return words
-
-
-def _joined(cell: pd.Series, axes: list[str]) -> str:
-    return " ".join(part for axis in axes if (part := _written(axis, cell[axis], cell.get("unit"))))
-
-
-def _written(axis: str, value: Any, unit: Any) -> str:
-    if axis == "batch_size":
-        return f"N{value}" if unit == "product" else f"b{value}"
-    if axis == "fraction":
-        return " ".join(share_words({"fraction": value}))
-    if axis == "sequence_length":
-        return " ".join(length_words({"sequence_length": value}))
-    return "" if pd.isna(value) else str(value)
-
-
-def fewer_lines(cells: pd.DataFrame, axes: list[str], most: int) -> pd.DataFrame:
-    """Keep the first loop, backend and precision alone, one after the other, until few enough lines remain."""
-    for axis in ["loop", "backend", "precision"]:
-        if len(cells[axes].drop_duplicates()) > most:
-            cells = cells[cells[axis] == cells[axis].iloc[0]]
-    return cells
-
-
-def stacked_bars(
-    cells: pd.DataFrame, most: int, parts: Mapping[str, tuple[str, str, str]]
-) -> tuple[Figure, Axes, pd.DataFrame, np.ndarray]:
-    """Draw a stacked bar per cell; `parts`: label, colour and hatch of each column. Returns also cells and bar ends."""
-    shown = capped(cells, most).sort_values("workload", kind="stable")
-    figure = new_figure(9, 0.27 * len(shown) + 1.6)
-    axes = figure.add_subplot()
-    left = np.zeros(len(shown))
-    for column, (label, colour, hatch) in parts.items():
-        width = shown[column].fillna(0).to_numpy(float)
-        axes.barh(range(len(shown)), width, left=left, color=colour, hatch=hatch, height=0.72, label=label)
-        left = left + width
-    axes.set_yticks(range(len(shown)), names(shown), fontsize=8, parse_math=False)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.grid(False, axis="y")
-    return figure, axes, shown, left
-
-
-def rows_note(cells: pd.DataFrame, shown: pd.DataFrame, column: str) -> tuple[str, str]:
-    """Return the counts of processes behind the rows of a figure, and which cells it leaves out."""
-    counts = ", ".join(str(n) for n in sorted({int(n) for n in shown[column]}))
-    more = f"; largest batch of each, {len(shown)} of {len(cells)} cells" if len(shown) < len(cells) else ""
-    return counts, more + left_out(cells, shown)
-
-
-def lines(cells: pd.DataFrame, study: Any) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
-    """Each series of `cells` (all but the batch size equal): its label, cells and line style."""
-    colours, places = device_colours(study), device_places(study)
-    groups = list(cells.assign(label=labels(cells, SERIES_AXES)).groupby("label", sort=False))
-    devices = [str(group["device"].iloc[0]) for _, group in groups]
-    for place, (label, group) in enumerate(groups):
-        device, marker = devices[place], markers(devices, places)[place]
-        dashes = ["-", "--", ":", "-."][devices[:place].count(device) % 4]
-        yield str(label), group, {"color": colours[device], "linestyle": dashes, "marker": marker}
-
-
-def markers(devices: Sequence[str], places: Mapping[str, int]) -> list[str]:
-    """Return a marker for each line or point: its device's own for the first of a device, else one not yet taken.
-
-    So that they can be distinguished without their colours.
-    """
-    own = {device: MARKERS[places[device] % len(MARKERS)] for device in devices}
-    spare = [marker for marker in MARKERS if marker not in own.values()] or MARKERS
-    found, taken = [], 0
-    for place, device in enumerate(devices):
-        first = device not in devices[:place]
-        found.append(own[device] if first else spare[taken % len(spare)])
-        taken += not first
-    return found
-
-
-def with_interval(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> None:
-    """A line through `column` with its 95 % interval as bars, where there is one."""
-    middle = cells[column].to_numpy(float) * scale
-    axes.errorbar(x, middle, yerr=bars(cells, column, scale), capsize=2.5, elinewidth=1, **look)
-
-
-def bars(cells: pd.DataFrame, column: str, scale: float = 1.0) -> np.ndarray:
-    """How far the ends of the interval lie below and above: [2, cells], 0 where there is none."""
-    middle, low, high = (cells[f"{column}{end}"].to_numpy(float) * scale for end in ("", "_low", "_high"))
-    return np.clip(np.nan_to_num(np.vstack([middle - low, high - middle])), 0, None)
-
-
-def with_band(axes: Axes, x: Any, cells: pd.DataFrame, column: str, scale: float = 1.0, **look: Any) -> Any:
-    """A line through `column` with its 95 % interval as a band, and at each point as a bar; returns the line."""
-    low, high = (cells[f"{column}_{end}"].to_numpy(float) * scale for end in ("low", "high"))
-    axes.fill_between(x, low, high, color=look["color"], alpha=0.18, lw=0)
-    with_interval(axes, x, cells, column, scale, **look)
-    return axes.containers[-1]
 
 
 def batch_axis(axes: Axes, sizes: Any) -> None:

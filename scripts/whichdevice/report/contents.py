@@ -31,32 +31,25 @@ from whichdevice.results import FEW_POINTS, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import device_name, length_words, share_words
 from whichdevice.tables.costs import JOULES, LESS, MORE, USD
-from whichdevice.tables.decision_rule import UNDECIDED
 from whichdevice.tables.measured import OPERATIONS, WORK, is_rehearsal
 
 SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
-COST_WORDS = {USD: ("Cheapest", "USD", "costs"), JOULES: ("Lowest energy", "J", "draws")}
+COST_UNITS = {USD: "USD", JOULES: "J"}
 MUCH_BLUR = 0.02
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
-CATEGORIES = ["Speed", "Limits"]  # other figures have their own sections
+CATEGORIES = ["Limits"]  # other figures have their own sections
 MOST_LISTED = 200
 
 
 def cost_section(study: StudyResults) -> dict[str, Any]:
     """Everything of the section; `rows` is empty where no device has a price or a meter."""
     return {
-        "sentences": [_cost_sentence(rows) for rows in _works(study.cost_choices)],
         "rows": [_cost_row(row) for rows in _together(study.cost_choices) for _, row in rows.iterrows()],
         "prices": list(_prices(study)),
         "meters": list(_meters(study)),
         "targets": [_target_row(row) for _, row in study.time_to_target.iterrows() if pd.notna(row["target"])],
         "untargeted": list(_untargeted(study.time_to_target)),
     }
-
-
-def _works(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each quantity and piece of work that trains."""
-    yield from (rows for rows in _together(choices) if rows["unit"].iloc[0] not in OPERATIONS)
 
 
 def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -66,42 +59,17 @@ def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield from (rows for _, rows in work.groupby("quantity", sort=False))
 
 
-def _cost_sentence(rows: pd.DataFrame) -> str:
-    best = rows[rows["device"] == rows["lowest"]].iloc[0]
-    title, unit, takes = COST_WORDS[best["quantity"]]
-    bounds = interval(best["value_low"], best["value_high"]) or "(no interval)"
-    work = ", ".join([best["precision"], *length_words(best)])
-    texts = (
-        f"{best['workload']} {work}: "
-        f"{number(best['value'])} {unit} {bounds} per million {best['unit']}s on {_cell_words(best)}"
-    )
-    others = rows[rows["device"] != best["device"]]
-    if others.empty:
-        return f"{texts}; no other device with a {'price' if best['quantity'] == USD else 'meter'} to compare."
-    undecided = others["verdict"].fillna(UNDECIDED).isin([UNDECIDED, LESS]).any()
-    lead = f"{title} so far, undecided" if undecided else title
-    return f"{lead}: {texts}; {'; '.join(_compared(row, takes) for _, row in others.iterrows())}."
-
-
 def _cell_words(row: pd.Series) -> str:
     loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
     size = {"product": "N{}", "gigabyte": "{} MiB"}.get(row["unit"], "b{}").format(row["batch_size"])
     return f"{row['device']} ({row['backend']}, {size}{loop})"
 
 
-def _compared(row: pd.Series, takes: str) -> str:
-    if pd.isna(row["ratio"]):
-        return f"{_cell_words(row)} not compared: no repeat of the same work in common"
-    bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
-    texts = f"{verdict_words(row)}, n = {row['n']}, {row['setting']}"
-    return f"{_cell_words(row)} {takes} {number(row['ratio'])} {bounds} times as much: {texts}"
-
-
 def _cost_row(row: pd.Series) -> dict[str, Any]:
     words = {MORE: "more", LESS: "less"}
     lowest = row["device"] == row["lowest"]
     return {
-        "what": COST_WORDS[row["quantity"]][1],
+        "what": COST_UNITS[row["quantity"]],
         "workload": row["workload"],
         "work": ", ".join([row["precision"], *length_words(row)]),
         "where": _cell_words(row),
@@ -238,26 +206,9 @@ def _without_forecast(rows: pd.DataFrame) -> Iterator[str]:
         yield f"{len(group)} programs on {', '.join(group['device'].dropna().unique())}: {reason}"
 
 
-def _written(row: pd.Series, value: float) -> str:
-    return quality(value) if row["unit"] == "fraction" or "loss" in row["metric"] else number(value)
-
-
-def _where(row: pd.Series) -> str:
-    runs = f", n = {row['n']}" if pd.notna(row["n"]) else ""
-    operation = row["published_workload"] == "matmul"  # which has no loop over data
-    loop = "" if operation else f", loop {row['loop']}"
-    return f"{row['device']}, {row['backend']} {row['precision']}{loop}{runs}"
-
-
 def limit_rows(study: StudyResults) -> list[dict[str, Any]]:
     """Every device, backend and number format with a measured product or stream."""
     return [_limit_row(row) for _, row in study.limits.iterrows()]
-
-
-def utilisation(row: pd.Series) -> dict[str, Any]:
-    """Return model FLOP utilisation against the measured peak and against the sheet's."""
-    sheet = None if pd.isna(row["mfu_sheet"]) else f"{percent(row['mfu_sheet'])} of sheet"
-    return {"mfu": cell_number(row, "mfu", percent), "mfu_sheet": sheet}
 
 
 def _limit_row(row: pd.Series) -> dict[str, Any]:
@@ -406,7 +357,6 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
     drawn = {figure["category"] for figure in figures}
     return {
         "Cost and energy": bool(study.cost_choices["value"].notna().any()),
-        "Speed": "Speed" in drawn,
         "Limits": "Limits" in drawn or not study.limits.empty,
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,

@@ -128,12 +128,6 @@ def share_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
     return [] if row["fraction"] == 1 else [f"{row['fraction'] * 100:.3g} % of data"]
 
 
-def repeats_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
-    """How many of a cell's repeats its numbers are of: a word group where some failed, one where some were not run."""
-    failed = [f"{row['n_ok']} of {row['n_recorded']} ok"] if row["n_ok"] < row["n_recorded"] else []
-    return failed + ([f"{row['n_recorded']} of {row['n']} measured"] if row["n_recorded"] < row["n"] else [])
-
-
 def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
     """How many of the runs that learned diverged: one word group, none where none did."""
     count = row["n_diverged"]

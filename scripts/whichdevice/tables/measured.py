@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import SELF_CHECKS
-from whichdevice.records.schema import GENERATED_UNIT, PREDICTION, WHOLE_COUNT
+from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.tables.base import Column, Sources
 
 SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
@@ -18,7 +18,6 @@ ONE = "one machine, one session"
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 DIGITS = 1e-4
 OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
-UNTRAINED = (*OPERATIONS, PREDICTION, GENERATED_UNIT)  # units of workloads that train nothing
 DOING = {"predict": ", predicting", "generate": ", generating"}  # in `model`
 
 

@@ -1,4 +1,4 @@
-"""What bounds a step: the roofline, matrix products, and where its time goes."""
+"""What bounds a step: the roofline."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from whichdevice.figures import draws, style
 from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
 from whichdevice.tables.measured import enough_repeats
-from whichdevice.tables.runs import PARTS
 
 MOST_PANELS = 4
 FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
@@ -143,42 +142,3 @@ def _legend(looks: dict[str, Look], formats: set[str]) -> Iterator[Any]:
     yield Line2D([], [], color=style.GREY, ls="--", lw=1.1, label="roof, sheet")
     for name, look in looks.items():
         yield Line2D([], [], ls="", marker=look.marker, color=style.GREY, label=f"{look.number}  {name}")
-
-
-MOST_ROWS = 24
-SHADES = {"input": style.ORANGE, "host": style.PURPLE, "compute": style.BLUE, "other": "#bbbbbb"}
-HATCHES = {"input": "///", "host": "...", "compute": "", "other": "xxx"}
-
-
-@draws(
-    "Where a step's time goes",
-    category="Limits",
-    caption=(
-        "Shares of a training step, found by leaving parts out. Input: the loop as timed, less the same loop on one "
-        "batch in place. Host: the same loop around a model of one weight; in eager PyTorch on a CPU, the time in "
-        "which no operation ran. Other: starting a call of the loop, waiting for it and reading its result. Compute: "
-        "the rest, the framework's own scheduling of operations included. On a GPU, host time may be hidden behind "
-        "compute."
-    ),
-)
-def draw_breakdown(study: StudyResults) -> Figure:
-    """Draw a stacked bar per cell, labelled with its step time."""
-    cells = style.whole_data(study.breakdown)
-    if cells.empty:
-        return style.empty(study, "No step was broken down (measure.breakdown).")
-    figure, axes, shown, _ = style.stacked_bars(
-        cells.assign(**{part: 100 * cells[f"{part}_share"] for part in PARTS}),
-        MOST_ROWS,
-        {part: (part, SHADES[part], HATCHES[part]) for part in PARTS},
-    )
-    for place, seconds in enumerate(shown["step_time"]):
-        text = f"{style.number(seconds * 1e3)} ms"
-        axes.annotate(text, (100, place), (4, 0), textcoords="offset points", va="center", fontsize=7.5)
-    axes.set_xlim(0, 112)
-    axes.set_xticks(range(0, 101, 20))
-    axes.set_xlabel("share of the step (%)")
-    figure.legend(loc="outside upper right", ncols=len(PARTS))
-    noisy = "; parts below the noise shown as 0" if shown["note"].notna().any() else ""
-    n, more = style.rows_note(cells, shown, "n")
-    style.footnote(figure, f"mean of n = {n} processes, no interval{noisy}{more}; {style.UNNAMED}")
-    return figure

@@ -1,0 +1,65 @@
+"""Runs of modes predict and generate in a process of one backend: `python mode_runs.py CASES JOB.json RESULT.json`.
+
+CASES is a module with a function `difference(backend, request)`.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+from backends.scenario import REQUEST, ROOT
+
+
+def in_process(cases: str, folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
+    """For each run the parts of its record and its `difference`, or why it is refused; all in one process."""
+    asked = {**REQUEST, "learn": False, "epochs": 0, "seconds": 0.1, **request}
+    job, result = folder / "job.json", folder / "result.json"
+    job.write_text(json.dumps({"request": asked, "runs": runs}))
+    from whichdevice.backends import backend_class
+    from whichdevice.records.schema import Request
+
+    variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, __file__, cases, str(job), str(result)],
+        env={**os.environ, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(result.read_text())
+
+
+def main() -> None:
+    cases, job = importlib.import_module(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
+    from whichdevice.backends import backend_class
+    from whichdevice.errors import StudyError
+    from whichdevice.measuring.events import Emitter
+    from whichdevice.measuring.process import run_request
+    from whichdevice.models.loading import workload_class
+    from whichdevice.records.schema import Request
+
+    found = {}
+    for name, asked in job["runs"].items():
+        request = Request(**{**job["request"], **asked})
+        backend = backend_class(request.backend, workload_class(request.module).framework)(request, 2)
+        backend.start()
+        backend.initialise()
+        stream = StringIO()
+        try:
+            run_request(backend, request, {"folder": ".", "memory_limit": 1e11}, Emitter(stream))
+        except StudyError as error:
+            found[name] = {"refused": str(error)}
+            continue
+        parts: dict = {}
+        for message in map(json.loads, stream.getvalue().splitlines()):
+            if message["event"] == "part":
+                parts.setdefault(message["place"], {}).update(message["value"])
+        found[name] = {**parts, "difference": cases.difference(backend, request)}
+    Path(sys.argv[3]).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
