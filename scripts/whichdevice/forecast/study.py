@@ -82,7 +82,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
 
 
 def usual_precision(target: Target, precision: str = "mixed") -> str:
-    """The number format on a device: mixed, as people train there, is of 16 bits where these have faster products.
+    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
 
     Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
     """
@@ -90,8 +90,9 @@ def usual_precision(target: Target, precision: str = "mixed") -> str:
         return "tf32" if target.row.tf32_tflops else "float32"
     if precision not in ("mixed", "single"):
         return precision
-    half, single = target.row.half_dense_tflops or 0.0, target.row.fp32_tflops or 0.0
-    return target.mixed if target.kind == "tpu" or half > single else "float32"
+    row = target.row  # a P100 has faster float16, but XLA no attention in it there
+    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
+    return target.mixed if target.kind == "tpu" or faster else "float32"
 
 
 def compiled_path(study: Study, request: ProgramRequest) -> Path:
