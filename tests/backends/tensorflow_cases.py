@@ -113,13 +113,6 @@ def test_a_chain_of_products_is_really_computed(backend):
     assert loop.ends == [pytest.approx(expected[0, 0], rel=1e-4)]
 
 
-def test_text_targets_are_the_characters_that_follow():
-    workload = workload_class("shakespeare_lstm")(Options(2, sequence_length=5))
-    inputs, targets = workload.batch({"text": np.arange(50, dtype=np.uint8)}, np.array([3, 10], np.int32))
-    np.testing.assert_array_equal(np.asarray(inputs), [[3, 4, 5, 6, 7], [10, 11, 12, 13, 14]])
-    np.testing.assert_array_equal(np.asarray(targets), [[4, 5, 6, 7, 8], [11, 12, 13, 14, 15]])
-
-
 @pytest.mark.parametrize("name", ["mnist_official", "weather_gru", pytest.param("fashion_cnn", marks=pytest.mark.long)])
 def test_steps_validation_and_prediction_compile_by_xla_as_a_tpu_needs_them(backend, images, name, monkeypatch):
     """On a CPU; shapes are static, any number of steps is one program, and nothing is learned otherwise."""

@@ -126,16 +126,6 @@ def test_types_are_read_off_keras_and_pytorch(precision, storage, product):
     assert (types.emulated is None) or precision != "float32"
 
 
-def test_operands_of_an_operation_are_kept_in_the_format_of_its_products():
-    backend = backend_class("torch")(request_for("memory_stream", precision="mixed_bfloat16"), threads=2)
-    try:
-        backend.start()
-        backend.operation_loop(workload_class("matmul")(Options(32)), np.random.default_rng(1))
-        assert (backend.types().storage, backend.types().product) == ("bfloat16", "bfloat16")
-    finally:
-        keras.config.set_dtype_policy("float32")
-
-
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16", "bfloat16"])
 def test_narrow_formats_train(precision):
     keras.config.set_dtype_policy(precision)

@@ -132,15 +132,6 @@ def test_a_record_of_another_workload_file_is_not_exported_and_the_file_not_run(
     assert record.reason.endswith("says that it ran workload file 'evil.py', not mnist_cnn; measure the run again")
 
 
-def test_a_good_export_says_which_run_it_is_of_and_lists_its_files(exported):
-    record = exported()
-    assert (record.status, record.reason) == ("ok", None)
-    assert record.run == "cpu/mnist_cnn/tensorflow-float32-b256/r1"
-    assert record.input.shape == [None, 28, 28]
-    assert list(record.files) == ["saved_model/1/saved_model.pb"]
-    assert record.files["saved_model/1/saved_model.pb"].size == 5
-
-
 @pytest.mark.parametrize(
     ("check", "told"),
     [

@@ -3,7 +3,6 @@
 import io
 import json
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -83,17 +82,6 @@ def test_the_best_weights_come_back(tmp_path):
     learned(loop, tmp_path, epochs=4)
     assert loop.steps == 12
     assert loop.weight == 6  # as after the second epoch of three steps
-
-
-def test_each_epoch_is_sent_as_it_ends_and_progress_before_it(tmp_path):
-    stream = io.StringIO()
-    epochs = learned(Scripted([1.0, 0.5]), tmp_path, epochs=2, stream=stream)
-    messages = [json.loads(line) for line in stream.getvalue().splitlines()]
-    events = [message["event"] for message in messages if message["event"] != "energy"]
-    assert events.count("append") == 2
-    assert all(before == "progress" for before, event in pairwise(["", *events]) if event == "append")
-    sent = [message["value"] for message in messages if message["event"] == "append"]
-    assert sent == [epoch.model_dump(mode="json") for epoch in epochs]
 
 
 def test_the_energy_of_each_epoch_holds_its_validation_and_nothing_that_follows(tmp_path):

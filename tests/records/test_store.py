@@ -15,7 +15,6 @@ from whichdevice.records.store import (
     artefact_path,
     foreign_record,
     foreign_run,
-    on_device,
     read_record,
     same_machine,
     write_record,
@@ -87,12 +86,6 @@ NAME = f"runs/{RUN_FOREIGN.path}/record.json"
 
 def content(**changes) -> bytes:
     return synthetic.record_of(STUDY, RUN_FOREIGN).model_copy(update=changes).model_dump_json().encode()
-
-
-def test_an_honest_one_is_read_and_can_be_renamed():
-    assert foreign_run(NAME) == RUN_FOREIGN
-    record = on_device(foreign_record(content(), RUN_FOREIGN, NAME), "laptop")
-    assert record.run == RUN_FOREIGN.path.replace("cpu/", "laptop/", 1) and record.asked.device == "laptop"
 
 
 @pytest.mark.parametrize(

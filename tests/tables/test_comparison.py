@@ -158,8 +158,3 @@ def test_times_of_different_fixed_work_are_no_control():
     assert controls(
         runs_of_control(STUDY), runs_of_control(STUDY).assign(calibration_kernel="a product on each core")
     ).empty
-
-
-def test_what_one_side_lacks_is_no_control():
-    assert len(controls(runs_of_control(CHECKED), runs_of_control(STUDY))) == 1
-    assert controls(runs_of_control(STUDY), runs_of_control(STUDY).assign(calibration=None)).empty

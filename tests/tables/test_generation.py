@@ -7,7 +7,7 @@ import synthetic
 
 from whichdevice.config.model import Device, Workload
 from whichdevice.records.store import edited, read_record
-from whichdevice.report.contents import generation_rows
+from whichdevice.report.cells import cell_table
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
 
@@ -29,9 +29,9 @@ def study(tmp_path_factory, project_root) -> StudyResults:
 
 
 def test_the_report_shows_prompts_and_tokens(study):
-    rows = generation_rows(study)
-    assert [row["batch_size"] for row in rows] == ["1", "32"]
-    assert all(row["prefill"] != row["token"] and row["cache"].endswith(" MB") for row in rows)
+    rows = [row for row in cell_table(study)["rows"] if row.get("prefill_time") is not None]
+    assert [row["batch_size"].text for row in rows] == ["1", "32"]
+    assert all(row["prefill_time"].value.value != row["step_time"].value.value for row in rows)
 
 
 def test_a_time_of_the_prompts_that_its_windows_do_not_give_is_an_edited_record(study):

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.config.model import Device, Workload
-from whichdevice.report.contents import inference_rows
+from whichdevice.report.cells import cell_table
 from whichdevice.results import StudyResults
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
@@ -45,10 +45,10 @@ def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_sa
     assert set(inference(study)["device"]) == {"cpu"}
 
 
-def test_the_report_shows_inference_where_there_is_some(study, tmp_path, project_root):
-    rows = inference_rows(study)
-    assert len(rows) == 8 and all(row["p50"] != "–" and row["p99"] != "–" for row in rows)
-    assert inference_rows(studied(tmp_path, project_root)) == []
+def test_the_report_shows_latencies_of_predictions_alone(study):
+    rows = [row for row in cell_table(study)["rows"] if row.get("latency_p50") is not None]
+    assert len(rows) == 8 and {row["workload"] for row in rows} == {"predicted"}
+    assert all(row["latency_p99"] is not None for row in rows)
 
 
 def test_too_few_calls_have_no_99th_percentile(tmp_path, project_root):
@@ -59,4 +59,4 @@ def test_too_few_calls_have_no_99th_percentile(tmp_path, project_root):
 
     study = studied(tmp_path, project_root, few, predicted=PREDICT)
     assert inference(study)["latency_p99"].isna().all() and inference(study)["latency_p50"].notna().all()
-    assert {row["p99"] for row in inference_rows(study)} == {"–"}
+    assert {row.get("latency_p99") for row in cell_table(study)["rows"]} == {None}

@@ -110,12 +110,6 @@ def test_the_figure_shows_no_point_of_one_lucky_repeat() -> None:
     assert shown == {2: [256], 4: [64]}
 
 
-def test_without_a_product_there_is_no_utilisation_and_nothing_breaks(tmp_path: Path) -> None:
-    found = tables_of(study_of(workloads={"mnist_cnn": Workload(batch_size=[256])}), tmp_path)
-    assert found.limits.empty
-    assert found.summary["mfu"].isna().all()
-
-
 @pytest.mark.parametrize(
     ("name", "row"),
     [

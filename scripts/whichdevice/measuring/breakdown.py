@@ -138,6 +138,22 @@ def explain_step(
     emit: Emitter,
 ) -> None:
     """Send the record's `breakdown`; where it cannot be had, why. `loop` is of no use afterwards."""
+
+    def broken_down() -> Breakdown:
+        variants: dict[str, TrainingLoop] = {AS_TIMED: loop}
+        for name, kind in ((ONE_BATCH, OnOneBatch), (ONE_WEIGHT, OneWeight)):
+            variant = kind(workload)
+            with backend.scope():
+                trained = model if name == ONE_BATCH else variant.model()
+            data = variant.split(train, order.take(1)[0])
+            variants[name] = backend.training_loop(variant, trained, data, Split({}, 0))
+        steps = steps_at_once(loop, request, step_time)
+        for variant_loop in variants.values():
+            for count in (1, min(steps, 2)):  # traced and compiled
+                variant_loop.run(order.take(count))
+        rounds = _rounds(variants, order, steps, request.seconds * SHARE)
+        return split_up(rounds, backend.gap_share(partial(variants[ONE_BATCH].run, order.take(steps))))
+
     emit.progress("breaking a step down")
     try:
         if request.replicas > 1:
@@ -147,39 +163,10 @@ def explain_step(
         elif least_seconds(step_time) > LONGEST * request.seconds:
             found = Breakdown(reason=f"a step takes {step_time:.2g} s, too long to break down in a run this short")
         else:
-            found = _broken_down(backend, workload, model, loop, train, order, request, step_time)
+            found = broken_down()
     except Exception as error:
-        if backend.is_out_of_memory(error):
-            found = Breakdown(reason="no memory left for it")
-        else:
-            found = Breakdown(reason=reason_line(error))
+        found = Breakdown(reason="no memory left for it" if backend.is_out_of_memory(error) else reason_line(error))
     emit.part("breakdown", found)
-
-
-def _broken_down(
-    backend: Backend,
-    workload: TrainingWorkload,
-    model: Any,
-    loop: TrainingLoop,
-    train: Split,
-    order: BatchOrder,
-    request: Request,
-    step_time: float,
-) -> Breakdown:
-    nothing = Split({}, 0)
-    variants: dict[str, TrainingLoop] = {AS_TIMED: loop}
-    for name, kind in ((ONE_BATCH, OnOneBatch), (ONE_WEIGHT, OneWeight)):
-        variant = kind(workload)
-        with backend.scope():
-            trained = model if name == ONE_BATCH else variant.model()
-        data = variant.split(train, order.take(1)[0])
-        variants[name] = backend.training_loop(variant, trained, data, nothing)
-    steps = steps_at_once(loop, request, step_time)
-    for variant_loop in variants.values():
-        for count in (1, min(steps, 2)):  # traced and compiled
-            variant_loop.run(order.take(count))
-    rounds = _rounds(variants, order, steps, request.seconds * SHARE)
-    return split_up(rounds, backend.gap_share(partial(variants[ONE_BATCH].run, order.take(steps))))
 
 
 def least_seconds(step_time: float) -> float:

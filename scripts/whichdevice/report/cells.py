@@ -81,6 +81,9 @@ HEADINGS = [
     Heading("sequence_length", "Length", meaning="steps per sequence"),
     Heading("throughput", "Throughput"),
     Heading("step_time", "Step"),
+    Heading("latency_p50", "Median call", meaning="of mode predict: from inputs to predictions in host memory"),
+    Heading("latency_p99", "99th percentile", meaning="of calls; it needs 100 of them in each process"),
+    Heading("prefill_time", "Prompts", meaning="of mode generate: the prompts of a batch in one program"),
     Heading("tflops", "TFLOP/s"),
     Heading("mfu", "Of peak", meaning="of the best product that a framework reached here in this format"),
     Heading("epoch_time", "Epoch, computed", meaning="steps per epoch x step time"),
@@ -257,7 +260,11 @@ def _measured(row: pd.Series, roof: Any) -> dict[str, Any]:
     tflops = None if roof is None else estimate(roof, "tflops")
     return {
         "throughput": estimate(row, "throughput", unit=f"{row['unit']}s/s", n="n_timed"),
-        **{name: estimate(row, name, seconds, n="n_timed") for name in ("first_step", "step_time", "epoch_time")},
+        **{
+            name: estimate(row, name, seconds, n="n_timed")
+            for name in ("first_step", "step_time", "epoch_time", "prefill_time")
+        },
+        **{name: estimate(row, name, milliseconds, n="n_timed") for name in ("latency_p50", "latency_p99")},
         "tflops": tflops or estimate(row, "tflops", n="n_timed"),
         "mfu": None if roof is None else estimate(roof, "mfu", percent),
         "quality": estimate(row, learned, quality, name, "n_learned"),
@@ -265,6 +272,11 @@ def _measured(row: pd.Series, roof: Any) -> dict[str, Any]:
         "peak_device": estimate(row, "peak_device", size, n="n_timed"),
         "disturbed": cell_number(row, "n_disturbed"),
     }
+
+
+def milliseconds(value: float) -> str:
+    """A time in milliseconds for people."""
+    return seconds(value / 1e3)
 
 
 def _relative(ratio: Any, unrelated: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Collect what the page shows as plain values for the templates, and write the report.
 
-Costs and energy, limits, scaling, inference and forecasts of other devices are sections made here.
+Costs and energy, limits, scaling and forecasts of other devices are sections made here.
 """
 
 import base64
@@ -254,64 +254,6 @@ def _scaling_row(row: pd.Series) -> dict[str, Any]:
     }
 
 
-def _of_mode(study: StudyResults, mode: str) -> pd.DataFrame:
-    return study.measured[study.measured["mode"].eq(mode).fillna(False)]
-
-
-def inference_rows(study: StudyResults) -> list[dict[str, Any]]:
-    """A row for each measured cell of mode predict; empty where there is none."""
-    return [_inference_row(row) for _, row in _of_mode(study, "predict").iterrows()]
-
-
-def _inference_row(row: pd.Series) -> dict[str, Any]:
-    settings = [row["backend"], row["precision"], *length_words(row), *(["fit"] if row["loop"] == "fit" else [])]
-    return {
-        "workload": row["workload"],
-        "device": row["device"],
-        "settings": " · ".join(map(str, settings)),
-        "batch_size": f"{row['batch_size']}",
-        "p50": _milliseconds(row["latency_p50"]),
-        "p50_interval": interval(row["latency_p50_low"], row["latency_p50_high"], _milliseconds),
-        "p99": _milliseconds(row["latency_p99"]),
-        "throughput": number(row["throughput"]),
-        "throughput_interval": interval(row["throughput_low"], row["throughput_high"]),
-        "first": _known(row["first_step"]),
-        "n": f"{row['n_timed']}",
-    }
-
-
-def generation_rows(study: StudyResults) -> list[dict[str, Any]]:
-    """A row for each measured cell of mode generate; empty where there is none."""
-    return [_generation_row(row) for _, row in _of_mode(study, "generate").iterrows()]
-
-
-def _generation_row(row: pd.Series) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, column, shown in (
-        ("prefill", "prefill_time", _known),
-        ("token", "step_time", _known),
-        ("throughput", "throughput", number),
-    ):
-        found[name] = shown(row[column])
-        found[f"{name}_interval"] = interval(row[f"{column}_low"], row[f"{column}_high"], shown)
-    return found | {
-        "workload": row["workload"],
-        "device": row["device"],
-        "settings": " · ".join(map(str, [row["backend"], row["precision"], *length_words(row)])),
-        "batch_size": f"{row['batch_size']}",
-        "cache": f"{row['cache_bytes'] / 1e6:,.3g} MB",
-        "n": f"{row['n_timed']}",
-    }
-
-
-def _milliseconds(value: float) -> str:
-    return _known(value / 1e3)
-
-
-def _known(value: float) -> str:
-    return "–" if pd.isna(value) else seconds(value)
-
-
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
     """Everything that the template of `page` needs."""
     drawn = list(_figures(figures_folder, workflow_command(study.study, "figures")))
@@ -328,8 +270,6 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "rule": RULE,
         "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
-        "inference": inference_rows(study),
-        "generation": generation_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "first": first_screen(study),
@@ -360,7 +300,6 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
         "Limits": "Limits" in drawn or not study.limits.empty,
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,
-        "Inference": bool(study.measured["mode"].isin(["predict", "generate"]).any()),
     }
 
 
