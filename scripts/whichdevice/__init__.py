@@ -1,3 +1,17 @@
 """Measure deep-learning workloads on CPUs, GPUs and TPUs and tell which device to use."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whichdevice.api import ask
+
+__all__ = ["ask"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what Python users call when it is called: importing the package itself takes no time."""
+    if name != "ask":
+        raise AttributeError(name)
+    return import_module("whichdevice.api").ask

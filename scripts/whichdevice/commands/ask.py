@@ -74,28 +74,10 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.machine.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    from whichdevice.forecast.study import usual_precision
-    from whichdevice.forecast.targets import software_of
-
-    software, counts = software_of(args.model), gpu_counts(args.gpus)
-    wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    args.model = looked_at(args.model, args.passed_on)
-    asked = one_model(args, targets, counts)
-    for target in targets:
-        if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
-            print(refusal, file=sys.stderr)
     screen = Screen(args.all)
-    compiled = asked.forecast()
-    records: list[Path] = []
-    if not args.no_measuring:
-        if screen.live and not args.json:
-            screen.show(asked.answers(wants, [], compiled), ["A first answer, from forecasts alone."])
-        records = asked.measure(args.again)
-    found = asked.answers(wants, records, compiled)
-    if all(answer.pick is None for answer in found):
-        raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
+    asked, found = answered(args, screen if screen.live and not args.json else None)
     if args.html:
         write_page(found, args.html, args.all)
     if args.json:
@@ -105,6 +87,30 @@ def run(args: argparse.Namespace) -> int:
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
     screen.show(found, list(filter(None, [kept, args.html and f"Page: {args.html}"])))
     return 0
+
+
+def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
+    """The question and its answers; a screen shows the first one, from forecasts alone. Raises StudyError as `run`."""
+    from whichdevice.forecast.study import usual_precision
+    from whichdevice.forecast.targets import software_of
+
+    software, counts = software_of(args.model), gpu_counts(args.gpus)
+    wants, targets = wants_of(args), targets_of(args.devices, counts, software)
+    args.model = looked_at(args.model, args.passed_on)
+    asked = one_model(args, targets, counts)
+    for target in targets:
+        if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
+            print(refusal, file=sys.stderr)
+    compiled = asked.forecast()
+    records: list[Path] = []
+    if not args.no_measuring:
+        if screen is not None:
+            screen.show(asked.answers(wants, [], compiled), ["A first answer, from forecasts alone."])
+        records = asked.measure(args.again)
+    found = asked.answers(wants, records, compiled)
+    if all(answer.pick is None for answer in found):
+        raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
+    return asked, found
 
 
 def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Sequence[int]) -> "OneModel":

@@ -114,7 +114,8 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         faults.insert(0, f"it defines no function {function}(options) that returns {NAMES[framework]}{hint}")
     return Declaration(
         functions=functions,
-        by_compile=any(_called_name(node) == "compile" for node in ast.walk(tree)) or function != "model",
+        by_compile=any(_called_name(node) in ("compile", "load_model") for node in ast.walk(tree))
+        or function != "model",
         own_step=any(isinstance(node, ast.FunctionDef) and node.name in OWN_STEPS for node in ast.walk(tree)),
         frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in _imported(tree)),
         fault="; ".join(faults) or None,

@@ -18,9 +18,13 @@ HERE = Path(__file__).parent
 
 def render(template: str, out_html: Path, **values: Any) -> None:
     """Fill `template` with `values` and this project's style; the page needs nothing else."""
+    write_atomically(page(template, **values), Path(out_html))
+
+
+def page(template: str, **values: Any) -> str:
+    """The text of that page."""
     style = (HERE / "style.css").read_text(encoding="utf-8")
-    text = _environment().get_template(template).render(style=style, live=live_script(), **values)
-    write_atomically(text, Path(out_html))
+    return _environment().get_template(template).render(style=style, live=live_script(), **values)
 
 
 def _environment() -> Environment:

@@ -1,0 +1,312 @@
+"""The answer for a model in Python: `whichdevice.ask(model, x, y, examples=60_000, epochs=10)`.
+
+An object goes to the processes that measure and forecast it as files: a Keras model as .keras, a module of PyTorch, own
+classes and functions by cloudpickle, as classes of a notebook do not pickle by their names. They are written into a
+folder of the user's cache with a small model file that reads them; from there it is a file like any other.
+"""
+
+import argparse
+import hashlib
+import html
+import inspect
+import os
+import pickle
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.answer import Answer, Option
+from whichdevice.answer.decide import HOUR
+from whichdevice.commands import ask as command
+from whichdevice.errors import StudyError
+from whichdevice.files import write_atomically
+from whichdevice.models.address import ARGUMENTS
+from whichdevice.models.model_file import FRAMEWORKS
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
+MOST_EXAMPLES = 4096  # of the given data that processes read
+BATCH = 32
+WITHOUT_CLOUDPICKLE = "ask: classes and functions of your own need cloudpickle: pip install cloudpickle"
+MODEL_FILE = '''"""A model that whichdevice.ask was given. It writes this file; {identity}."""
+
+import pickle
+from pathlib import Path
+
+import {imported}
+
+FRAMEWORK, BATCH_SIZE = "{framework}", {batch}
+HERE = Path(__file__).parent
+
+
+def held(name):
+    return pickle.loads((HERE / f"{{name}}.pickle").read_bytes())
+'''
+PARTS = {
+    "keras": """
+        def model():
+            return keras.saving.load_model(HERE / "model.keras", custom_objects=held("own"), safe_mode=False)
+        """,
+    "model": """
+        MODEL = held("model")  # before shapes alone are asked for
+
+
+        def model():
+            return MODEL
+        """,
+    "data": """
+        def data():
+            return held("data")
+        """,
+    "loss": """
+        def loss(output, target):
+            return held("loss")(output, target)
+        """,
+    "optimizer": """
+        def optimizer(model):
+            return held("optimizer")(model)
+        """,
+}
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device for the whole training; seconds, hours, USD and the ends of their 80 % intervals; None: not known."""
+
+    device: str
+    fits: bool | None
+    evidence: str  # measured or forecast
+    step: float | None
+    hours: float | None
+    hours_low: float | None
+    hours_high: float | None
+    usd: float | None
+    usd_low: float | None
+    usd_high: float | None
+    sure: float | None  # chance that no choice is better
+    ruled_out: str | None  # why it is no choice
+
+
+class Asked:
+    """The answer: shown by a notebook with its chart, by `print` as text."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    @property
+    def best(self) -> Device | None:
+        """The pick."""
+        return _device(self.answer.pick)
+
+    @property
+    def cheapest(self) -> Device | None:
+        """The cheapest choice, whatever the deadline."""
+        return _device(self.answer.cheapest)
+
+    @property
+    def fastest(self) -> Device | None:
+        """The fastest choice, whatever it costs."""
+        return _device(self.answer.fastest)
+
+    @property
+    def sure(self) -> float | None:
+        """The chance that no choice is better than the pick."""
+        return None if self.answer.pick is None else self.answer.pick.sure
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each device, the pick first."""
+        return pd.DataFrame([asdict(_known(option)) for option in self.answer.options]).set_index("device")
+
+    def __getitem__(self, device: str) -> Device:
+        """One device by its name."""
+        names = [option.device for option in self.answer.options]
+        if device not in names:
+            raise KeyError(f"{device}: not asked about; there are {', '.join(names)}")
+        return _known(self.answer.options[names.index(device)])
+
+    def __repr__(self) -> str:
+        from whichdevice.answer.words import text
+
+        return "\n".join(text(self.answer))
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, in which it is live."""
+        from whichdevice.report.page import page
+        from whichdevice.report.verdict import answer_parts
+
+        whole = html.escape(page("ask.html", answers=[answer_parts(self.answer)]))
+        return f'<iframe srcdoc="{whole}" width="100%" height="900" style="border:0" title="Which device?"></iframe>'
+
+
+def ask(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    *,
+    loss: Callable[[Any, Any], Any] | None = None,
+    optimizer: Callable[[Any], Any] | None = None,
+    batch_size: int | None = None,
+    examples: float | None = None,
+    epochs: float | None = None,
+    devices: Sequence[str] | None = None,
+    by: str = "cost",
+    deadline_h: float = 24.0,
+    budget_usd: float | None = None,
+    measure: bool = True,
+) -> Asked:
+    """Which device for this model: measured on this machine's CPU and forecast for `devices`, ten unless named.
+
+    `model` is a file or a built-in name as in `whichdevice ask`, a compiled Keras model, or a torch.nn.Module. `x` and
+    `y` are arrays of examples, or x gives such pairs; a module needs them, and `loss(output, target)` unless it has its
+    own; `optimizer(module)` is AdamW unless given. `examples` are those of one epoch; unless given, those of x count.
+    Raises StudyError in one line.
+    """
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    args = parser.parse_args([""])
+    args.examples, args.epochs, args.by, args.budget, args.deadline = examples, epochs, by, budget_usd, f"{deadline_h}h"
+    args.devices, args.no_measuring = None if devices is None else ",".join(devices), not measure
+    if isinstance(model, str | Path):
+        args.batch, (args.model, _, given) = batch_size, str(model).partition(ARGUMENTS)
+        args.passed_on = shlex.split(given)
+    else:
+        if x is not None and y is None and not hasattr(x, "shape") and not isinstance(x, Mapping | list | tuple):
+            x, y = next(iter(x))[:2]  # a Dataset or a DataLoader: its first batch
+            batch_size = batch_size or len(next(_arrays(x)))
+        batch = batch_size or BATCH
+        args.model = str(_written(model, x, y, loss, optimizer, batch))
+        if examples is None and x is not None and (given_examples := len(next(_arrays(x)))) >= 10 * batch:
+            args.examples = given_examples
+    _, found = command.answered(args)
+    return Asked(found[0])
+
+
+def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) -> Path:
+    """The model file of an object. The same model at the same batch and shapes has the same one, so it is known."""
+    kinds = {each.__module__.partition(".")[0] for each in type(model).__mro__}
+    if "keras" in kinds:
+        return _write_keras(model, x, y, batch)
+    if "torch" not in kinds:
+        raise StudyError(
+            f"ask: a {type(model).__name__} is none of a file, a compiled Keras model and a torch.nn.Module; write a "
+            "JAX function into a file: docs/start/your-model.md"
+        )
+    if x is None:
+        raise StudyError("ask: a torch.nn.Module needs a batch of examples: ask(module, x, y, loss=...)")
+    held = {"model": model, "data": _data(x, y, batch)}
+    held |= {name: each for name, each in (("loss", loss), ("optimizer", optimizer)) if each is not None}
+    shapes = [f"{name} {tuple(each.shape)} {each.dtype}" for name, each in model.state_dict().items()]
+    identity = [repr(model), *shapes, *map(_source, {type(each) for each in model.modules()})]
+    identity += [_source(each) for each in (loss, optimizer)]
+    return _write(type(model).__name__, "torch", "torch", identity, held, list(held), batch)
+
+
+def _write_keras(model: Any, x: Any, y: Any, batch: int) -> Path:
+    import keras
+
+    if not model.compiled:
+        raise StudyError("ask: the Keras model is not compiled: call model.compile(...) first")
+    if not model.built and x is not None:
+        model(_mapped(lambda array: array[:1], _plain(x)))
+    layers, waiting = [model], [model]
+    while waiting:
+        inner = getattr(waiting.pop(), "layers", [])
+        layers, waiting = layers + inner, waiting + inner
+    losses = list(model.loss.values() if isinstance(model.loss, dict) else np.ravel(model.loss))
+    known = [*map(type, layers), *(each if inspect.isroutine(each) else type(each) for each in losses)]
+    own = {each.__name__: each for each in known if each.__module__.partition(".")[0] not in FRAMEWORKS}
+    held = {"own": own} | ({} if x is None else {"data": _data(x, y, batch)})
+    config = model.to_json() + repr(model.get_compile_config())
+    config = re.sub(r"_\d+(?=['\"])", "", config)  # Keras numbers the models, layers and optimizers of a session
+    identity = [config, *map(_source, own.values())]
+    imported = f"keras\nimport {keras.backend.backend()}"
+    return _write(
+        model.name, "keras", imported, identity, held, ["keras", *(["data"] * (x is not None))], batch, model.save
+    )
+
+
+def _write(
+    name: str, framework: str, imported: str, identity: Sequence[str], held: Mapping[str, Any], parts: Sequence[str],
+    batch: int, save: Callable[[Path], Any] | None = None,
+) -> Path:  # fmt: skip
+    shapes = [f"{each.shape[1:]} {each.dtype}" for each in _arrays(held.get("data", ()))]
+    key = hashlib.sha256("\n".join([*identity, *shapes, *parts, str(batch)]).encode()).hexdigest()[:16]
+    file = CACHE / key / f"{re.sub(r'[^A-Za-z0-9_]|_[0-9]+$', '_', name).strip('_')}.py"
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for each, value in held.items():
+            (file.parent / f"{each}.pickle").write_bytes(_pickled(value))
+        if save is not None:
+            save(file.parent / "model.keras")
+        head = MODEL_FILE.format(imported=imported, framework=framework, batch=batch, identity=key)
+        head += 'OPTIMIZER = "AdamW"\n' * (framework == "torch" and "optimizer" not in parts)
+        write_atomically(head + "".join("\n" + textwrap.dedent(PARTS[part]) for part in parts), file)
+    return file
+
+
+def _pickled(value: Any) -> bytes:
+    """By value what a notebook or a script defines; raises StudyError where that needs a package that is missing."""
+    plain = find_spec("cloudpickle") is None
+    writer = pickle if plain else import_module("cloudpickle")
+    try:
+        found = bytes(writer.dumps(value))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise StudyError(WITHOUT_CLOUDPICKLE if plain else f"ask: this does not pickle: {error}") from error
+    if plain and b"__main__" in found:
+        raise StudyError(WITHOUT_CLOUDPICKLE)
+    return found
+
+
+def _source(own: Any) -> str:
+    try:
+        return inspect.getsource(own)
+    except (OSError, TypeError):
+        return repr(type(own)) if own is not None else ""
+
+
+def _data(x: Any, y: Any, batch: int) -> tuple[Any, ...]:
+    """Arrays of at most MOST_EXAMPLES, at least two batches: as many as there are, again and again."""
+    given = _plain(x) if y is None else (_plain(x), _plain(y))
+    count = len(next(_arrays(given)))
+    rows = np.arange(min(max(count, 2 * batch), max(MOST_EXAMPLES, 2 * batch))) % count
+    return _mapped(lambda array: array[rows], given)
+
+
+def _plain(tree: Any) -> Any:
+    """The same structure of NumPy arrays."""
+    return _mapped(lambda each: np.asarray(each.detach().cpu() if hasattr(each, "detach") else each), tree)
+
+
+def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _mapped(function, part) for key, part in tree.items()}
+    return tuple(_mapped(function, part) for part in tree) if isinstance(tree, tuple) else function(tree)
+
+
+def _arrays(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, Mapping | tuple):
+        for part in tree.values() if isinstance(tree, Mapping) else tree:
+            yield from _arrays(part)
+    else:
+        yield tree
+
+
+def _device(option: Option | None) -> Device | None:
+    return None if option is None else _known(option)
+
+
+def _known(option: Option) -> Device:
+    row = option.row
+    hours = [each and each / HOUR for each in (option.seconds, option.seconds_low, option.seconds_high)]
+    return Device(
+        option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
+        option.usd_high, option.sure, option.ruled_out,
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""`whichdevice.ask` in Python: files and objects of Keras and PyTorch, in a script and in a notebook."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from answer.test_answer import CHEAP, FAST, FREE, answer, here
+
+import whichdevice as wd
+from whichdevice import api
+from whichdevice.errors import StudyError
+from whichdevice.models.loading import workload_class
+from whichdevice.workloads.base import Options
+
+X, Y = np.random.default_rng(0).random((40, 6), np.float32), np.arange(40) % 3
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+    """What the command is asked; nothing is measured or forecast."""
+    seen = argparse.Namespace()
+
+    def answered(args: argparse.Namespace) -> Any:
+        vars(seen).update(vars(args))
+        return None, [answer(here(), FAST, CHEAP, FREE)]
+
+    monkeypatch.setattr("whichdevice.commands.ask.answered", answered)
+    monkeypatch.setattr(api, "CACHE", tmp_path / "cache")
+    return seen
+
+
+def test_importing_the_package_prints_nothing_and_imports_no_library() -> None:
+    code = "import sys, whichdevice; whichdevice.ask; print({'keras', 'torch', 'jax', 'tensorflow'} & set(sys.modules))"
+    first = "import sys, whichdevice; print({'numpy', 'pandas'} & set(sys.modules))"
+    for each in (code, first):
+        done = subprocess.run([sys.executable, "-c", each], env=os.environ, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+def test_a_file_is_asked_as_by_the_command(asked: argparse.Namespace) -> None:
+    wd.ask("train.py -- --lr 1", devices=["T4", "L4"], budget_usd=20, deadline_h=12, examples=9, measure=False)
+    assert (asked.model, asked.passed_on, asked.devices) == ("train.py", ["--lr", "1"], "T4,L4")
+    assert (asked.budget, asked.deadline, asked.examples, asked.no_measuring) == (20, "12h", 9, True)
+
+
+def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: argparse.Namespace) -> None:
+    found = wd.ask("resnet50")
+    assert found.best == found["T4, free"] == found.cheapest
+    assert found.fastest is not None and found.fastest.device == "H100" and found["H100"].fits
+    assert found.sure == found.answer.pick.sure
+    frame = found.to_frame()
+    assert set(frame.index) == {"this machine", "H100", "T4", "T4, free"} and frame.loc["T4, free", "usd"] == 0
+    assert repr(found).splitlines()[2].startswith("Use a free T4") and "Use a free T4" in found._repr_html_()
+    with pytest.raises(KeyError, match="V100: not asked about; there are T4, free, this machine"):
+        found["V100"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: argparse.Namespace) -> None:
+    files = set()
+    for _ in range(2):  # weights differ, the model does not
+        if framework == "keras":
+            keras = pytest.importorskip("keras")
+            model = keras.Sequential([keras.layers.Dense(3)])
+            model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            wd.ask(model, X, Y, batch_size=4)
+        else:
+            torch = pytest.importorskip("torch")
+            model = torch.nn.Sequential(torch.nn.Linear(6, 3))
+            wd.ask(model, torch.from_numpy(X), torch.from_numpy(Y), loss=torch.nn.CrossEntropyLoss(), batch_size=4)
+        files.add(asked.model)
+    (file,) = files
+    assert asked.examples == 40
+    chosen = workload_class(file)
+    assert (chosen.framework, chosen.recipe.batch_size) == (framework, 4)
+    workload = chosen(Options(batch_size=4))
+    train, validation = workload.splits({})
+    assert (train.examples, validation.examples) == (35, 5)
+    assert workload.model().count_params() == 21
+
+
+def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:
+    torch, keras = pytest.importorskip("torch"), pytest.importorskip("keras")
+    for model, text in (
+        (torch.nn.Linear(2, 1), "ask: a torch.nn.Module needs a batch of examples"),
+        (keras.Sequential([keras.layers.Dense(2)]), "ask: the Keras model is not compiled"),
+        (lambda x: x, "ask: a function is none of a file, a compiled Keras model and a torch.nn.Module"),
+    ):
+        with pytest.raises(StudyError, match=text):
+            wd.ask(model)
+
+
+@pytest.mark.slow
+def test_a_notebook_asks_about_a_class_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("cloudpickle", reason="no cloudpickle: make test-environment")
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cells = [
+        "import torch, whichdevice as wd\nclass Net(torch.nn.Linear):\n    pass",
+        "x, y = torch.zeros(32, 4), torch.arange(32) % 3\n"
+        "wd.ask(Net(4, 3), x, y, loss=torch.nn.CrossEntropyLoss(), examples=1e6, devices=['T4'], measure=False)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = notebook.cells[1].outputs[-1]["data"]
+    assert "\nUse a free T4" in shown["text/plain"] and "Use a free T4" in shown["text/html"]
