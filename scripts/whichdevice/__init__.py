@@ -1,12 +1,8 @@
 """Measure deep-learning workloads on CPUs, GPUs and TPUs and tell which device to use."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from whichdevice.api import ask
-
-__all__ = ["ask"]
 __version__ = "0.1.0"
 
 

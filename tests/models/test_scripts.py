@@ -108,6 +108,13 @@ def test_an_edited_script_or_other_arguments_are_looked_at_anew(tmp_path):
         workload_class(str(path))(Options(batch_size=32)).splits({})
 
 
+def test_a_few_examples_of_a_long_stream_are_read():
+    """All of a short one: its last batch may be smaller, so that its examples are not known exactly."""
+    assert Found("keras", 32, 320).declaration().examples is None
+    assert Found("keras", 64, 20032).declaration().examples == Found("keras", 64).declaration().examples == 1024
+    assert Found("keras", 4096, 10**6).declaration().examples == 8192
+
+
 def test_a_model_file_is_no_script(tmp_path):
     path = tmp_path / "model.py"
     path.write_text("def model(options):\n    return options.fit()\n")

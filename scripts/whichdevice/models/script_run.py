@@ -16,6 +16,7 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
 
+SAMPLE = 1024  # examples that are read of data that come one after the other
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
 
@@ -40,12 +41,13 @@ class Found:
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
 
     def declaration(self) -> Declaration:
-        """As constants of a model file."""
+        """As constants of a model file; `examples` limits what is read of data that come one after the other."""
+        most = max(SAMPLE, 2 * self.batch_size)
         return Declaration(
             batch_size=self.batch_size,
             epochs=self.epochs or 1,
             steps_per_epoch=self.steps_per_epoch,
-            examples=self.examples,
+            examples=None if self.examples and self.examples <= most else most,  # few end by themselves
             unit=self.unit,
             functions=frozenset({"model", "data", *(("optimizer",) if self.framework == TORCH else ())}),
             by_compile=True,

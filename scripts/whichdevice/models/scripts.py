@@ -39,7 +39,6 @@ from whichdevice.models.script_run import Found, Script, Started, line_of, run
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 START_SECONDS = 600.0  # that a script may take before its training
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning")
-SAMPLE = 1024  # examples that are read of data that come one after the other
 
 
 def is_script(path: Path) -> bool:
