@@ -140,14 +140,6 @@ def test_what_nobody_counted_is_missing_and_not_zero() -> None:
     assert row["seconds"] == pytest.approx(22)
 
 
-def test_runs_that_failed_are_no_seeds() -> None:
-    def failing(record: Record) -> Record:
-        return record.model_copy(update={"status": "failed"}) if record.asked.repeat == 3 else record
-
-    row = row_of(study_of_time_to_target(), [[0.9, 1, 1, 1]] * 3, failing)
-    assert (row["n"], row["n_reached"]) == (2, 2)
-
-
 @pytest.mark.parametrize(("curve", "reached"), [([0.5, 0.6], 2), ([0.5, 0.95], 3)])
 def test_a_run_that_ran_out_of_time_counts_with_the_epochs_it_had(curve: list[float], reached: int) -> None:
     """Left out, the slow seeds would make the others look sure."""
