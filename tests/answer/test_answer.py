@@ -13,8 +13,18 @@ from synthetic_forecasts import compiled_for
 
 from whichdevice.answer import Answer, Wants, answers
 from whichdevice.answer.decide import amount_of, decide, draws
-from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, measured_spread
-from whichdevice.answer.words import fits_words, head, lines, notes, study_lines, text, time_words, usd_words
+from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, estimated, measured_spread
+from whichdevice.answer.words import (
+    fits_words,
+    head,
+    known_words,
+    lines,
+    notes,
+    study_lines,
+    text,
+    time_words,
+    usd_words,
+)
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
 
@@ -253,6 +263,47 @@ def test_times_have_two_digits(value: float, words: str) -> None:
 @pytest.mark.parametrize(("usd", "words"), [(0, "0"), (0.001, "<0.01"), (0.354, "0.35"), (1234.5, "1,230")])
 def test_prices(usd: float, words: str) -> None:
     assert usd_words(usd) == words
+
+
+PARTS = {"weights": 32e9, "gradients": 32e9, "optimizer": 64e9, "activations": 9e9, "context": 0.9e9}
+CHANGES = tuple(
+    {"name": name, "memory_needed": needed, "time": time}
+    for name, needed, time in (("checkpointing", 130e9, 1.3), ("LoRA", 34e9, 0.44), ("QLoRA", 23e9, 0.48))
+)
+SMALL = replace(
+    MIDDLE, evidence="does not fit", step_time=None, fits=False, memory_needed=140e9, memory_available=80e9,
+    memory_parts=PARTS, changes=CHANGES,
+)  # fmt: skip
+TO_CHANGE = "What to change: LoRA 34 GB (0.44 times the time); QLoRA 23 GB (0.48 times the time); 4 GPUs (--gpus 4)."
+
+
+def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
+    found = answer(SMALL, replace(SMALL, device="T4", memory_available=15e9))
+    assert found.fits_nowhere and lines(found) == [
+        "net fits none of these devices: it needs 140 GB, L40S has 80; with LoRA 34 GB.",
+        "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, CUDA's context 0.9.",
+        f"L40S is too small (80 GB). {TO_CHANGE}",
+    ]
+    plain = json.loads(json.dumps(found.to_dict()))["rows"][0]
+    assert plain["memory_parts"] == PARTS and plain["changes"][1]["name"] == "LoRA"
+    none = answer(replace(SMALL, changes=()))
+    assert lines(none)[0].endswith("L40S has 80; try --gpus auto.")
+
+
+def test_a_cheaper_device_that_is_too_small_says_what_would_make_it_fit() -> None:
+    fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
+    assert f"L40S is too small (80 GB). {TO_CHANGE}" in notes(answer(fits, SMALL))
+    assert not any("What to change" in line for line in notes(answer(fits, replace(SMALL, usd_per_hour=9.0))))
+    tight = replace(SMALL, memory_needed=81e9, memory_tight=True)
+    assert fits_words(tight) == "tight: 81 of 80"
+    assert answer(fits, tight).options[-1].ruled_out == "may not fit"
+
+
+def test_a_step_that_takes_too_long_here_is_an_estimate() -> None:
+    found = answer(estimated("this machine", 2400.0, 20e9, 25e9), FAST)
+    assert "About 40 min a step here, not measured: --again measures it." in notes(found)
+    assert known_words(found.here) == "estimated, rough" and found.pick.device == "H100"
+    assert answer(estimated("this machine", 9.0, 30e9, 25e9), FAST).options[-1].ruled_out == "does not fit"
 
 
 def test_memory_that_does_not_suffice() -> None:

@@ -15,6 +15,7 @@ from whichdevice.answer.rows import Row, Work, works
 from whichdevice.answer.words import lines
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
+from whichdevice.models.shapes import named
 
 __all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
 LEAST_BATCHES = 10  # of an epoch: fewer are data to try a model with
@@ -28,8 +29,11 @@ def answers(
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
+    unmeasured: Row | None = None,
 ) -> list[Answer]:
     """An answer for each piece of work of these tables, those that train first and single operations last.
+
+    `unmeasured` is the row of this machine where the tables have none.
 
     Raises StudyError where the size that is asked for does not suit the work.
     """
@@ -37,7 +41,9 @@ def answers(
     found = []
     for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
         epochs, units = training_size(work)
-        work = replace(work, **_pipeline(work))
+        if unmeasured is not None:
+            work = replace(work, rows=(unmeasured, *work.rows))
+        work = replace(work, sequence_length=work.sequence_length or _tokens(work), **_pipeline(work))
         decided = decide(work, wants, amount_of(work, wants, epochs, units))
         found.append(replace(decided, words=tuple(lines(decided))))
     return sorted(found, key=lambda answer: answer.work.mode == "operation")
@@ -67,6 +73,14 @@ def _model(work: Work) -> Any:
         return workload_class(work.module)
     except StudyError:
         return None
+
+
+def _tokens(work: Work) -> int | None:
+    """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
+    declared = getattr(_model(work), "declared", None)
+    inputs = [] if declared is None else named(declared.input, "input").values()
+    whole = [each for each in inputs if len(each.shape) == 1 and each.below and each.dtype.startswith(("int", "uint"))]
+    return max((each.shape[0] or 0 for each in whole), default=0) or None
 
 
 def _pipeline(work: Work) -> dict[str, Any]:

@@ -105,6 +105,12 @@ class Answer:
         here = self.work.here
         return next((option for option in self.options if here and option.device == here.device), None)
 
+    @property
+    def fits_nowhere(self) -> bool:
+        """Whether every device is known to be too small, and by how much."""
+        rows = [option.row for option in self.options]
+        return all(row.evidence == DOES_NOT_FIT for row in rows) and any(row.memory_needed for row in rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: seconds, USD, bytes; None where not known."""
         names = {name: None if each is None else each.device for name, each in self._named().items()}
@@ -270,6 +276,7 @@ def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
 
 RULED_OUT = {
     "fits": "does not fit",
+    "tight": "may not fit",
     "time": "no time is known",
     "price": "no price is known",
     "free": "is not free",
@@ -281,7 +288,7 @@ RULED_OUT = {
 def _ruled_out(option: Option, wants: Wants, work: Work) -> str | None:
     row = option.row
     if row.evidence == DOES_NOT_FIT:
-        return RULED_OUT["fits"]
+        return RULED_OUT["tight" if row.memory_tight else "fits"]
     if option.seconds is None:
         return row.note or RULED_OUT["time"]
     if option.usd is None:

@@ -4,9 +4,10 @@ A piece of work is a workload in one mode, sequence length and batch size. Times
 interval of an answer holds 80 % of true values: a forecast's as it is, a measured one's from its 95 % t-interval.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -18,10 +19,12 @@ from whichdevice.tables.base import CELL, device_name
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
+ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
 Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_LEAST, ROUGH_MOST = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
+PARTS = ("weights", "gradients", "optimizer", "activations", "context")  # of a GPU's memory, in a traced step
 WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 300.0}  # of a whole machine at work, where no meter and no sheet says more
 
 
@@ -49,6 +52,10 @@ class Row:
     fits: bool | None = None
     memory_needed: float | None = None
     memory_available: float | None = None
+    memory_tight: bool = False  # it may fit or not
+    memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
+    changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
+    devices: int = 1
     largest_batch: int | None = None
     usd_per_hour: float | None = None
     price: str = ""  # where the price is from, or why there is none
@@ -66,8 +73,8 @@ class Row:
 
     @property
     def is_here(self) -> bool:
-        """Whether it was measured."""
-        return self.evidence == MEASURED
+        """Whether it is this machine, measured or estimated."""
+        return self.evidence in (MEASURED, ESTIMATED)
 
     @property
     def spread(self) -> float:
@@ -264,6 +271,17 @@ def _measured(cell: pd.Series) -> Row:
     } | known))  # fmt: skip
 
 
+def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
+    """This machine, a CPU, by a rough estimate in seconds, with the memory in bytes that a step takes of its own."""
+    price = f"electricity: about {WATTS['cpu']:.0f} W at {USD_PER_KWH:.2f} USD a kWh"
+    return Row(
+        device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MOST,
+        step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
+        memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
+        usd_per_hour=WATTS["cpu"] / 1000 * USD_PER_KWH, price=price,
+    )  # fmt: skip
+
+
 def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
     """Standard deviation of the logarithm of a mean of n processes, and whether the number is rough.
 
@@ -290,6 +308,10 @@ def _forecast(row: pd.Series) -> Row:
         "fits": fits,
         "memory_needed": _number(row["memory_needed"]),
         "memory_available": _number(row["memory_available"]),
+        "memory_tight": not pd.isna(row["memory_tight"]) and bool(row["memory_tight"]),
+        "memory_parts": {name: float(row[name]) for name in PARTS if pd.notna(row[name])},
+        "changes": () if pd.isna(row["changes"]) else tuple(json.loads(row["changes"])),
+        "devices": int(row["devices"]),
         "largest_batch": None if pd.isna(row["largest_batch"]) else int(row["largest_batch"]),
         "usd_per_hour": _number(row["usd_per_hour"]),
         "price": cloud,

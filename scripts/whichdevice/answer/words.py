@@ -4,11 +4,12 @@ The first line is the decision. What stands above the table has at most eight li
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
+from typing import Any
 
 from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
-from whichdevice.answer.rows import DOES_NOT_FIT, MEASURED, Row, Work
+from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.prices import USD_PER_KWH
 from whichdevice.numbers import counted, number
 
@@ -107,7 +108,7 @@ def _format(row: Row) -> str:
 def lines(answer: Answer) -> list[str]:
     """What stands above the table; the first line is the decision."""
     if answer.pick is None:
-        return [_nothing(answer)]
+        return _nothing(answer)
     found = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
     found += [*filter(None, [waiting(answer)]), *_free(answer), *_avoid(answer), *_size(answer)]
     return found[:MOST_LINES]
@@ -303,13 +304,84 @@ def _size(answer: Answer) -> list[str]:
     return [f"For {answer.amount.words}: name your own with --examples and --epochs, --steps or --tokens."]
 
 
-def _nothing(answer: Answer) -> str:
-    """Why there is no pick."""
+def _nothing(answer: Answer) -> list[str]:
+    """Why there is no pick; where nothing fits what is missing and what to do, in the first line."""
     reasons: dict[str, list[str]] = {}
     for option in answer.options:
         reasons.setdefault(option.ruled_out or "", []).append(option.device)
-    whole = "; ".join(f"{joined(names)} {why}" for why, names in reasons.items() if why)
-    return say("nothing", workload=answer.work.workload, reasons=whole)
+    rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
+    if not answer.fits_nowhere or not rows:
+        whole = "; ".join(f"{joined(names)} {why}" for why, names in reasons.items() if why)
+        return [say("nothing", workload=answer.work.workload, reasons=whole)]
+    row = max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices)
+    needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_needed, row.memory_available))
+    least = min((each for each in row.changes if _fits(each, row)), key=lambda each: each["time"], default=None)
+    do = "" if row.kind != "gpu" else "; try --gpus auto"
+    if least is not None:
+        do = f"; with {least['name']} {two(least['memory_needed'] / 1e9)} GB"
+    first = f"{answer.work.workload} fits none of these devices: it needs {needs} GB, {row.device} has {has}{do}."
+    return [first, *filter(None, [parts_words(row), changes_words(row)])]
+
+
+def _fits(change: Mapping[str, Any], row: Row) -> bool:
+    return bool(change["memory_needed"] <= SURELY * _memory(row))
+
+
+def memory_words(answer: Answer) -> list[str]:
+    """What takes the memory of the pick, and what to change where a device that costs less an hour is too small."""
+    pick = answer.pick
+    if pick is None:
+        return []
+    traced = [option.row for option in answer.options if option.row.memory_parts]
+    several = any(row.devices > 1 for row in traced)
+    shown = next((row for row in traced if row.device == pick.device), max(traced, key=_memory, default=None))
+    hourly = math.inf if pick.row.usd_per_hour is None or pick.row.is_here else pick.row.usd_per_hour
+    small = [row for row in traced if row.fits is False or row.memory_tight]
+    small = [row for row in small if (row.usd_per_hour or 0.0) < hourly or row.memory_tight]
+    cheaper = None if several else max(small, key=_memory, default=None)
+    found = [parts_words(shown) if shown else "", changes_words(cheaper) if cheaper else ""]
+    return [line for line in found if line]
+
+
+def _memory(row: Row) -> float:
+    return row.memory_available or 0.0
+
+
+PART_NAMES = {"optimizer": "optimiser", "context": "CUDA's context"}
+
+
+def parts_words(row: Row) -> str:
+    """`Memory, GB: weights 16, gradients 16, optimiser 32, activations 7.1, CUDA's context 0.9.`; empty: not known."""
+    found = [f"{PART_NAMES.get(name, name)} {two(each / 1e9)}" for name, each in row.memory_parts.items() if each]
+    where = " of each" if row.devices > 1 else ""
+    return f"Memory{where}, GB: {', '.join(found)}." if found else ""
+
+
+def changes_words(row: Row) -> str:
+    """The two or three changes that help most on a device: those that fit, the fastest first, else the smallest."""
+    fit = sorted((each for each in row.changes if _fits(each, row)), key=lambda each: each["time"])
+    less = [each for each in row.changes if each["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
+    chosen = fit[:2] or sorted(less, key=lambda each: each["memory_needed"])[:1]
+    found = [
+        f"{each['name']} {two(each['memory_needed'] / 1e9)} GB ({two(each['time'])} times the time)" for each in chosen
+    ]
+    if row.devices == 1 and row.kind == "gpu" and (count := _gpus(row)):
+        found.append(f"{count} GPUs (--gpus {count})")
+    if not found:
+        return ""
+    tight = "may be too small" if row.memory_tight else "is too small"
+    return f"{row.device} {tight} ({two(_memory(row) / 1e9)} GB). What to change: {'; '.join(found)}."
+
+
+def _gpus(row: Row) -> int | None:
+    """How many of them hold the step by FSDP, which shares weights, gradients and the optimiser's state out."""
+    shared = sum(row.memory_parts.get(name, 0.0) for name in ("weights", "gradients", "optimizer"))
+    rest = (row.memory_needed or 0.0) - shared
+    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * _memory(row)), None)
+
+
+SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
+SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 
 
 def notes(answer: Answer) -> list[str]:
@@ -328,14 +400,18 @@ def notes(answer: Answer) -> list[str]:
         if row.contradicts and row.forecast_time and row.step_time:
             times = number(row.step_time / row.forecast_time)
             found.append(f"{row.device} contradicts its forecast: measured is {times} times as long; trust that.")
+        if row.evidence == ESTIMATED and row.step_time:
+            found.append(
+                f"{time_words(row.step_time, True).capitalize()} a step here, not measured: --again measures it."
+            )
         if row.is_here and row.disturbed:
             found.append(f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet.")
     if any(row.start_time and row.step_time for row in rows):
         minutes = max(row.start_time for row in rows) / 60
         found.append(f"A machine elsewhere takes {minutes:.0f} min to start; they are in its time and price.")
-    if answer.work.mode == "train":
+    if answer.work.mode == "train" and answer.pick is not None:
         found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
-    return [*found, *_settling(answer), *_buying(answer)]
+    return [*memory_words(answer), *found, *_settling(answer), *_buying(answer)]
 
 
 def _settling(answer: Answer) -> list[str]:
@@ -420,11 +496,12 @@ def _cells(option: Option) -> list[str]:
 
 
 def fits_words(row: Row) -> str:
-    """`3.5 of 25`, with `no` where it does not fit."""
+    """`3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
     if row.memory_needed is None:
         return "no" if row.fits is False else ""
     available = f" of {two(row.memory_available / 1e9)}" if row.memory_available else ""
-    return f"{'no: ' if row.fits is False else ''}{two(row.memory_needed / 1e9)}{available}"
+    mark = "tight: " if row.memory_tight else "no: " if row.fits is False else ""
+    return f"{mark}{two(row.memory_needed / 1e9)}{available}"
 
 
 def known_words(option: Option) -> str:
@@ -432,7 +509,7 @@ def known_words(option: Option) -> str:
     row = option.row
     if option.ruled_out:
         return option.ruled_out.partition(":")[0] if len(option.ruled_out) > 40 else option.ruled_out
-    known = "measured" if row.evidence == MEASURED else "forecast"
+    known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
     marks = [word for word, holds in (("rough", row.rough), ("busy", row.disturbed)) if holds]
     return ", ".join([known, *marks])
 

@@ -106,9 +106,9 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     if not args.no_measuring:
         if screen is not None:
             screen.show(asked.answers(wants, [], compiled), ["A first answer, from forecasts alone."])
-        records = asked.measure(args.again)
+        records = asked.measure(args.again, compiled)
     found = asked.answers(wants, records, compiled)
-    if all(answer.pick is None for answer in found):
+    if all(answer.pick is None and not answer.fits_nowhere for answer in found):
         raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
     return asked, found
 

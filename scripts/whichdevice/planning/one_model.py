@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from whichdevice.answer import Answer, Wants, answers
+from whichdevice.answer import Answer, Row, Wants, answers
+from whichdevice.answer.rows import PARTS, estimated
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import load_study, resolved, write_study
 from whichdevice.config.model import LONGEST_NAME, Study
@@ -31,6 +32,8 @@ from whichdevice.terminal import Countdown, LiveLine
 HERE = "this_machine"  # the study's name for it
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
+LONGEST_STEP = 60.0  # seconds; a step that takes longer here is estimated instead
+BYTES_PER_SECOND = 10e9  # of a CPU's memory, assumed
 LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
 
 
@@ -49,6 +52,7 @@ class OneModel:
     gpus: Sequence[int] = (1,)
     largest: bool = False
     left: "TimeLeft" = field(default_factory=lambda: TimeLeft())
+    unmeasured: Row | None = None  # this machine, where a step takes too long to be measured or does not fit
     kept_from: str | None = None  # when the records were measured, if no process of this call did
 
     @cached_property
@@ -120,9 +124,11 @@ class OneModel:
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 
-    def measure(self, again: bool = False) -> list[Path]:
+    def measure(self, again: bool = False, compiled: Sequence[Path] = ()) -> list[Path]:
         """Paths of the records of three processes here; of long ones two. Those that exist are read, unless `again`.
 
+        None is made where a traced step, of `compiled`, would take longer than a minute here: `unmeasured` has an
+        estimate then, unless `again`.
         Raises StudyError where the model fails; one that does not fit is a record that says so.
         """
         from whichdevice.measuring.measure import measure
@@ -141,6 +147,11 @@ class OneModel:
             return any(record.status != "ok" for record in own) or (long and len(own) > 1)
 
         missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
+
+        if len(missing) == len(runs) and not again:
+            self.unmeasured = self._estimate(compiled)
+            if self.unmeasured is not None:
+                return []
 
         def doing() -> str:
             return f"measuring {self.model} here: process {self.left.processes.done + 1} of {len(missing)}"
@@ -166,6 +177,26 @@ class OneModel:
             self.kept_from = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
         return [path for path, record in zip(paths, records, strict=True) if record is not None]
 
+    def _estimate(self, compiled: Sequence[Path]) -> Row | None:
+        """This machine by the operations and bytes of a traced step, where it takes too long or too much memory."""
+        from whichdevice.machine.facts import total_memory
+        from whichdevice.planning.estimate import step_flops
+        from whichdevice.records.products import read_compiled
+
+        traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
+        one = next(
+            (each for each in traced if each.facts and each.facts.memory_parts and each.asked.devices == 1), None
+        )
+        if one is None or one.facts is None or one.asked.mode == "decode" or one.asked.mode == "prefill":
+            return None
+        wider = 2.0 if one.asked.precision != "float32" else 1.0  # a CPU takes the step in float32
+        operations, nbytes = one.facts.operations or 0.0, (one.facts.nbytes or 0.0) * wider
+        step = operations / (step_flops(self.study, HERE, "float32") or 1.0) + nbytes / BYTES_PER_SECOND
+        needed, available = sum(one.facts.memory_parts.get(name, 0.0) for name in PARTS), float(total_memory() or 0)
+        if needed <= available and step <= LONGEST_STEP:
+            return None
+        return estimated(HERE.replace("_", " "), step, needed, available)
+
     def _prepare_data(self) -> None:
         from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
         from whichdevice.measuring.request import dataset_folder, dataset_of
@@ -186,7 +217,7 @@ class OneModel:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
         summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
-        return answers(summary, costs, forecasts, wants, sources.once(device_rows), sheet, every_batch=True)
+        return answers(summary, costs, forecasts, wants, sources.once(device_rows), sheet, True, self.unmeasured)
 
 
 class TimeLeft:

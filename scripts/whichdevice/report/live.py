@@ -83,7 +83,11 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "session_hours": row.session_hours,
         "prompts": prompts,
         "memory": available,
-        "no": RULED_OUT["fits"] if row.evidence == DOES_NOT_FIT else row.note if steps is None and row.note else None,
+        "no": RULED_OUT["tight" if row.memory_tight else "fits"]
+        if row.evidence == DOES_NOT_FIT
+        else row.note
+        if steps is None and row.note
+        else None,
         "use": words.name_words(option),
         "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
         "rate": words.rate_words(answer, row) if row.step_time else "",

@@ -1,5 +1,6 @@
 """Make table `forecasts`."""
 
+import json
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ import pandas as pd
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
-from whichdevice.numbers import number, size
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
@@ -65,7 +65,8 @@ COLUMNS: dict[str, Column] = {
     "gradients": Column("float", "bytes"),
     "optimizer": Column("float", "bytes of its state"),
     "activations": Column("float", "bytes that the forward pass keeps for the backward pass"),
-    "changes": Column("text", "what to change so that it takes less memory, with GB and time of a step"),
+    "context": Column("float", "bytes of the GPU's memory that a program cannot have: CUDA's context and workspaces"),
+    "changes": Column("text", "JSON: what to change so that it takes less memory, bytes then and how much longer"),
     "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
     "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
     "usd_per_hour": Column("float", "cheapest on-demand price of these devices"),
@@ -120,9 +121,9 @@ def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
     row = {name: said[name] for name in COLUMNS if name in said}
     parts = said["memory_parts"] or {}
     row |= {name: parts.get(name) for name in ("weights", "gradients", "optimizer", "activations")}
-    row["changes"] = "; ".join(
-        f"{each['name']}: {size(each['memory_needed'])}, × {number(each['time'])} the time" for each in said["changes"]
-    )
+    if parts and facts is not None and facts.memory and facts.memory_available:
+        row["context"] = facts.memory - facts.memory_available
+    row["changes"] = json.dumps(said["changes"]) if said["changes"] else None
     row |= {
         "devices": asked.devices,
         "kind": find_target(asked.device, asked.devices).kind,
