@@ -235,9 +235,10 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
-# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms.
+# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms. No TPU:
+# its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (
-    "T4", "L4", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200", "TPU v5e",
+    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
 )  # fmt: skip
 
 
