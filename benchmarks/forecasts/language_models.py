@@ -8,6 +8,7 @@ where the step alone decides its peak (see `memory_rows`).
 
 import csv
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,9 +19,10 @@ import numpy as np
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import CONFIG
-from whichdevice.forecast.time_model import Peaks, roofline_by_class
+from whichdevice.forecast.time_model import NODE, Peaks, network, ring_bytes
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
+from whichdevice.forecast.work import Work
 from whichdevice.models.hugging_face import configuration
 from whichdevice.models.tuning import Tuning
 
@@ -238,6 +240,22 @@ def _time_rows() -> Iterator[Row]:
             for name, other in SAME.items():
                 found[other] = found.get(other, 0.0) + found.pop(name, 0.0)
             yield Row(line, peaks.chip, found, line.seconds)
+
+
+def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
+    """Seconds at the sheet's peaks by class, the larger of operations and bytes of each kernel; "kernels": how many."""
+    found: dict[str, float] = defaultdict(float)
+    found["kernels"] = work.kernels
+    for item in work.items:
+        if item.kind == "collective":
+            link = peaks.link if item.devices <= NODE else min(peaks.link, network(peaks.chip))
+            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
+        elif not item.operations:
+            found[item.kind] += item.count * item.bytes / peaks.bandwidth
+        else:
+            computed, moved = item.operations / peaks.operations[item.precision], item.bytes / peaks.bandwidth
+            found[f"{item.kind} {item.precision}"] += item.count * max(computed, moved)
+    return dict(found)
 
 
 def fit(rows: list[Row]) -> np.ndarray:
