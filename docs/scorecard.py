@@ -6,6 +6,7 @@ measured for it, the latest one last. Whether an aim is met follows from value, 
 
 import csv
 import hashlib
+import json
 import math
 from pathlib import Path
 from statistics import median
@@ -51,7 +52,7 @@ def results_parts() -> dict[str, str]:
 
 
 def _trust(sessions: list[Row]) -> str:
-    """Three sentences for those who read no more: overhead, false alarms, planted slowdowns."""
+    """What counts, for those who read no more: overhead, false alarms, planted slowdowns, decisions."""
     latest = {row["claim"]: row for row in sessions}
     overhead, alarms, found = (latest[name] for name in ("overhead_tensorflow", "false_alarms", "planted_found"))
     return "\n".join(
@@ -62,8 +63,28 @@ def _trust(sessions: list[Row]) -> str:
             f"{_spread(sessions, 'false_alarms')}.",
             f"- Of planted slowdowns of 10 %, {found['value']} % are found with ten repeats. "
             f"{_spread(sessions, 'planted_found')}. Three repeats, the default, find {_found_by_three()} (simulated).",
+            *_decided(),
         ]
     )
+
+
+def _decided() -> list[str]:
+    """Three sentences on picks by forecasts alone, from decisions.json, which `make forecasts` writes."""
+    card = json.loads((FOLDER / "decisions.json").read_text(encoding="utf-8"))
+    time, cost = card["time"], card["cost"]
+    return [
+        f"- Picked by forecasts alone, with the model left out of the fit, the GPU is within 3 % of the fastest in "
+        f"{_share(time['right_without_tosses'])} of {time['comparisons']} published comparisons "
+        f"({time['sets']} sets of devices, each weighs as one); at worst {_share(time['regret_worst'])} slower.",
+        f"- It is within 3 % of the cheapest in {_share(cost['right'])} of {cost['comparisons']} comparisons of "
+        f"devices with a price ({cost['sets']} sets); at worst {_share(cost['regret_worst'])} dearer.",
+        f"- {_share(time['sure'])} of picks by time and {_share(cost['sure'])} by cost have a chance of 90 % or more "
+        f"to be within 5 % of the best; {_share(time['sure_right'])} and {_share(cost['sure_right'])} of these were.",
+    ]
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.3g} %"
 
 
 def _found_by_three() -> str:

@@ -13,6 +13,7 @@ import json
 import sys
 from typing import Any
 
+from benchmarks.forecasts.decisions import RECORD, decisions
 from benchmarks.forecasts.page import write_page
 
 from whichdevice.files import CONFIG
@@ -54,7 +55,9 @@ def main() -> None:
     write(constants_of(published, whole), CONSTANTS)
     found = evaluations(published, whole)
     write(scorecard(found), SCORECARD)
-    write_page(found)
+    decided = decisions(found["models"])
+    write(decided, RECORD)
+    write_page(found, decided)
 
 
 def compiled(line: dict[str, str]) -> Work:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,11 +19,29 @@ NAMES = {
     "eager": "PyTorch, operation by operation",
     "torch.compile": "PyTorch with torch.compile",
 }
+ABOUT_DECISIONS = """### Decisions: is the picked device the best?
+
+Each published comparison of three devices or more is decided as `ask` decides, for a thousand hours of work, with its
+model left out. *Right*: within 3 % of the best published time or cost. The RTX 5090 and the RTX 6000 Pro Max-Q are near
+twins: where one of them is best, either is right (a toss). *Sure*: a chance of 90 % or more that nothing is better by
+5 %. All comparisons of one source and set of devices weigh as one. By cost, devices without a price are left out. Steps
+that may wait for the host are left out. Most comparisons have one device of a newer generation: by time they are easy.
+"""
+DECIDED = {
+    "right": "right",
+    "right_without_tosses": "right, tosses as they fell",
+    "right_unweighted": "right, each comparison weighs as one",
+    "regret_mean": "worse than the best, mean",
+    "regret_90": "worse than the best in 9 of 10 comparisons by at most",
+    "regret_worst": "worse than the best at worst by",
+    "sure": "picks that are sure",
+    "sure_right": "of these within 5 % of the best",
+}
 
 
-def write_page(found: Mapping[str, Forecasts]) -> None:
+def write_page(found: Mapping[str, Forecasts], decided: Mapping[str, Any]) -> None:
     """Replace the generated part of the page, and draw the figure."""
-    lines: list[str] = []
+    lines = [*_decisions(decided), ""]
     for software, its in scorecard(found).items():
         models = found["models"].of(lambda row, name=software: row.software == name)  # type: ignore[misc]
         lines += [f"### {NAMES[software]}: {len(models.rows)} published times", "", *_summary(its), ""]
@@ -39,6 +58,27 @@ def write_page(found: Mapping[str, Forecasts]) -> None:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def _decisions(card: Mapping[str, Any]) -> Iterator[str]:
+    time, cost = card["time"], card["cost"]
+    yield ABOUT_DECISIONS
+    yield "| | by time | by cost |"
+    yield "|---|--:|--:|"
+    for name in ("comparisons", "questions", "sets"):
+        yield f"| {'sets of devices' if name == 'sets' else name} | {time[name]} | {cost[name]} |"
+    for name, words in DECIDED.items():
+        yield f"| {words} | {100 * time[name]:.3g} % | {100 * cost[name]:.3g} % |"
+    yield from ("", "| decided by | chance stated | it was so | devices |", "|---|--:|--:|--:|")
+    for by in ("time", "cost"):
+        for stated, true, number in card[by]["calibration"]:
+            yield f"| {by} | {_percent(stated)} | {_percent(true)} | {number} |"
+    for words, names in (
+        ("Worst picks by time", time["worst"]),
+        ("Worst picks by cost", cost["worst"]),
+        ("Published times more than × 1.5 from what their neighbours' times say, by the forecasts", card["contradict"]),
+    ):
+        yield from ["", f"{words}:", "", *(f"- {name}" for name in names or ["none"])]
 
 
 def _summary(its: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

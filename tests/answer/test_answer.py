@@ -68,6 +68,7 @@ def pick(*rows: Row, **wants: Any) -> str | None:
 
 FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
 FREE = replace(CHEAP, device="T4, free", usd_per_hour=0.0, provider="Colab", session_hours=12.0)
+UNPRICED = device("A", 0.0031, None)
 # Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
 HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
 DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
@@ -87,6 +88,7 @@ DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
     ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
     ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None)), "H100"),
     ("without a price it is the fastest", {**HEAVY, "by": "time"}, (replace(FAST, usd_per_hour=None), CHEAP), "H100"),
+    ("without any price, too", {**HEAVY, "by": "time"}, (UNPRICED, device("B", 0.003, None)), "B"),
     ("overlapping intervals block nothing", HEAVY, (MIDDLE, device("A10G", 0.0101, 0.8, own=0.6)), "L40S"),
     ("a likely cheaper one with a heavy tail", HEAVY, (MIDDLE, device("A10G", 0.0099, 0.8, own=0.9)), "L40S"),
     ("nothing is left", {**HEAVY, "budget": 0.01}, (FAST, CHEAP), None),

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from benchmarks.forecasts.decisions import cases, decisions, picks, read_decisions
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
@@ -28,8 +30,13 @@ XLA = [row for row in PUBLISHED.rows if row.software == "xla"]
 NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02, "wrong": 0.005, "regret": 0.002}
 
 
+@cache
+def evaluated():
+    return evaluations(PUBLISHED, WHOLE)
+
+
 def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
-    now = scorecard(evaluations(PUBLISHED, WHOLE))
+    now = scorecard(evaluated())
     for software, its in read_scorecard().items():
         for left, figures in its.items():
             for name, noise in NOISE.items():
@@ -37,6 +44,30 @@ def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
                     assert now[software][left][name] <= figures[name] + noise, (software, left, name)
             assert abs(now[software][left]["held"] - figures["held"]) <= 0.03, (software, left)
             assert now[software][left]["rows"] >= figures["rows"]
+
+
+def test_no_decision_is_worse_than_the_committed_ones():
+    now, committed = decisions(evaluated()["models"]), read_decisions()
+    for by, worst in {"time": 0.25, "cost": 0.3}.items():
+        its, before = now[by], committed[by]
+        assert its["comparisons"] >= 100 and its["sets"] >= before["sets"]
+        for name, noise in {"right": 0.03, "right_without_tosses": 0.03, "sure_right": 0.03, "sure": 0.08}.items():
+            assert its[name] >= before[name] - noise, (by, name)
+        assert its["right"] >= 0.85 and its["sure_right"] >= 0.88 and its["sure"] >= 0.6, by
+        assert its["regret_mean"] <= before["regret_mean"] + 0.005, by
+        assert its["regret_worst"] <= min(worst, before["regret_worst"] + 0.05), by
+    assert len(now["contradict"]) <= len(committed["contradict"]) + 2
+
+
+def test_a_decision_is_scored_by_published_times():
+    found = evaluated()["models"]
+    t4 = np.array([row.chip == "T4" for row in found.rows])
+    bad = replace(found, logs=np.where(t4, 3.0, 0.0))  # right, but for the T4, which takes 20 times as long
+    made = picks(bad, cases(bad), "time")
+    assert len(made) > 100
+    for each in made:
+        assert each.right == (each.device != "T4") == (each.regret <= 0.05), each
+        assert ("T4" in each.group) == (each.device == "T4")
 
 
 def test_intervals_hold_what_they_state_and_ratios_are_narrower_than_times():

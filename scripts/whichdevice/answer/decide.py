@@ -314,7 +314,7 @@ def _pick(pool: list[int], rows: Sequence[Row], value: np.ndarray, seconds: np.n
         least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
         near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
     here = [place for place in near if rows[place].is_here]
-    return min(here or near, key=lambda place: (math.isnan(mean[place]), mean[place], long[place]))
+    return min(here or near, key=lambda place: (math.isnan(mean[place]), np.nan_to_num(mean[place]), long[place]))
 
 
 def _chances(
