@@ -1,8 +1,13 @@
 """PyTorch files to compiled records: traced once, memory, changes, and errors in one line."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
+from whichdevice.answer import Wants
+from whichdevice.answer.rows import estimated
+from whichdevice.commands.ask import targets_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
@@ -11,6 +16,7 @@ from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.measuring.events import RefusedError, built_within
 from whichdevice.models.loading import workload_class
+from whichdevice.planning.one_model import OneModel
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -58,7 +64,7 @@ def test_every_gpu_has_a_record_and_a_tpu_a_sentence(tmp_path, working_folder):
     row = answer(records[0])
     layers, head = 8 * 2 * 8 * 256 * 256, 2 * 8 * 256 * 4
     assert row["operations"] == 3 * (layers + head) - layers / 8
-    assert row["step_time"] > answer(records[1])["step_time"] > 0
+    assert row["device_time"] > answer(records[1])["device_time"] > 0
     assert row["memory_parts"]["optimizer"] == 2 * row["memory_parts"]["gradients"]
 
 
@@ -112,3 +118,18 @@ def test_a_large_model_is_not_made_before_it_is_known_to_fit(tmp_path):
     workload = workload_class(request(tmp_path, width=2**15).module)(Options(1))
     with pytest.raises(RefusedError, match="8,590,327,812 weights"):
         built_within(16e9, workload.model)
+
+
+@pytest.mark.parametrize(("name", "seconds_here", "most_kernels"), [("mlp", 1e-3, 60), ("lstm", 0.06, 60)])
+def test_a_small_model_stays_here_or_takes_what_is_free(name, seconds_here, most_kernels, working_folder):
+    path = Path(__file__).parents[1] / "models" / f"small_{name}_torch.py"
+    asked = OneModel(str(path), targets_of("T4,RTX 4090,H100 SXM", software="eager"))
+    asked.unmeasured = estimated("this machine", seconds_here, 1e9, 25e9)
+    (found,) = asked.answers(Wants(examples=60_000, epochs=10), [], asked.forecast())
+    assert found.pick.device in ("this machine", "T4, free")
+    others = [option for option in found.options if not option.row.is_here]
+    assert len(others) == 4 and all(option.row.host_time > 2e-4 for option in others)
+    assert all(option.row.step_time >= option.row.host_time for option in others)
+    assert next(each for each in others if each.device == "H100 SXM").host_decides
+    step = record_of(ProgramRequest(device="T4", workload="w", module=str(path), precision="float32", batch_size=64))[3]
+    assert 10 < step.kernels < most_kernels

@@ -183,3 +183,22 @@ def test_frozen_weights_accumulation_and_bfloat16():
     assert four.work.operations == 4 * one.work.operations
     half = trace_step(step_of(build, (256,), precision="bfloat16"), 8)
     assert half.memory["weights"] == one.memory["weights"] / 2
+
+
+class Sequences(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layers = layer(16, 64, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, series):
+        return self.layers(series)[0]
+
+
+@pytest.mark.parametrize(("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
+def test_recurrent_layers_are_one_kernel_a_layer_and_direction(layer, gates):
+    trace = trace_step(step_of(lambda: Sequences(layer), (100, 16)), 8)
+    products = [item for item in trace.work.items if item.kind == "product"]
+    assert sum(item.count for item in products) == 2 * 2 * 2  # forward and backward
+    inputs = 2 * (16 + 64) + 2 * (128 + 64)
+    assert trace.work.operations == trace.fused.operations == 3 * 2 * 8 * 100 * gates * 64 * inputs
+    assert any("time step" in note for note in trace.notes)

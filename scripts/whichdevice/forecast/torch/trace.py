@@ -15,7 +15,7 @@ test_trace.py names what a new PyTorch broke.
 import re
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
+from whichdevice.forecast.torch.recurrent import NOTE, RECURRENT, recurrent
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
@@ -131,7 +132,8 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
     module = _built(step, None, *layers)
-    return replace(_traced(step, module, size, accumulation, nullcontext()), notes=(WITH_VALUES,))
+    found = _traced(step, module, size, accumulation, nullcontext())
+    return replace(found, notes=(*found.notes, WITH_VALUES))
 
 
 def _traced(step: Step, module: Any, size: int, accumulation: int, where: AbstractContextManager[Any]) -> Trace:
@@ -170,7 +172,8 @@ def _traced(step: Step, module: Any, size: int, accumulation: int, where: Abstra
     memory["peak"] = max(passes, weights + gradients + state + updates.peak)
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
     works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
-    return Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
+    found = Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
+    return replace(found, notes=tuple(sorted(kernels.notes)))
 
 
 def _built(step: Step, fake: FakeTensorMode | None, *layers: int) -> Any:
@@ -270,6 +273,9 @@ class AsOnGPU(TorchFunctionMode):
             return function(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return self._attention(function, *args, **kwargs)
+        if name in RECURRENT:
+            self._kernels.notes.add(NOTE)
+            return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
             return function(*args, **kwargs | {"dropout_p": 0.0}) if len(args) < 12 else function(*args, **kwargs)
         if function is torch.nn.functional.dropout:
@@ -319,7 +325,7 @@ class Kernels(TorchDispatchMode):
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
-        self.fusion = Fusion()
+        self.fusion, self.notes = Fusion(), set[str]()
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -357,13 +363,29 @@ class Kernels(TorchDispatchMode):
         half = any(each.dtype in HALF for each in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
+        self._put(kind, half, operations, nbytes, launches, inputs, outputs)
+        return result
+
+    def product(self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Count a kernel that PyTorch's CPU build lacks."""
+        self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
+
+    def _put(
+        self,
+        kind: Kind,
+        half: bool,
+        operations: float,
+        nbytes: int,
+        launches: int,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
         full: Precision = "half" if half else self._full
         self._found[kind, full, int(operations), nbytes] += launches
         if self._kind is None:
-            sizes = {storage_of(each): float(each.numel() * each.element_size()) for each in inputs + outputs}
+            sizes = {storage_of(each): float(each.numel() * each.element_size()) for each in [*inputs, *outputs]}
             reads, writes = ([storage_of(each) for each in some] for some in (inputs, outputs))
             self.fusion.put(kind, full, float(operations), reads, writes, sizes)
-        return result
 
     def fixed(self, tensor: Any) -> bool:
         """Whether a tensor's values depend on no input and no weight."""
@@ -411,7 +433,7 @@ def kind_of(name: str, args: Any) -> Kind:
     return "norm" if any(each in name for each in NORMS) else "memory"
 
 
-def moved(name: str, inputs: list[Any], outputs: list[Any]) -> int:
+def moved(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
     """Bytes that a kernel reads and writes: all of its inputs and outputs, but of tables only what it takes."""
     written = sum(each.numel() * each.element_size() for each in outputs)
     read = [each.numel() * each.element_size() for each in inputs]
