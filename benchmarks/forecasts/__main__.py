@@ -28,6 +28,7 @@ from whichdevice.forecast.validation import (
     published_rows,
     read_digests,
     scorecard,
+    small_steps,
     write,
 )
 from whichdevice.forecast.work import Work
@@ -54,10 +55,11 @@ def main() -> None:
     whole = published.fit()
     write(constants_of(published, whole), CONSTANTS)
     found = evaluations(published, whole)
-    write(scorecard(found), SCORECARD)
+    card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
+    write(card, SCORECARD)
     decided = decisions(found["models"])
     write(decided, RECORD)
-    write_page(found, decided)
+    write_page(found, card, decided)
 
 
 def compiled(line: dict[str, str]) -> Work:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from whichdevice.forecast.validation import Forecasts, Row, scorecard
+from whichdevice.forecast.validation import Card, Forecasts, Row
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "forecast-validation.md"
@@ -39,10 +39,12 @@ DECIDED = {
 }
 
 
-def write_page(found: Mapping[str, Forecasts], decided: Mapping[str, Any]) -> None:
+def write_page(found: Mapping[str, Forecasts], card: Card, decided: Mapping[str, Any]) -> None:
     """Replace the generated part of the page, and draw the figure."""
     lines = [*_decisions(decided), ""]
-    for software, its in scorecard(found).items():
+    for software, its in card.items():
+        if software not in NAMES:
+            continue
         models = found["models"].of(lambda row, name=software: row.software == name)  # type: ignore[misc]
         lines += [f"### {NAMES[software]}: {len(models.rows)} published times", "", *_summary(its), ""]
         if "pairs" in its["models"]:
@@ -50,6 +52,15 @@ def write_page(found: Mapping[str, Forecasts], decided: Mapping[str, Any]) -> No
         lines += [*_by("family", models, lambda row: row.family), ""]
         lines += [*_by("chip", models, lambda row: row.chip), ""]
         lines += [*_by("source", models, lambda row: row.source_group), ""]
+    small = card["small steps"]["all"]
+    lines += [
+        "### Steps that the host may decide",
+        "",
+        f"{small['rows']:.0f} published steps of PyTorch took less than 5 ms or little time a kernel. The median error "
+        f"is {_percent(small['median_error'])}, the stated interval × / ÷ {small['stated']:.2f}, and it held "
+        f"{_percent(small['held'])}.",
+        "",
+    ]
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"{END}{after}", encoding="utf-8")

@@ -5,7 +5,7 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.forecast.joint import INTERVAL
 from whichdevice.forecast.targets import Target, find_target
-from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.time_model import MEASURED_HOST_SD, forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.records.products import CompiledRecord, ProgramRequest
 
@@ -47,7 +47,8 @@ def answer(record: CompiledRecord) -> dict[str, Any]:
 def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
     asked, facts = record.asked, record.facts
     work = Work.from_dict(record.work or {})
-    found = forecast_step(work, target.row, asked.mode, asked.devices)
+    host = (facts.host_time, MEASURED_HOST_SD) if facts is not None and facts.host_time else None
+    found = forecast_step(work, target.row, asked.mode, asked.devices, host)
     units = facts.units_per_step if facts is not None else None
     return {
         "step_time": found.seconds,

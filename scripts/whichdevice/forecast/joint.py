@@ -117,6 +117,7 @@ START = {
 PRIOR_LEVELS = 3.0
 OF_SOFTWARE = ("family", "question", "rest")  # parts with a variance for each software; the others have one for all
 CENTRE = 0.3  # spread of a software's mean, which its factors leave near zero
+OUTLIER = 2.5  # spreads of a software's logs from their median; what is beyond counts as that far
 TURNS = 60  # of EM
 
 
@@ -176,6 +177,12 @@ def fit(
     variances["centre"] = CENTRE**2
     design, member, of_row = columns.design[chosen], columns.question[chosen], columns.software[chosen]
     logs, of_question = logs[chosen], columns.software_of_question
+    for number in range(len(columns.softwares)):
+        its = logs[of_row == number]
+        if len(its):
+            middle = np.median(its)
+            far = OUTLIER * 1.4826 * np.median(np.abs(its - middle))
+            logs[of_row == number] = np.clip(its, middle - far, middle + far)
     seen = design.any(axis=0)
     design = design[:, seen]
     keys = [key for key, its in zip(columns.variances, seen, strict=True) if its]

@@ -34,6 +34,10 @@ LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
 UNFITTED_SD = 0.5  # of classes of work without published times: a factor of another class
 CLOCK_SD = 0.2  # of the clock that a chip without published times holds, as the share of operations
 TOGETHER_SD = 0.3  # of collectives
+MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one that measured it
+# Seconds and log spread of a step that is fed from another machine over the network, as TPU v2 and v3 may be: seven
+# workloads of a published v2-8 took 25 to 38 ms; a machine of its own takes a millisecond or two.
+FED, FED_SD, FED_DEVICES = 12e-3, 1.0, ("TPU v2", "TPU v3")
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
 # Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
@@ -168,8 +172,8 @@ def forecast_step(
 ) -> Forecast:
     """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
-    `host` is the host's time in seconds and its log spread, as host.py measures them; None: a typical host's. Raises
-    StudyError where the sheet lacks a number, or no published time has this software on such a device.
+    `host` is the host's time in seconds and its log spread, as torch/host.py measures them; None: a typical host's.
+    Raises StudyError where the sheet lacks a number, or no published time has this software on such a device.
     """
     peaks = Peaks.of(device)
     software = software_of(work)
@@ -189,11 +193,11 @@ def forecast_step(
         "loops": LOOP_SD if work.unknown_loops else 0.0,
     }
     shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
-    if peaks.chip not in fitted["chips"] and seconds:
+    if peaks.chip not in fitted["timed"] and seconds:
         own = math.hypot(own, CLOCK_SD * sum(parts.get(name, 0.0) for name in at_peaks(work, peaks).computed) / seconds)
-    its_host = host or typical_host(work, fitted)
+    its_host = host or typical_host(work, fitted, device.device)
     low, step, high = interval(middle, math.hypot(shared, own), *its_host)
-    known_device, known_family = peaks.chip in fitted["chips"], family in fitted["families"]
+    known_device, known_family = peaks.chip in fitted["timed"], family in fitted["families"]
     return Forecast(
         seconds=step,
         low=low,
@@ -259,8 +263,10 @@ def software_of(work: Work) -> str:
     return f"{work.software} on TPU" if work.platform == "tpu" else work.software
 
 
-def typical_host(work: Work, fitted: Mapping[str, Any]) -> tuple[float, float]:
+def typical_host(work: Work, fitted: Mapping[str, Any], device: str) -> tuple[float, float]:
     """The time in seconds in which a typical host sends a step off, and its log spread."""
+    if device in FED_DEVICES:
+        return FED, FED_SD
     host = fitted["host"]
     return host["step"] + host["kernel"] * work.kernels, host["log_sd"]
 

@@ -92,6 +92,7 @@ class CompileFacts(Part):
     operations: float | None = None  # of matrix products and convolutions
     nbytes: float | None = None  # to and from off-chip memory
     kernels: float | None = None
+    host_time: float | None = None  # in which this machine's software sends the step off; None: not measured
     collectives: dict[str, Collective] = Field(default_factory=dict)
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None

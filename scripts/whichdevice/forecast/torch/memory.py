@@ -5,7 +5,7 @@
     need(plan.trace(32, ("gradient checkpointing",)))
 
 PyTorch's allocator keeps pieces that nothing fits into: the peak of live storages grows by FRAGMENTATION. It and
-RESERVE were found on timm's table of training times, whose batches are the largest that ran in 24 GB (111 models).
+RESERVE were found on timm's table of training times, whose batches are the largest that ran in 24 GB.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from whichdevice.forecast.work import Item
 from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION = 1.09  # of the peak
-SPREAD = 0.05  # of the need: with one so near to the memory fragmentation decides
+SPREAD = 0.04  # of the need: with one so near to the memory fragmentation decides
 RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
 LIKE = 3  # children of one class from which on a container's are blocks to checkpoint
 EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
