@@ -10,7 +10,7 @@ import hashlib
 import html
 import inspect
 import os
-import pickle
+import pickle  # nosec B403  # of objects that the same user made
 import re
 import shlex
 import textwrap

@@ -2,9 +2,10 @@
 
 import shutil
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO
 
@@ -13,6 +14,14 @@ from whichdevice.errors import StudyError, one_line
 EVERY_SECONDS = 0.5
 ERASE = "\r\033[2K"  # what stands in the line, on a terminal
 LEAST_WIDTH = 40
+
+
+def wrapped(lines: Iterable[str]) -> list[str]:
+    """Lines broken between words for the terminal of standard error; whole ones where that is none."""
+    if not sys.stderr.isatty():
+        return list(lines)
+    width = max(shutil.get_terminal_size().columns, LEAST_WIDTH)
+    return [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
 
 
 def agree(question: str, yes: bool) -> None:
