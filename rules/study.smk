@@ -36,7 +36,7 @@ PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
 LOCK = StudyLock(Path(ROOT))
 CONFIG = f"{ROOT}/config.yaml"
-# No rule has a `benchmark`: Snakemake would make again what was merged, fetched or copied here without that file.
+# Rules have no `benchmark`, since Snakemake would make again what was merged, fetched or copied here without that file.
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 # For a pod, which config.yaml does not reach.
