@@ -266,7 +266,7 @@ def _option(
         found |= _ends("usd", usd)
     if here is not None and not np.isnan(here).any():
         found |= _ends("ratio", here / steps)
-    floor = row.host_time > 0 and float(np.median(steps)) < 1.1 * row.host_time
+    floor = row.host_time > 0 and (row.device_time or row.step_time or 0.0) <= row.host_time
     return Option(row, **found, in_time=float((seconds <= wants.deadline).mean()), host_decides=floor)
 
 

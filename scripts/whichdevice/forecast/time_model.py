@@ -177,7 +177,7 @@ def forecast_step(
     """
     peaks = Peaks.of(device)
     software = software_of(work)
-    fitted = (constants or read_constants()).get(software, PROTOTYPE.get(software))
+    fitted = (constants or read_constants()).get(software)
     if fitted is None:
         raise StudyError(f"{device.device}: no published times of {software}: no forecast")
     parts = seconds_by_class(work, peaks, fitted["factors"])
@@ -239,23 +239,6 @@ def _notes(
         yield SMALL_NOTE
     if work.unknown_loops:
         yield f"{work.unknown_loops} loops of unknown length counted once"
-
-
-# Until config/forecast_published.csv has rows of it: a prototype's factors, fitted to tables of timm and llm-foundry.
-PROTOTYPE: Mapping[str, Mapping[str, Any]] = {
-    "eager": {
-        "factors": {"memory": 1.3, "launch": 4e-6, "low power": 1.66, "grouped convolution": 1.9, "collective": 1.3}
-        | {f"{kind} half": factor for kind, factor in (("product", 1.37), ("convolution", 1.37), ("attention", 3.7))},
-        "fitted": (),
-        "host": {"step": 2e-4, "kernel": 6e-6, "log_sd": 0.4},
-        "variances": {"question": 0.02, "source": 0.02, "rest": 0.01},
-        "families": {},
-        "family": (0.0, 0.2),
-        "chips": {},
-        "classes": {},
-        "class": (0.0, 0.2),
-    }
-}
 
 
 def software_of(work: Work) -> str:
@@ -339,7 +322,7 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     A class without a factor has that of one like it.
     """
     found = at_peaks(work, peaks)
-    clock = factors.get(clock_of(peaks.chip), factors.get("low power", 1.0) if peaks.low_power else 1.0)
+    clock = factors.get(clock_of(peaks.chip), factors.get(clock_of(peaks.chip_class), 1.0))
     parts = {name: seconds * clock * factors[like(name, factors)] for name, seconds in found.computed.items()}
     parts |= {name: seconds * factors[like(name, factors)] for name, seconds in found.moved.items()}
     return {**parts, "launches": found.kernels * factors["launch"]}

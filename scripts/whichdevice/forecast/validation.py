@@ -11,7 +11,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -189,13 +189,14 @@ class Design:
     chip: np.ndarray  # [rows]: the place of the chip's clock among the names
     measured: np.ndarray  # [rows]: log seconds
     sources: np.ndarray  # [rows]: numbers
-    low_power: np.ndarray  # [rows]
+    classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Design":
         """Of rows of one software."""
         prior = PRIOR[rows[0].software]
         chips = sorted({row.peaks.chip for row in rows})
+        classes = {clock_of(row.peaks.chip): row.peaks.chip_class for row in rows}
         names = [*prior, *map(clock_of, chips)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)
@@ -213,7 +214,7 @@ class Design:
             np.array([places[clock_of(row.peaks.chip)] for row in rows]),
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
-            np.array([row.peaks.low_power for row in rows]),
+            np.array([classes.get(name, "") for name in names]),
         )
 
     def seconds(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,15 +235,12 @@ def fit_factors(
     to `clocks`, of other software, or else to that of its class.
     """
     prior, names = PRIOR[software], design.names
-    its = Design(
-        names,
-        *(getattr(design, each)[chosen] for each in ("computed", "moved", "chip", "measured", "sources", "low_power")),
-    )
+    columns = {name: getattr(design, name)[chosen] for name in ("computed", "moved", "chip", "measured", "sources")}
+    its = replace(design, **columns)
     weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
     spread = np.array([prior[name][1] if name in prior else CLOCK_SD for name in names])
-    for chip in set(design.chip[design.low_power]):
-        centre[chip] = math.log(LOW_POWER_CLOCK)
+    centre[design.classes == "low power"] = math.log(LOW_POWER_CLOCK)
     for place, name in enumerate(names):
         if name in clocks:
             centre[place], spread[place] = math.log(clocks[name]), CLOCK_SD / 2
@@ -261,7 +259,21 @@ def fit_factors(
         logs = logs - np.clip(step, -0.7, 0.7)
         if np.abs(step).max() < 1e-4:
             break
+    timed = np.isin(np.arange(len(names)), its.chip)
+    for name, value in class_clocks(design, np.exp(logs), timed).items():
+        alone = (design.classes == name) & ~timed & ~np.isin(names, list(clocks))
+        logs[alone] = math.log(value)
     return np.asarray(np.exp(logs))
+
+
+def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray | None = None) -> dict[str, float]:
+    """The clock of a chip without published times, by its class: the mean of the class, held to what it starts from."""
+    found = {}
+    for name in sorted(set(design.classes) - {""}):
+        its = (design.classes == name) & (True if timed is None else timed)
+        start = math.log(LOW_POWER_CLOCK) if name == "low power" else 0.0
+        found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + start) / (int(its.sum()) + 1))
+    return found
 
 
 @dataclass(frozen=True)
@@ -558,11 +570,14 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
         "spread of the log of time over forecast (joint.py). host: seconds a step and a kernel.",
     }
-    host, clocks = host_times(published, found), dict[str, float]()
+    host, clocks = host_times(published, found), dict[str, float]()  # of the first software that has the chip
     for software, design in published.designs.items():
-        for name, value in zip(design.names, found.factors[software], strict=True):
-            if name.startswith(clock_of("")) and platform_of(software) == "gpu":
-                clocks.setdefault(name, float(f"{value:.4g}"))
+        if platform_of(software) == "gpu":
+            its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
+            its |= {clock_of(name): value for name, value in class_clocks(design, found.factors[software]).items()}
+            for name, value in its.items():
+                if name.startswith(clock_of("")):
+                    clocks.setdefault(name, float(f"{value:.4g}"))
     for software, design in published.designs.items():
         values = found.factors[software]
         computed, moved = design.seconds(values)
@@ -572,8 +587,7 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
         residuals = dict(found.residuals[software])
         residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}
         constants[software] = {
-            "factors": {"low power": LOW_POWER_CLOCK}
-            | {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
+            "factors": {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
             | {name: float(f"{value:.4g}") for name, value in zip(design.names, values, strict=True)},
             "fitted": [name for name, share in zip(design.names, shares, strict=True) if share > FITTED_FROM],
             "host": host[software],
