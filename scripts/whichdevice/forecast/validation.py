@@ -54,6 +54,8 @@ EAGER: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("memory", "norm", "gather and scatter", "optimizer"), (1.2, 0.3)),
     "batch norm": (2.0, 0.5),
     **{f"{kind} {precision}": (1.1, 0.5) for kind in ("product", "attention") for precision in PRECISIONS},
+    # Fused attention of 2,048 tokens and more, of language models (benchmarks/forecasts/language_models.py).
+    "attention half": (3.7, 0.3),
     **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
     **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
     **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
