@@ -60,7 +60,7 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
         ("4070 SUPER", None, "unknown device"),
         ("RTX 3080 12GB", None, "unknown device"),
         ("RTX 4060 Ti 8GB", None, "unknown device"),
-        ("T4", 3, "T4: 3 devices are no machine that is known; 1, 2, 4, 8 are"),
+        ("T4", 3, "T4: 3 devices are no machine that is known; 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 are"),
         ("v5e-2x2", 8, "the slice has 4 devices, not 8"),
     ],
 )

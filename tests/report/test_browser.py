@@ -83,8 +83,8 @@ def _fetched(url: str, report: Path) -> bool:
 
 
 def test_it_opens_from_the_file_system_without_a_network(opened: Any) -> None:
-    assert "is the fastest in" in opened.locator("#lead").inner_text()
-    assert len(opened.locator(ROWS).all()) > 20
+    assert opened.locator("#lead").inner_text().startswith("Use gpu for mnist_cnn")
+    assert len(opened.locator(ROWS).all()) > 10
 
 
 @LONG

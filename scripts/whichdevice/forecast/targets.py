@@ -223,8 +223,8 @@ def _target_rows(prices: Path) -> dict[str, HardwareRow]:
 def program_device(target: Target) -> str:
     """The card whose program is taken for a GPU: of its architecture the one with most memory.
 
-    Taken with a card's own peaks it changes its forecast by 2.4 % at most, and memory by 5 % (ResNet-50, MobileNetV2
-    and an LSTM on thirty cards), but for those of OWN_PROGRAM.
+    Taken with a card's own peaks it changes its forecast by 2.4 % at most, and memory by 5 % (an LSTM on 31 cards,
+    MobileNetV2 on 21), but for those of OWN_PROGRAM.
     """
     if target.row.compiler != "cuda" or target.device in OWN_PROGRAM:
         return target.device
