@@ -1,5 +1,9 @@
 """The host's time of a PyTorch step is measured on this machine, once."""
 
+import pytest
+
+pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
+
 from whichdevice.forecast.torch.host import host_time
 
 

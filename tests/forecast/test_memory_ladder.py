@@ -1,5 +1,9 @@
 """What fits: timm's training table of an RTX 3090 names the largest batch of LADDER that ran; the next one did not."""
 
+import pytest
+
+pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
+
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, is_tight, need
 from whichdevice.forecast.torch.trace import Trace
