@@ -25,7 +25,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 INTERVAL = 0.8  # share of true times that an interval is meant to hold
-SHARED = ("family", "question", "source")
 
 
 @dataclass(frozen=True)
@@ -94,12 +93,6 @@ def ratio_interval(times: np.ndarray, first: int, second: int, share: float = IN
     """Lower end, median and upper end of the first row's time over the second's, from draws."""
     ends = np.quantile(times[first] / times[second], [0.5 - share / 2, 0.5, 0.5 + share / 2])
     return float(ends[0]), float(ends[1]), float(ends[2])
-
-
-def chances_of_least(values: np.ndarray) -> np.ndarray:
-    """The chance of each row [rows] to have the least value [rows, n]: times give the fastest, costs the cheapest."""
-    found = np.bincount(values.argmin(axis=0), minlength=len(values))
-    return np.asarray(found / values.shape[1])
 
 
 # Fitting

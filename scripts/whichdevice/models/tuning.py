@@ -200,6 +200,7 @@ class FusedAdam(torch.optim.Optimizer):
                 if not self.state[each]:
                     moments = (torch.zeros_like(each, dtype=self.of_state or each.dtype) for _ in range(2))
                     self.state[each] = dict(zip(("first", "second"), moments, strict=True))
-            torch._foreach_add_(held, [each.grad for each in held])
-            for name in ("first", "second"):
-                torch._foreach_add_([self.state[each][name] for each in held], 1)
+            for each in held:
+                each.add_(each.grad)
+                for moment in self.state[each].values():
+                    moment.add_(1)
