@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
+from whichdevice.answer.decide import DAY, HOUR, IN_TIME, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.prices import USD_PER_KWH
 from whichdevice.numbers import counted, number
@@ -30,6 +30,7 @@ SENTENCES = {
     "alone": "Nothing else is left to choose from.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
     "cheapest": "Cheapest",
+    "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",
     "among": " of {count}",
     "none_in_time": "; none ends within {time}",
@@ -190,7 +191,10 @@ def _why(answer: Answer) -> str:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
         more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
         return say("no_matter", count=len(choices), apart=apart, more=more)
-    most, among = SENTENCES["cheapest" if by == "cost" else "fastest_of_all"], say("among", count=len(choices))
+    least = answer.cheapest
+    near = by == "cost" and least is not None and (least.in_time or 0) >= IN_TIME and (least.usd or 0) < (pick.usd or 0)
+    most = SENTENCES["near" if near else "cheapest" if by == "cost" else "fastest_of_all"]
+    among = say("among", count=len(choices))
     if answer.wants.by == "cost" and by == "time":
         among += say("none_in_time", time=time_words(answer.wants.deadline))
     elif by == "cost" and answer.work.mode != "operation":

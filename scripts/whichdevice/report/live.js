@@ -157,7 +157,8 @@ const whichdevice = (() => {
       first = say(words.decision, { use: pick.row.use, time: time(pick), instead: where, usd: price + (pick.row.power ?? "") });
     }
     const found = [first];
-    const most = by === "cost" ? words.cheapest : words.fastest_of_all, number = { count: choices.length };
+    const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
+    const most = near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all, number = { count: choices.length };
     if (choices.length === 1) found.push(words.alone);
     else if (!answer.matters) {
       const apart = pick.seconds * limits.near > limits.near_seconds ? `${100 * limits.near} %` : `${limits.near_seconds / 60} min`;
