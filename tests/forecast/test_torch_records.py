@@ -109,6 +109,23 @@ def test_the_files_own_autocast_is_never_float32_in_silence(tmp_path):
         record_of(request(tmp_path, forward=OWN.replace("torch.bfloat16", "getattr(torch, 'bfloat' + '16')")))
 
 
+@pytest.mark.parametrize(
+    ("line", "software"),
+    [
+        ("return torch.compile(Net())", "torch.compile"),
+        ("net = Net(); net.compile(); return net", "torch.compile"),
+        ("import re; re.compile('a'); return Net()", "eager"),
+    ],
+)
+def test_a_file_that_calls_torch_compile_is_forecast_with_its_software(tmp_path, line, software):
+    asked = request(tmp_path)
+    path = Path(asked.module)
+    path.write_text(path.read_text().replace("return Net()", line), encoding="utf-8")
+    _, _, facts, work = record_of(asked)
+    assert work.software == software and ("torch.compile" in (facts.note or "")) == (software != "eager")
+    assert {item.kind for item in work.items} >= {"product", "optimizer"}
+
+
 def test_a_step_that_cannot_be_traced_names_the_line(tmp_path):
     with pytest.raises(StudyError, match=r"net\.py: a step cannot be traced: RuntimeError: .*\(line 18\)"):
         Traced(request(tmp_path, forward="x = x @ x"))

@@ -18,7 +18,7 @@ FOUND = {
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
     "torch_loop.py": Found("torch", 64, 512, 5),
     "torch_gan.py": Found("torch", 50, None, 7, precision="float32"),
-    "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed"),
+    "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed", compiled=True),
 }
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",

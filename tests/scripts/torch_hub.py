@@ -1,4 +1,4 @@
-"""An encoder of Hugging Face with its own loss, arguments, a schedule, autocast and accumulated gradients."""
+"""An encoder of Hugging Face, compiled, with its own loss, arguments, a schedule, autocast, accumulated gradients."""
 
 import argparse
 
@@ -18,6 +18,7 @@ model, words, labels = (
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5)
 schedule = torch.optim.lr_scheduler.LinearLR(optimizer)
 model.train()
+model.compile()
 for _ in range(args.num_train_epochs):
     order = torch.randperm(256)
     for start in range(0, 256, args.batch):

@@ -103,7 +103,8 @@ def title(answer: Answer) -> str:
 
 def _format(row: Row) -> str:
     where = "here" if row.is_here else "there"
-    return f"{FORMATS.get(row.precision, row.precision)} {where}"
+    by = " by torch.compile" if row.software == "torch.compile" else ""
+    return f"{FORMATS.get(row.precision, row.precision)}{by} {where}"
 
 
 def lines(answer: Answer) -> list[str]:

@@ -122,6 +122,22 @@ def _is_count(value: Any) -> bool:
 
 
 def called_in(path: Path, name: str) -> bool:
-    """Whether a script calls `name` or `torch.<name>`."""
-    calls = [node.func for node in ast.walk(parsed(path.read_bytes())) if isinstance(node, ast.Call)]
-    return any(name in (getattr(call, "attr", ""), getattr(call, "id", "")) for call in calls)
+    """Whether a file calls or decorates with `torch.<name>`, a method `<name>`, or `<name>` imported from PyTorch.
+
+    `re.compile` is another module's function.
+    """
+    nodes = list(ast.walk(parsed(path.read_bytes())))
+    others, own = set[str](), False  # modules that are not PyTorch's; whether the bare name is PyTorch's
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            others |= {each.asname or each.name for each in node.names if not each.name.startswith("torch")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+            own = own or any(each.name == name for each in node.names)
+    used = [node.func for node in nodes if isinstance(node, ast.Call)]
+    used += [each for node in nodes for each in getattr(node, "decorator_list", ())]
+    return any(
+        each.attr == name and getattr(each.value, "id", "") not in others
+        if isinstance(each, ast.Attribute)
+        else own and getattr(each, "id", "") == name
+        for each in used
+    )

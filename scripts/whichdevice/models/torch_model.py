@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, convolution_gradients
 from whichdevice.models.framework import TORCH
+from whichdevice.models.script_run import called_in
 from whichdevice.models.shapes import packed
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT
@@ -142,6 +143,14 @@ class TorchFile(NativeFile):
     weights_file = "model.pt"
     layers: ClassVar[int | None] = None  # equal ones, of a model that can be made of fewer
     tunable: ClassVar[bool] = False  # whether batches and checkpointing may be chosen so that it fits
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether the script or the file calls torch.compile."""
+        path, found = self.address.path, getattr(self, "found", None)
+        if found is not None:
+            return bool(found.compiled)
+        return path is not None and path.suffix == ".py" and called_in(path, "compile")
 
     @property
     def tuning(self) -> "Tuning":

@@ -126,9 +126,12 @@ def updated(trace: Trace, share: float = 1.0) -> Trace:
     passes, gradients = memory["passes"] - memory["optimizer"] + state, memory["gradients"]
     peak = max(passes, memory["weights"] + gradients + state)
     memory |= {"optimizer": state, "passes": passes, "update": 0.0, "peak": peak}
-    others = tuple(each for each in trace.work.items if each.kind != "optimizer")
     update = Item("optimizer", "float32", 0.0, 3 * gradients + 2 * state, 1)  # weights and state are read and written
-    return replace(trace, work=replace(trace.work, items=(*others, update)), memory=memory)
+    work, fused = (
+        replace(each, items=(*(item for item in each.items if item.kind != "optimizer"), update))
+        for each in (trace.work, trace.fused)
+    )
+    return replace(trace, work=work, fused=fused, memory=memory)
 
 
 # What can be changed in a training step, by the words that name it: before it is traced, or in its trace.

@@ -25,6 +25,7 @@ from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
+COMPILED = ("by torch.compile; its memory is that of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
@@ -60,10 +61,13 @@ class Traced:
         precision = workload.number_format(request.precision)
         if precision != request.precision:
             self.note = f"all in {precision}"
+        # Of generation, which calls the module for each word, no published times are of compiled modules.
+        self._compiled = workload.compiled and self._cache is None
         step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
         self.plan = Plan(step)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
+            torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
             self.trace(1 if workload.tunable else request.batch_size)
         workload.check_options()
         path = workload.address.path
@@ -123,7 +127,10 @@ class Traced:
             collectives=collectives,
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
-            note="; ".join(filter(None, [self.note, way.words(target.devices), *trace.notes])) or None,
+            note="; ".join(
+                filter(None, [self.note, way.words(target.devices), *trace.notes, *COMPILED * self._compiled])
+            )
+            or None,
         )
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
@@ -153,10 +160,10 @@ class Traced:
 
     def _work(self, trace: Trace, request: ProgramRequest) -> Work:
         """The work of one device: in float16 gradients are divided by the loss's scale and checked."""
-        items, gradients = trace.work.items, trace.memory["gradients"]
+        work, gradients = trace.fused if self._compiled else trace.work, trace.memory["gradients"]
         if request.precision == "mixed_float16" and gradients:
-            items = (*items, Item("optimizer", "float32", 0.0, 2 * gradients, 1))
-        return replace(trace.work, items=items)
+            work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
+        return work
 
     def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
         """What to change so that it fits, with the memory that it then needs and how much longer a step takes."""
