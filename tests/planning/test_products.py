@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from whichdevice.config.model import Study
+from whichdevice.forecast.study import program_requests
 from whichdevice.planning.products import export_inputs, exported_models, other_learned
 from whichdevice.records.store import write_record
 
@@ -35,3 +37,11 @@ def test_records_that_a_call_does_not_bring_about_count_too(learning):
         write_record(synthetic.record_of(planned.study, run), Path(planned.record(run)))
     narrowed = learning(only={"batch_size": [256]})
     assert set(other_learned(narrowed, "mnist_cnn")) > set(both) - set(export_inputs(narrowed, "mnist_cnn"))
+
+
+def test_a_workload_without_a_device_is_forecast_and_not_measured(plan):
+    large = {"resnet50": {"device": []}, "decoder": {"device": []}}
+    planned = plan(workloads={"matmul": {"batch_size": [64]}, **large}, forecast={"devices": ["T4"]})
+    assert {run.cell.workload for run in planned.runs} == {"matmul"}
+    assert {request.workload for request in program_requests(planned.study)} == {"matmul", *large}
+    assert large.keys() <= {name for name, each in Study().workloads.items() if each.device == []}

@@ -210,7 +210,9 @@ class Workload(Section):
     sequence_length: Values[PositiveInt] | None = Field(
         None, description="steps per sequence of recurrent workloads; empty takes the recipe's"
     )
-    device: Values[Name] | None = Field(None, description="which of the devices run it; empty: all of them")
+    device: Annotated[list[Name], BeforeValidator(many), AfterValidator(without_repeats)] | None = Field(
+        None, description="which of the devices run it; empty: all of them; []: none, it is only forecast"
+    )
     options: dict[Name, Annotated[int | float | bool | str, BeforeValidator(plain_from_text)]] = Field(
         default_factory=dict, description="of a model file, which reads them with options.get(name, default)"
     )
@@ -283,6 +285,8 @@ def _default_workloads() -> dict[str, Workload]:
         "fashion_cnn": Workload(batch_size=[128], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
         "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
+        "resnet50": Workload(batch_size=[64], device=[]),
+        "decoder": Workload(batch_size=[8], device=[]),
     }
 
 

@@ -22,7 +22,8 @@ set single keys for one call: snakemake --cores 1 all --config study=try 'measur
 Every key is explained in docs/reference/config.md, with examples in docs/how-to/change-the-study.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
-The quick study: every small workload on any machine in six to seven minutes, no network needed.
+The quick study: every small workload on any machine in about six minutes, no network needed.
+Two large ones are only forecast: they keep a GPU busy, and so show where GPUs differ.
 Run it: make study, or snakemake --cores 1 all
 Three workloads run smaller than published, and learning has a time budget; records and report say so.
 More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
@@ -31,6 +32,7 @@ QUICK_NOTES = {
     "workloads.fashion_cnn": "published: batch 512, all images",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
+    "workloads.resnet50": "two large models, forecast alone",
 }
 ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
 FULL_HEADER = """\

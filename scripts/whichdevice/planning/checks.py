@@ -86,7 +86,7 @@ def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> N
         if cell.device not in absent or cell.workload not in measured:
             raise _uneven(study, cell)
     for name, workload in study.workloads.items():
-        if name not in measured:
+        if name not in measured and workload.device != []:
             asked = f"backend {', '.join(workload.backend)} with precision {', '.join(workload.precision)}"
             where = "docs/reference/support.md"
             raise StudyError(f"config: workloads.{name}: no device of this study runs {asked}; see {where}")
