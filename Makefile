@@ -23,7 +23,7 @@ help:
 	@echo "make study              make the environment, run the study, write results/<study>/report.html"
 	@echo "                        CONFIG=my.yaml         another config file"
 	@echo "                        ARGS='--config ...'    further arguments for snakemake"
-	@echo "                        ENV=gpu                cpu (default), gpu, torch or tpu: which packages"
+	@echo "                        ENV=gpu                cpu (default), gpu, torch, jax-tpu or tpu: which packages"
 	@echo "                        PYTHON=python3.12      default: the oldest fitting python3.x on PATH"
 	@echo "make environment        only make the environment (.venv)"
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"

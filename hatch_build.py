@@ -6,22 +6,23 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# What the base has beyond the workflow's own needs is what `ask` and `study` need on a CPU.
-BASE = "cpu"
-EXTRAS = ("cpu", "gpu", "torch")
+BASE = "base"
+# For each extra the file whose requirements it adds to the base, and whether those of the files that it names count.
+EXTRAS = {"jax": ("jax", False), "torch": ("torch", False), "study": ("cpu", True), "gpu": ("gpu", True),
+          "tpu": ("jax-tpu", True)}  # fmt: skip
 WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.files has it
 CARRIED = ("Snakefile", "rules", "profiles", "config", "docs/captions", "docs/examples", "results/reference")
 PATTERNS = ("scripts/*.py", "envs/*.yaml")
 
 
-def requirements(name: str, folder: Path) -> list[str]:
-    """The requirements of envs/<name>.in, those of the files that it names included."""
+def requirements(name: str, folder: Path, nested: bool = True) -> list[str]:
+    """The requirements of envs/<name>.in, with those of the files that it names where `nested`."""
     found: list[str] = []
     for line in (folder / f"{name}.in").read_text(encoding="utf-8").splitlines():
         text = line.partition(" #")[0].strip()
-        if text.startswith("-r "):
+        if text.startswith("-r ") and nested:
             found += requirements(text.removeprefix("-r ").removesuffix(".in"), folder)
-        elif text and not text.startswith("#"):
+        elif text and not text.startswith(("#", "-r ")):
             found.append(text)
     return found
 
@@ -29,8 +30,8 @@ def requirements(name: str, folder: Path) -> list[str]:
 def extras(folder: Path) -> dict[str, list[str]]:
     """What each extra adds to the base. On a TPU the package runs JAX; TensorFlow for TPUs has an environment alone."""
     base = requirements(BASE, folder)
-    added = {name: [each for each in requirements(name, folder) if each not in base] for name in EXTRAS}
-    return {**added, "tpu": [each for each in base if each.startswith("jax[tpu]")]}
+    found = {extra: requirements(name, folder, nested) for extra, (name, nested) in EXTRAS.items()}
+    return {extra: [each for each in listed if each not in base] for extra, listed in found.items()}
 
 
 class Requirements(MetadataHookInterface):

@@ -1,4 +1,4 @@
-"""Write envs/{cpu,gpu,torch,tpu}.yaml, the environments of `snakemake --sdm conda`, from the locks' pins.
+"""Write envs/{cpu,gpu,torch,jax-tpu,tpu}.yaml, the environments of `snakemake --sdm conda`, from the locks' pins.
 
 Needs nothing but Python. Hashes stay in the locks; the versions are the same.
 """
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("cpu", "gpu", "torch", "tpu")
+NAMES = ("cpu", "gpu", "torch", "jax-tpu", "tpu")
 HEAD = """\
 # Generated from {name}.lock by envs/conda.py (`make lock`), for `snakemake --sdm conda`.
 channels:

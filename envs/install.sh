@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv hold exactly what envs/<name>.lock pins; does nothing when it already does.
-# Usage: sh envs/install.sh <cpu|gpu|torch|tpu|test> [python]
+# Usage: sh envs/install.sh <cpu|gpu|torch|jax-tpu|tpu|test> [python]
 set -eu
 cd "$(dirname "$0")/.."
 name=$1 wanted=${2:-}
@@ -23,7 +23,7 @@ size() { # of a whole environment on Linux (x86-64); what pip has in its cache i
     *) echo "downloads 0.8 GB, takes about 3 GB of disk" ;;
     esac
 }
-[ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu, torch or tpu"
+[ -f "$lock" ] || fail "no $lock; ENV is cpu, gpu, torch, jax-tpu or tpu"
 if [ -n "$wanted" ]; then
     fits "$wanted" || fail "PYTHON=$wanted does not run as Python 3.11, 3.12 or 3.13; name one that does"
 fi
@@ -36,7 +36,7 @@ keep=yes
 [ -z "$wanted" ] || [ -z "$keep" ] || [ "$(version "$wanted")" = "$(version "$venv/bin/python")" ] || keep=
 if [ -n "$keep" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$identity" ]; then exit 0; fi
 # What overwrites the other's files: TensorFlow for TPUs and the ordinary one; cuDNN of CUDA 12 and of CUDA 13.
-for other in cpu gpu torch tpu test; do
+for other in cpu gpu torch jax-tpu tpu test; do
     case $name-$other in
     tpu-tpu) ;;
     tpu-* | *-tpu | gpu-torch | torch-gpu) [ ! -e "$venv/.installed-$other" ] || keep= ;;

@@ -20,7 +20,7 @@ resolve() { # resolve <name> [option...]: existing pins stay unless UPGRADE=1
 
 resolve uv
 resolve cpu
-for name in gpu test torch; do resolve "$name" --constraints cpu.lock; done
+for name in gpu test torch jax-tpu; do resolve "$name" --constraints cpu.lock; done
 for name in tpu sky; do resolve "$name"; done
 for name in cloud kubernetes slurm; do
     resolve "$name" --constraints test.lock

@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise StudyError(f"{parsed.command}: takes nothing after --")
         if passed_on:
             parsed.passed_on = passed_on
+        parsed.given = [*arguments, *(["--", *passed_on] if passed_on else [])]
         return parsed.run(parsed)
     except StudyError as error:
         print(error, file=sys.stderr)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-LOCKS = ["uv", "cpu", "gpu", "torch", "tpu", "test", "sky"]
+LOCKS = ["uv", "cpu", "gpu", "torch", "jax-tpu", "tpu", "test", "sky"]
 EXTRAS = ["cloud", "kubernetes", "slurm"]
 
 
@@ -47,7 +47,7 @@ def test_a_lock_answers_its_requirements(name: str, project_root: Path, conda: M
 
 
 def test_what_gpu_and_test_share_with_cpu_has_the_same_version(conda: ModuleType) -> None:
-    for name in ("gpu", "test"):
+    for name in ("gpu", "test", "jax-tpu"):
         assert _versions(conda, "cpu").items() <= _versions(conda, name).items()
 
 
@@ -63,7 +63,7 @@ def test_an_extra_holds_what_it_adds_and_changes_no_ordinary_pin(
         assert added.items() & ordinary.items() == {pin for pin in added.items() if pin[0] in ordinary}
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu", "torch", "tpu"])
+@pytest.mark.parametrize("kind", ["cpu", "gpu", "torch", "jax-tpu", "tpu"])
 def test_conda_environments_have_not_drifted(kind: str, project_root: Path, conda: ModuleType) -> None:
     written = (project_root / "envs" / f"{kind}.yaml").read_text(encoding="utf-8")
     assert written == conda.environment(kind), "run `make lock`"

@@ -80,7 +80,7 @@ def _why_none(jax: Any, request: Request, message: str) -> str:
     if request.kind == "gpu":
         return _why_no_gpu(jax, request.replicas, message)
     if not _installed("libtpu"):
-        return f"JAX {jax.__version__} has no libtpu; {ENVIRONMENT.format('cpu')}"
+        return f"JAX {jax.__version__} has no libtpu; {ENVIRONMENT.format('jax-tpu')}"
     if "already in use" in message or "lockfile" in message:
         return "the TPU is in use by another process; end that one first"
     return tpu.absent_reason(request.replicas) or f"JAX {jax.__version__} cannot use the TPU: {_line(message)}"

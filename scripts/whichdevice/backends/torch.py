@@ -85,12 +85,13 @@ class Torch(Backend):
     def initialise(self) -> None:
         """Take the devices: the CUDA context is made here, or ranks are started and connected."""
         from whichdevice.backends.torch_devices import require_devices, take_device
-        from whichdevice.backends.torch_replicas import Team
 
         require_devices(self.request)
         if self.request.replicas == 1:
             take_device(self.request, 0, self.threads)
         else:
+            from whichdevice.backends.torch_replicas import Team
+
             self._team = Team(self.request, self.threads)
 
     def _report_steps(self, steps: str) -> None:

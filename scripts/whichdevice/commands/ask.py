@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--json", action="store_true", help="print the answer as JSON")
+    add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
     parser.set_defaults(passed_on=[])
 
@@ -72,7 +73,10 @@ DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: 
 def run(args: argparse.Namespace) -> int:
     """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
     from whichdevice.machine.cpu import thread_environment, usable_cores
+    from whichdevice.planning.requirements import run_in
 
+    if args.python is not None:
+        return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
@@ -93,7 +97,9 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     """The question and its answers; a screen shows the first one, from forecasts alone. Raises StudyError as `run`."""
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import software_of
+    from whichdevice.planning.requirements import require
 
+    require(args.model, args.devices)
     software, counts = software_of(args.model), gpu_counts(args.gpus)
     wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     args.model = looked_at(args.model, args.passed_on)
@@ -111,6 +117,19 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     if all(answer.pick is None and not answer.fits_nowhere for answer in found):
         raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
     return asked, found
+
+
+def without_option(arguments: Sequence[str], name: str) -> list[str]:
+    """The command line without one option and its value, whichever way it is written."""
+    kept: list[str] = []
+    skip = False
+    for number, each in enumerate(arguments):
+        if each == "--":
+            return kept + list(arguments[number:])
+        if not skip and each != name and not each.startswith(f"{name}="):
+            kept.append(each)
+        skip = each == name
+    return kept
 
 
 def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Sequence[int]) -> "OneModel":

@@ -35,7 +35,7 @@ TPUS = {
     **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
     **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
 }
-ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "cpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
+ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "jax-tpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 ON_THE_MACHINE = "envs/rented.sh"  # of the checkout: it installs and measures there
 NOT_SENT = ("run_on", "against", "retry")  # keys that concern this machine alone
 COPY = ["rsync", "-rmtz", "-e", "ssh -o BatchMode=yes -o ConnectTimeout=30", "--include=/results/"]

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +35,10 @@ signal.signal(signal.SIGINT, leave)
 from snakemake.cli import main
 main()
 """
+WITHOUT_SNAKEMAKE = (
+    "study: Snakemake, TensorFlow and more are not installed in this environment: in the project's folder, make study, "
+    "or pip install '.[study]'"
+)
 NO_TARGETS = ("measure", "export", "dataset", "upload_dataset", "compile", "unknown_target")  # rules with wildcards
 RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
 
@@ -52,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replace this process by Snakemake; raises StudyError on an unknown target or a config that cannot be read."""
+    if find_spec("snakemake") is None:
+        raise StudyError(WITHOUT_SNAKEMAKE)
     known = targets()
     for target in args.target:
         if target not in known and not Path(target).suffix and "/" not in target:

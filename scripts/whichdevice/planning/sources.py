@@ -23,8 +23,8 @@ from whichdevice.study_cells import with_model_settings
 
 
 def environment_of(kind: str, backend: str) -> str:
-    """The name in envs/ that a run needs: PyTorch has its own, JAX on a TPU the ordinary one."""
-    return "torch" if backend == "torch" else "cpu" if (kind, backend) == ("tpu", "jax") else kind
+    """The name in envs/ that a run needs: PyTorch has its own, and so has JAX on a TPU."""
+    return "torch" if backend == "torch" else "jax-tpu" if (kind, backend) == ("tpu", "jax") else kind
 
 
 def missing_packages(study: Study) -> dict[tuple[str, str], str]:
@@ -41,7 +41,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
         how = f"make study ENV={needed} (docs/start/install.md)"
         if find_spec(backend_class(backend).package) is None:
             missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
-        elif kind != "cpu" and made and needed not in made | ({"cpu"} if "test" in made else set()):
+        elif kind != "cpu" and made and needed not in made | ({"jax-tpu"} if "test" in made else set()):
             missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
     return missing
 

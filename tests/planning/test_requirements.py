@@ -1,0 +1,74 @@
+"""What is not installed is named with one command before anything runs; `--python` asks in another environment."""
+
+import venv
+from pathlib import Path
+
+import pytest
+
+from whichdevice.__main__ import main
+from whichdevice.commands import study
+from whichdevice.errors import StudyError
+from whichdevice.planning import requirements
+
+FILES = {
+    "torch": "import torch\nimport no_such_net\nfrom PIL import Image\nimport beside\n",
+    "jax": "import jax\n",
+    "keras": "import keras\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("framework", "lacks", "words"),
+    [
+        ("torch", {"torch"}, "own.py needs torch, no-such-net, not installed in this environment: "),
+        ("jax", {"keras", "jax"}, "own.py needs keras, jax, not installed"),
+        ("keras", {"jax-cuda12-pjrt"}, "own.py needs jax-cuda12-pjrt, not installed"),
+    ],
+)
+def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, working_folder, monkeypatch):
+    monkeypatch.setattr(requirements, "_installed", lambda package: package not in lacks)
+    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+    Path("own.py").write_text(FILES[framework])
+    Path("beside.py").touch()
+    with pytest.raises(StudyError) as error:
+        requirements.require("own.py")
+    assert str(error.value).startswith(words)
+    assert " pip install " in str(error.value) and "--python PATH" in str(error.value)
+
+
+def test_a_compiler_for_tpus_is_needed_where_a_tpu_is_asked_about(monkeypatch):
+    monkeypatch.setattr(requirements, "_installed", lambda package: package != "libtpu")
+    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+    requirements.require("resnet50", "T4,L4")
+    with pytest.raises(StudyError, match=r"resnet50 needs jax, .*'jax\[tpu\]==0.10"):
+        requirements.require("resnet50", "T4,TPU v5e")
+
+
+def test_requirements_named_here_are_those_of_the_environments(project_root):
+    text = (project_root / "envs" / "jax.in").read_text() + (project_root / "envs" / "jax-tpu.in").read_text()
+    listed = {line.partition(" ;")[0] for line in text.splitlines()}
+    assert {*requirements.FORECASTS["keras"], requirements.TPU} <= listed
+
+
+def test_another_python_answers_with_its_own_packages_first(tmp_path, working_folder, capfd):
+    """It has none of ours, and a package that this environment lacks."""
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    [site] = (tmp_path / "env" / "lib").glob("python3*/site-packages")
+    (site / "only_there.py").write_text("WIDTH = 8\n")
+    Path("own.py").write_text("import torch\nimport only_there\nimport nowhere\n")
+    assert main(["ask", "own.py"]) == 2 == main(["ask", "own.py", "--python", str(python)])
+    here, there = capfd.readouterr().err.strip().splitlines()
+    assert "only-there, nowhere" in here and str(python) not in here
+    assert "needs nowhere" in there and "only" not in there
+
+
+def test_a_study_says_what_installs_it(monkeypatch, capsys):
+    monkeypatch.setattr(study, "find_spec", lambda name: None)
+    assert main(["study"]) == 2
+    assert "pip install '.[study]'" in capsys.readouterr().err
+
+
+def test_what_is_no_python_is_one_line(capsys):
+    assert main(["ask", "resnet50", "--python", "/nowhere/python"]) == 2
+    assert capsys.readouterr().err.startswith("--python /nowhere/python: this is no Python that runs")
