@@ -250,11 +250,11 @@ class ModelFile(TrainingWorkload):
 
     def doubts(self, model: Any) -> list[str]:
         """That a loss of probabilities gets what is none: the last layer has no activation."""
-        import keras
-
         loss, names = self.declared.loss, getattr(model, "output_names", [])
         if loss not in OF_PROBABILITIES or not names:
             return []
+        import keras
+
         last = next((layer for layer in reversed(model.layers) if layer.name == names[0]), None)
         if last is None or getattr(last, "activation", None) is not keras.activations.linear:
             return []
