@@ -53,7 +53,7 @@ def first_backend(module: str) -> str:
             f"{module} is {NAMES[framework]}, whose framework is not installed here: pip install {framework}"
         )
     if not installed:
-        raise StudyError("no TensorFlow, JAX or PyTorch is installed here: pip install '.[jax]' in the project's folder")
+        raise StudyError("no TensorFlow, JAX or PyTorch is installed: in the project's folder, pip install '.[jax]'")
     imported: set[str] = set()
     for path in read_address(module).files():
         if path.suffix == ".py":
