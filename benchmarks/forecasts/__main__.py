@@ -13,6 +13,7 @@ import json
 import sys
 from typing import Any
 
+from benchmarks.forecasts import language_models
 from benchmarks.forecasts.decisions import RECORD, decisions
 from benchmarks.forecasts.page import write_page
 
@@ -51,6 +52,8 @@ def main() -> None:
             programs[key] = compiled(line).digest()
             write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
     write_memory("--rebuild" in sys.argv)
+    language_models.write_digests()
+    language_models.write_times()
     published = Published(published_rows())
     whole = published.fit()
     write(constants_of(published, whole), CONSTANTS)

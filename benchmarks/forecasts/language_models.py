@@ -8,25 +8,24 @@ where the step alone decides its peak (see `memory_rows`).
 
 import csv
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from benchmarks.forecasts.traces import sums, write
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import CONFIG
-from whichdevice.forecast.time_model import NODE, Peaks, network, ring_bytes
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.forecast.work import Work
+from whichdevice.forecast.validation import read_traces
 from whichdevice.models.hugging_face import configuration
 from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
+LIBRARY = "language models"
 PUBLISHED = CONFIG / "llm_published.csv"
 DIGESTS = CONFIG / "llm_digests.json"
 DEVICES = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": "H100 SXM", "A100": "A100 SXM 80GB"}
@@ -140,7 +139,9 @@ def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
     """The committed traces by program."""
     found = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
     return {
-        name: Trace.from_dict(each | dict.fromkeys(("work", "fused"), _spread(each["work"])))
+        name: Trace.from_dict(
+            each | {"work": _spread(each["work"]), "fused": _spread(each.get("fused", each["work"]), "torch.compile")}
+        )
         for name, each in found.items()
     }
 
@@ -149,21 +150,26 @@ def write_digests(path: Path = DIGESTS) -> None:
     """Trace what is missing, and write one line a program."""
     known = dict(read_digests(path))
     wanted = {line.program: line for line in published() if line.length and not line.method.startswith("Adapter")}
+    compiled = {line.program for line in published() if line.software == "torch.compile"}
     for name, line in wanted.items():
         if name not in known:
             known[name] = line.trace()
-    rows = (f'  "{name}": {json.dumps(_packed(known[name]), separators=(",", ":"))}' for name in sorted(wanted))
+    packed = {name: _packed(known[name], name in compiled) for name in sorted(wanted)}
+    rows = (f'  "{name}": {json.dumps(each, separators=(",", ":"))}' for name, each in packed.items())
     path.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
 
 
-def _packed(trace: Trace) -> dict[str, Any]:
-    """A trace as numbers of few digits."""
-    items = [
-        [each.kind, each.precision, *map(_short, (each.operations, each.bytes, each.count))]
-        for each in trace.work.items
-    ]
+def _packed(trace: Trace, compiled: bool) -> dict[str, Any]:
+    """A trace as numbers of few digits; with the step by torch.compile where it is `compiled`."""
+    works = {"work": trace.work} | ({"fused": trace.fused} if compiled else {})
+    items = {
+        name: [
+            [each.kind, each.precision, *map(_short, (each.operations, each.bytes, each.count))] for each in work.items
+        ]
+        for name, work in works.items()
+    }
     memory = {name: _short(value) for name, value in trace.memory.items()}
-    return {"work": items, "memory": memory, "parameters": trace.parameters, "trained": trace.trained, "notes": []}
+    return {**items, "memory": memory, "parameters": trace.parameters, "trained": trace.trained, "notes": []}
 
 
 def _short(number: float) -> float:
@@ -172,9 +178,9 @@ def _short(number: float) -> float:
     return int(short) if short.is_integer() else short
 
 
-def _spread(items: list[list[Any]]) -> dict[str, Any]:
+def _spread(items: list[list[Any]], software: str = "eager") -> dict[str, Any]:
     rows = [[*each, None, 1] for each in items]
-    return {"platform": "gpu", "items": rows, "unknown_loops": 0, "unknown_calls": 0, "software": "eager"}
+    return {"platform": "gpu", "items": rows, "unknown_loops": 0, "unknown_calls": 0, "software": software}
 
 
 def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool) -> Trace:
@@ -201,113 +207,43 @@ def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits:
 
 # Times
 
-CLASSES = {  # of the work: where the fit starts, and how far (log) it is held there
-    "product half": (1.3, 0.3),
-    "attention half": (2.0, 0.5),
-    "attention backward half": (2.5, 0.5),
-    "memory": (1.2, 0.4),
-    "norm": (1.2, 0.4),
-    "optimizer": (1.0, 0.4),
-    "kernels": (5e-6, 0.5),
-    "collective": (0.3, 0.7),
-}
-CHIP_SD = 0.2
-ROBUST = 0.1  # log residual from which on a row counts less than its square
-PULL = 1.0  # of the priors
-SAME = {"gather and scatter": "memory"}  # classes without a factor of their own
+# Not the step that is traced here: other products, parts on the host, another optimiser, an unclear row.
+OTHER_STEPS = ("unclear", "float8", "host", "8-bit", "optimizer", "same")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A published time of a step, in seconds, and its roofline time by class."""
+def timed_rows() -> Iterator[tuple[list[Any], list[Any]]]:
+    """Each published time of a step as it is traced here, as config/forecast_traces.json.gz has it: question and row.
 
-    line: Published
-    chip: str
-    roofline: Mapping[str, float]
-    seconds: float
-
-
-def time_rows() -> list[Row]:
-    """Steps that run operation by operation, or of which the source does not say whether they are compiled."""
-    return [row for row in _time_rows() if row.line.software != "torch.compile"]
-
-
-def _time_rows() -> Iterator[Row]:
+    A step whose source does not say whether it is compiled counts as operation by operation.
+    """
     for line, trace in traced():
-        if line.status == "ok" and line.seconds and line.method != "decode" and "unclear" not in line.notes:
-            peaks = Peaks.of(line.sheet)
-            found = roofline_by_class(trace.work, peaks)
-            for name, other in SAME.items():
-                found[other] = found.get(other, 0.0) + found.pop(name, 0.0)
-            yield Row(line, peaks.chip, found, line.seconds)
+        if line.status != "ok" or not line.seconds or line.method == "decode":
+            continue
+        if any(words in line.notes for words in OTHER_STEPS):
+            continue
+        compiled = line.software == "torch.compile"
+        work = {"torch.compile": sums(trace.fused)} if compiled else {"eager": sums(trace.work)}
+        light = ", checkpointing" if line.tuning.gradient_checkpointing else ""
+        shape = f"{line.length}, {line.tuning.method}{light}, {line.gpus} x {line.sharing}"
+        size = line.batch * line.accumulation
+        bandwidth = [BANDWIDTH[line.device]] if line.device in BANDWIDTH else []
+        yield (
+            [LIBRARY, line.model, shape, "train", "mixed_bfloat16", size, work, []],
+            [line.group, line.id, 0, next(iter(work)), line.sheet.device, size, line.seconds * 1e3, *bandwidth],
+        )
 
 
-def roofline_by_class(work: Work, peaks: Peaks) -> dict[str, float]:
-    """Seconds at the sheet's peaks by class, the larger of operations and bytes of each kernel; "kernels": how many."""
-    found: dict[str, float] = defaultdict(float)
-    found["kernels"] = work.kernels
-    for item in work.items:
-        if item.kind == "collective":
-            link = peaks.link if item.devices <= NODE else min(peaks.link, network(peaks.chip))
-            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
-        elif not item.operations:
-            found[item.kind] += item.count * item.bytes / peaks.bandwidth
-        else:
-            computed, moved = item.operations / peaks.operations[item.precision], item.bytes / peaks.bandwidth
-            found[f"{item.kind} {item.precision}"] += item.count * max(computed, moved)
-    return dict(found)
-
-
-def fit(rows: list[Row]) -> np.ndarray:
-    """Logs of a factor for each class and each chip: robust least squares by Gauss-Newton steps, held to the priors."""
-    chips = sorted({row.chip for row in rows})
-    centre = np.log([each[0] for each in CLASSES.values()] + [1.0] * len(chips))
-    hold = (PULL / np.array([each[1] for each in CLASSES.values()] + [CHIP_SD] * len(chips))) ** 2
-    parts, measured = _parts(rows), np.log([row.seconds for row in rows])
-    places = [chips.index(row.chip) for row in rows]
-    logs = centre.copy()
-    for _ in range(30):
-        by_class = parts * np.exp(logs[: len(CLASSES)])
-        slope = np.hstack([by_class / by_class.sum(axis=1, keepdims=True), np.eye(len(chips))[places]])
-        misses = _logs(logs, parts, places) - measured
-        trust = ROBUST**-2 / np.sqrt(1 + (misses / ROBUST) ** 2)
-        square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
-        step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
-        logs = logs - np.clip(step, -0.7, 0.7)
-        if np.abs(step).max() < 1e-4:
-            break
-    return logs
-
-
-def residuals(rows: list[Row], logs: np.ndarray, chips: list[str]) -> np.ndarray:
-    """Log of published over forecast; a chip without a factor has the mean of the others."""
-    own = np.append(logs, logs[len(CLASSES) :].mean())
-    places = [chips.index(row.chip) if row.chip in chips else len(chips) for row in rows]
-    return np.log([row.seconds for row in rows]) - _logs(own, _parts(rows), places)
-
-
-def left_out(rows: list[Row], group: Callable[[Row], str]) -> dict[str, np.ndarray]:
-    """Residuals of each group, from a fit to the others."""
-    found = {}
-    for each in sorted({group(row) for row in rows}):
-        rest = [row for row in rows if group(row) != each]
-        own = [row for row in rows if group(row) == each]
-        found[each] = residuals(own, fit(rest), sorted({row.chip for row in rest}))
-    return found
-
-
-def _parts(rows: list[Row]) -> np.ndarray:
-    return np.array([[row.roofline.get(name, 0.0) for name in CLASSES] for row in rows])
-
-
-def _logs(logs: np.ndarray, parts: np.ndarray, places: list[int]) -> np.ndarray:
-    return np.asarray(np.log(parts @ np.exp(logs[: len(CLASSES)])) + logs[len(CLASSES) :][places])
-
-
-def score(misses: np.ndarray) -> tuple[int, float, float]:
-    """How many, the median error, and the factor within which 80 % are."""
-    sizes = np.abs(misses)
-    return len(sizes), float(np.expm1(np.median(sizes))), float(np.exp(np.quantile(sizes, 0.8)))
+def write_times() -> None:
+    """Put the times and works of config/llm_published.csv into config/forecast_traces.json.gz, for its old ones."""
+    document = read_traces()
+    places = [place for place, each in enumerate(document["questions"]) if each[0] != LIBRARY]
+    number = {place: count for count, place in enumerate(places)}
+    rows = [[*each[:2], number[each[2]], *each[3:]] for each in document["rows"] if each[2] in number]
+    questions = [document["questions"][place] for place in places]
+    for question, row in timed_rows():
+        rows.append([*row[:2], len(questions), *row[3:]])
+        questions.append(question)
+    write(document | {"questions": questions, "rows": rows})
 
 
 # Memory

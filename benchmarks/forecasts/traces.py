@@ -9,9 +9,7 @@ import json
 import sys
 from typing import Any
 
-import timm
 import torch
-from timm.layers import set_fast_norm
 
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.forecast.validation import TRACES, read_traces
@@ -22,6 +20,8 @@ LIBRARY = "timm"
 
 def main() -> None:
     """Trace the models that are named, or all."""
+    from timm.layers import set_fast_norm
+
     document, wanted = read_traces(), set(sys.argv[1:])
     for question in document["questions"]:
         library, model, size, mode, precision, batch, *_ = question
@@ -36,6 +36,8 @@ def main() -> None:
 
 def step(model: str, size: int, mode: str, precision: str) -> Step:
     """A step of timm's benchmark: cross entropy and SGD with momentum, or the forward pass."""
+    import timm
+
     return Step(
         build=lambda: timm.create_model(model),
         batch=lambda n: (torch.zeros(n, 3, size, size), torch.zeros(n, dtype=torch.long)),
@@ -48,13 +50,16 @@ def step(model: str, size: int, mode: str, precision: str) -> Step:
 
 
 def sums(work: Work) -> list[list[Any]]:
-    """Operations, bytes and kernels by kind and precision."""
-    found: dict[tuple[str, str], list[float]] = {}
+    """Operations, bytes and kernels by kind and precision, and the devices of a collective."""
+    found: dict[tuple[str, str, int], list[float]] = {}
     for item in work.items:
-        its = found.setdefault((item.kind, item.precision if item.operations else ""), [0.0, 0.0, 0.0])
+        its = found.setdefault((item.kind, item.precision if item.operations else "", item.devices), [0.0, 0.0, 0.0])
         for place, value in enumerate((item.operations, item.bytes, 1.0)):
             its[place] += value * item.count
-    return [[*key, _short(its[0]), _short(its[1]), round(its[2])] for key, its in found.items()]
+    return [
+        [kind, precision, _short(its[0]), _short(its[1]), round(its[2]), *([devices] if devices > 1 else [])]
+        for (kind, precision, devices), its in found.items()
+    ]
 
 
 def write(document: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ TABLE = "train-amp-nchw-pt112-cu113-rtx3090"
 def cases():
     """Traced memory of each batch, and whether it ran; what grows with the batch is scaled from the traced one."""
     document = read_traces()
-    for _, table, number, _, _, batch, _ in document["rows"]:
+    for _, table, number, _, _, batch, *_ in document["rows"]:
         if table == TABLE:
             traced, (weights, optimizer, _, peak) = document["questions"][number][5], document["questions"][number][7]
             larger = LADDER[LADDER.index(batch) - 1] if batch < LADDER[0] else None

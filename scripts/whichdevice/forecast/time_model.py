@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -185,16 +185,20 @@ def forecast_step(
     family = family_of(work)
     found = residual(fitted, family, peaks.chip, peaks.chip_class)
     middle = seconds * math.exp(found.offset)
+
+    def share(chosen: Callable[[str], bool]) -> float:
+        return sum(its for name, its in parts.items() if chosen(name)) / (seconds or 1.0)
+
     doubts = {  # what widens the interval: log spread
-        "launches": LAUNCH_SD * parts.get("launches", 0.0) / seconds if seconds else 0.0,
-        "unfitted": UNFITTED_SD * sum(parts[name] for name in parts if name not in fitted["fitted"]) / (seconds or 1.0),
-        "together": TOGETHER_SD if devices > 1 and peaks.platform == "gpu" else 0.0,
+        "launches": LAUNCH_SD * share("launch".__eq__),
+        "unfitted": UNFITTED_SD * share(lambda name: like(name, fitted["factors"]) not in fitted["fitted"]),
+        "together": TOGETHER_SD if devices > 1 and software == "xla" else UNFITTED_SD * share("collective".__eq__),
         "decode": DECODE_SD if mode == "decode" else 0.0,
         "loops": LOOP_SD if work.unknown_loops else 0.0,
     }
     shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
-    if peaks.chip not in fitted["timed"] and seconds:
-        own = math.hypot(own, CLOCK_SD * sum(parts.get(name, 0.0) for name in at_peaks(work, peaks).computed) / seconds)
+    unknown = [name for name in at_peaks(work, peaks).computed if clock_of(peaks.chip, name) not in fitted["fitted"]]
+    own = math.hypot(own, CLOCK_SD * share(unknown.__contains__))
     its_host = host or typical_host(work, fitted, device.device)
     low, step, high = interval(middle, math.hypot(shared, own), *its_host)
     known_device, known_family = peaks.chip in fitted["timed"], family in fitted["families"]
@@ -322,15 +326,21 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     A class without a factor has that of one like it.
     """
     found = at_peaks(work, peaks)
-    clock = factors.get(clock_of(peaks.chip), factors.get(clock_of(peaks.chip_class), 1.0))
-    parts = {name: seconds * clock * factors[like(name, factors)] for name, seconds in found.computed.items()}
+    parts = {}
+    for name, seconds in found.computed.items():
+        clocks = (clock_of(each, name) for each in (peaks.chip, peaks.chip_class))
+        clock = next((factors[each] for each in clocks if each in factors), 1.0)
+        parts[name] = seconds * clock * factors[like(name, factors)]
     parts |= {name: seconds * factors[like(name, factors)] for name, seconds in found.moved.items()}
-    return {**parts, "launches": found.kernels * factors["launch"]}
+    return {**parts, "launch": found.kernels * factors["launch"]}
 
 
-def clock_of(chip: str) -> str:
-    """The name of a chip's factor: how much longer operations take at the clock that it holds under load."""
-    return f"clock of {chip}"
+def clock_of(chip: str, name: str) -> str:
+    """The name of a chip's factor: how much longer a class of operations takes at the clock that it holds under load.
+
+    Matrix units (float16, bfloat16 and TF32) draw more power than exact float32, which their chip has a factor for.
+    """
+    return f"matrix clock of {chip}" if name.endswith(("half", "tf32")) else f"clock of {chip}"
 
 
 def like(name: str, factors: Mapping[str, float]) -> str:

@@ -54,13 +54,12 @@ EAGER: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("memory", "norm", "gather and scatter", "optimizer"), (1.2, 0.3)),
     "batch norm": (2.0, 0.5),
     **{f"{kind} {precision}": (1.1, 0.5) for kind in ("product", "attention") for precision in PRECISIONS},
-    # Fused attention of 2,048 tokens and more, of language models (benchmarks/forecasts/language_models.py).
-    "attention half": (3.7, 0.3),
+    "attention half": (3.0, 0.5),
     **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
     **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
     **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
     **{f"bytes of {kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
-    "collective": (1.3, 0.0),
+    "collective": (0.35, 0.7),  # most of it hides behind the work
 }
 # Where a fit starts, and how far (log) it is held there; with few rows of a class left, that is what remains.
 PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
@@ -153,12 +152,12 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, work, peaks))
     document = read_traces(traces)
-    for source, _, number, software, device, batch, milliseconds in document["rows"]:
+    for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
         _, model, size, mode, precision, traced, works, *_ = document["questions"][number]
         work = _scaled(works[software], software, batch / traced)
-        name = f"{model} {size}"
-        question = f"{name} {mode} {precision}"
-        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, work, sheet[device]))
+        question = f"{model} {size} {mode} {precision}"
+        peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
+        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, work, peaks))
     return rows
 
 
@@ -170,8 +169,8 @@ def read_traces(path: Path = TRACES) -> dict[str, Any]:
 def _scaled(items: Sequence[Sequence[Any]], software: Software, times: float) -> Work:
     """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
     scaled = (
-        Item(kind, precision, operations * times / count, nbytes * times / count, count)
-        for kind, precision, operations, nbytes, count in items
+        Item(kind, precision, operations * times / count, nbytes * times / count, count, None, *devices)
+        for kind, precision, operations, nbytes, count, *devices in items
     )
     return Work("gpu", tuple(scaled), software=software)
 
@@ -188,7 +187,7 @@ class Design:
     names: tuple[str, ...]
     computed: np.ndarray  # [rows, names]
     moved: np.ndarray  # [rows, names]; launches count kernels
-    chip: np.ndarray  # [rows]: the place of the chip's clock among the names
+    clock: np.ndarray  # [rows, names]: the place of the clock of these operations among the names
     measured: np.ndarray  # [rows]: log seconds
     sources: np.ndarray  # [rows]: numbers
     classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
@@ -197,23 +196,29 @@ class Design:
     def of(cls, rows: Sequence[Row]) -> "Design":
         """Of rows of one software."""
         prior = PRIOR[rows[0].software]
-        chips = sorted({row.peaks.chip for row in rows})
-        classes = {clock_of(row.peaks.chip): row.peaks.chip_class for row in rows}
-        names = [*prior, *map(clock_of, chips)]
+        classes = {
+            clock_of(row.chip, name): clock_of(row.peaks.chip_class, name)
+            for row in rows
+            for name in row.at_peaks.computed
+        }
+        names = [*prior, *sorted(classes)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)
         computed, moved = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)))
+        clock = np.zeros((len(rows), len(names)), dtype=int)
         for place, row in enumerate(rows):
             for within, its in ((computed, row.at_peaks.computed), (moved, row.at_peaks.moved)):
                 for name, seconds in its.items():
                     within[place, places[like(name, known)]] += seconds
+            for name in row.at_peaks.computed:
+                clock[place, places[like(name, known)]] = places[clock_of(row.chip, name)]
             moved[place, places["launch"]] = row.at_peaks.kernels
         sources = sorted({row.source_group for row in rows})
         return cls(
             tuple(names),
             computed,
             moved,
-            np.array([places[clock_of(row.peaks.chip)] for row in rows]),
+            clock,
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
             np.array([classes.get(name, "") for name in names]),
@@ -221,7 +226,7 @@ class Design:
 
     def seconds(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Seconds by name of operations and of the rest [rows, names each]."""
-        return self.computed * factors * factors[self.chip][:, None], self.moved * factors
+        return self.computed * factors * factors[self.clock], self.moved * factors
 
 
 def fit_factors(
@@ -237,23 +242,24 @@ def fit_factors(
     to `clocks`, of other software, or else to that of its class.
     """
     prior, names = PRIOR[software], design.names
-    columns = {name: getattr(design, name)[chosen] for name in ("computed", "moved", "chip", "measured", "sources")}
+    columns = {name: getattr(design, name)[chosen] for name in ("computed", "moved", "clock", "measured", "sources")}
     its = replace(design, **columns)
     weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
     spread = np.array([prior[name][1] if name in prior else CLOCK_SD for name in names])
-    centre[design.classes == "low power"] = math.log(LOW_POWER_CLOCK)
+    centre[low_power(design.classes)] = math.log(LOW_POWER_CLOCK)
     for place, name in enumerate(names):
         if name in clocks:
             centre[place], spread[place] = math.log(clocks[name]), CLOCK_SD / 2
     hold = PULL**2 / np.maximum(spread, 1e-4) ** 2
     logs = centre.copy() if start is None else np.log(start)
-    rows = np.arange(len(its.measured))
+    used = its.computed > 0
+    flat = np.nonzero(used)[0] * len(names) + its.clock[used]
     for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
         computed, moved = its.seconds(np.exp(logs))
         seconds = computed.sum(axis=1) + moved.sum(axis=1)
         slope = (computed + moved) / seconds[:, None]
-        slope[rows, its.chip] += computed.sum(axis=1) / seconds
+        slope += np.bincount(flat, (computed / seconds[:, None])[used], slope.size).reshape(slope.shape)
         misses = np.log(seconds) - its.measured
         trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
         square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
@@ -261,7 +267,7 @@ def fit_factors(
         logs = logs - np.clip(step, -0.7, 0.7)
         if np.abs(step).max() < 1e-4:
             break
-    timed = np.isin(np.arange(len(names)), its.chip)
+    timed = np.isin(np.arange(len(names)), its.clock[its.computed > 0])
     for name, value in class_clocks(design, np.exp(logs), timed).items():
         alone = (design.classes == name) & ~timed & ~np.isin(names, list(clocks))
         logs[alone] = math.log(value)
@@ -273,9 +279,14 @@ def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray | None =
     found = {}
     for name in sorted(set(design.classes) - {""}):
         its = (design.classes == name) & (True if timed is None else timed)
-        start = math.log(LOW_POWER_CLOCK) if name == "low power" else 0.0
+        start = math.log(LOW_POWER_CLOCK) if name.endswith("low power") else 0.0
         found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + start) / (int(its.sum()) + 1))
     return found
+
+
+def low_power(classes: np.ndarray) -> np.ndarray:
+    """Whether each of some classes of clocks is of cards of low power."""
+    return np.char.endswith(classes, "low power")
 
 
 @dataclass(frozen=True)
@@ -295,12 +306,6 @@ class Published:
         self.device_bound = ~np.array([row.host_bound for row in rows])
         self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
         self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
-        self.computing = np.zeros(len(rows))  # share of operations in a step's time, by the priors
-        for each, places in self.places.items():
-            design = self.designs[each]
-            prior = np.array([PRIOR[each].get(name, (1.0,))[0] for name in design.names])
-            computed, moved = (part.sum(axis=1) for part in design.seconds(prior))
-            self.computing[places] = computed / (computed + moved)
         self.columns = joint.Columns(
             software=[row.software for row in rows],
             family=[row.family for row in rows],
@@ -320,8 +325,8 @@ class Published:
             if its.any():
                 begin = start.factors.get(software) if start else None
                 factors[software] = fit_factors(design, its, software, begin, clocks)
-                for chip in set(design.chip[its]):
-                    clocks.setdefault(design.names[chip], float(factors[software][chip]))
+                for place in set(design.clock[its][design.computed[its] > 0]):
+                    clocks.setdefault(design.names[place], float(factors[software][place]))
         logs = self.logs(factors)
         turns, variances = (joint.TURNS, None) if start is None else (2, start.residuals["variances"])
         return Fitted(factors, joint.fit(logs, self.columns, chosen & ~np.isnan(logs), turns, variances))
@@ -333,6 +338,17 @@ class Published:
             design = self.designs[software]
             seconds = sum(each.sum(axis=1) for each in design.seconds(values))
             found[self.places[software]] = design.measured - np.log(seconds)
+        return found
+
+    def unclocked(self, chosen: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The share of a step's time in operations whose clock none of the chosen rows has [rows]."""
+        found = np.zeros(len(self.rows))
+        for software, values in factors.items():
+            design, its = self.designs[software], chosen[self.places[software]]
+            known = set(design.clock[its][design.computed[its] > 0])
+            computed, moved = design.seconds(values)
+            apart = np.where(np.isin(design.clock, list(known)), 0.0, computed).sum(axis=1)
+            found[self.places[software]] = apart / (computed + moved).sum(axis=1)
         return found
 
 
@@ -383,14 +399,11 @@ def left_out(published: Published, group: Callable[[Row], str], whole: Fitted) -
     logs, shared, own = (np.full(len(groups), np.nan) for _ in range(3))
     for each in sorted(set(groups[published.device_bound])):
         found = published.fit(groups != each, whole)
-        timed = {(row.software, row.chip) for row, its in zip(published.rows, groups, strict=True) if its != each}
-        misses = published.logs(found.factors)
+        misses, unclocked = published.logs(found.factors), published.unclocked(groups != each, found.factors)
         for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & published.device_bound)):
             row = published.rows[place]
             part = joint.residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], own[place] = misses[place] - part.offset, part.sd_own
-            if (row.software, row.chip) not in timed:
-                own[place] = math.hypot(part.sd_own, CLOCK_SD * published.computing[place])
+            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, CLOCK_SD * unclocked[place])
             launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks.kernels * launch * math.exp(misses[place]) / row.seconds
             shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)
@@ -576,15 +589,16 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
     for software, design in published.designs.items():
         if platform_of(software) == "gpu":
             its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
-            its |= {clock_of(name): value for name, value in class_clocks(design, found.factors[software]).items()}
+            its |= class_clocks(design, found.factors[software])
             for name, value in its.items():
-                if name.startswith(clock_of("")):
+                if "clock of " in name:
                     clocks.setdefault(name, float(f"{value:.4g}"))
     for software, design in published.designs.items():
         values = found.factors[software]
         computed, moved = design.seconds(values)
         parts = computed + moved
         shares = (parts / parts.sum(axis=1)[:, None]).sum(axis=0)
+        np.add.at(shares, design.clock, computed / parts.sum(axis=1)[:, None])
         chips = {row.chip for row in published.rows if row.peaks.platform == platform_of(software)}
         residuals = dict(found.residuals[software])
         residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}
