@@ -3,6 +3,9 @@
 Exact values are in tables and records.
 """
 
+import math
+from collections.abc import Callable
+
 TIMES = (("days", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1.0))
 SIZES = (("GiB", 2**30), ("MiB", 2**20))
 
@@ -60,3 +63,42 @@ def price(value: float) -> str:
     if value < 0.1:
         return number(value)
     return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
+
+
+def time_words(seconds: float, rough: bool = False) -> str:
+    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`."""
+    about = "about " if rough else ""
+    if seconds < 1:
+        return about + (f"{two(seconds * 1e3, rough)} ms" if seconds >= 1e-3 else f"{two(seconds * 1e6, rough)} µs")
+    for limit, one, unit in (
+        (90, 1.0, "s"),
+        (90 * 60, 60.0, "min"),
+        (3 * 86400, 3600.0, "h"),
+        (730 * 86400, 86400.0, "days"),
+    ):
+        if seconds < limit:
+            return f"{about}{two(seconds / one, rough)} {unit}"
+    return "years"
+
+
+def two(value: float, rough: bool = False) -> str:
+    """Two significant digits, one where rough: `1.3`, `47`, `120`."""
+    return f"{float(f'{value:.{1 if rough else 2}g}'):,.10g}"
+
+
+def usd_words(usd: float) -> str:
+    """US dollars in cents below 10 and in whole ones above: `0`, `<0.01`, `0.35`, `14`, `1,200`."""
+    if usd < 0.005:
+        return "<0.01" if usd > 0 else "0"
+    return f"{usd:.2f}" if usd < 10 else f"{math.floor(float(f'{usd:.3g}') + 0.5):,}"
+
+
+def between(low: float | None, high: float | None, written: Callable[[float], str]) -> str:
+    """` [34–64 h]`; empty where both ends read the same."""
+    if low is None or high is None:
+        return ""
+    first, last = written(low), written(high)
+    if first == last:
+        return ""
+    (one, _, unit), (other, _, unit_too) = first.partition(" "), last.partition(" ")
+    return f" [{one}–{other} {unit}]".replace(" ]", "]") if unit == unit_too else f" [{first}–{last}]"

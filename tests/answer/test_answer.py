@@ -22,11 +22,10 @@ from whichdevice.answer.words import (
     notes,
     study_lines,
     text,
-    time_words,
-    usd_words,
 )
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
+from whichdevice.numbers import time_words, usd_words
 
 STEPS = 100_000  # of batch 100: ten million images
 SIZE = Wants(examples=STEPS * 100)
@@ -68,6 +67,7 @@ def pick(*rows: Row, **wants: Any) -> str | None:
 
 FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
 FREE = replace(CHEAP, device="T4, free", usd_per_hour=0.0, provider="Colab", session_hours=12.0)
+SPOT = replace(FAST, device="H100, spot", usd_per_hour=0.8, provider="Cloud", spot=True)
 UNPRICED = device("A", 0.0031, None)
 # Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
 HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
@@ -84,6 +84,10 @@ DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
     ("a free one is free", {"examples": STEPS * 400.0}, (here(), FAST, CHEAP, FREE), "T4, free"),
     ("a session is too short", HEAVY, (here(), MIDDLE, CHEAP, FREE), "L40S"),
     ("only free, in several sessions", {**HEAVY, "only_free": True, "deadline": 2e5}, (here(), FAST, FREE), "T4, free"),
+    ("a week of the free one has 30 hours", {"examples": STEPS * 3000.0, "only_free": True, "deadline": 6e5},
+     (here(), FAST, replace(FREE, week_hours=30.0)), "this machine"),
+    ("nobody asked for one that is taken away", HEAVY, (here(), FAST, MIDDLE, SPOT), "L40S"),
+    ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), "H100, spot"),
     ("moving it is not worth a quarter of an hour", {"examples": 5e5}, (here(), FAST, FREE), "this machine"),
     ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
     ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None)), "H100"),
@@ -233,6 +237,36 @@ def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
     assert "Nobody is promised a free one; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+
+
+def test_a_free_week_that_is_too_short_is_waited_for() -> None:
+    """33 hours of which a week has 30: a week, and 3 hours."""
+    wants = Wants(examples=STEPS * 3000.0, only_free=True, deadline=8 * 86400, here_usd=1.0)
+    found = answer(replace(FREE, week_hours=30.0, log_sd_shared=0.01, log_sd_own=0.0), wants=wants)
+    assert found.pick is not None and found.pick.seconds == pytest.approx((7 * 24 + 3.3) * 3600, rel=0.03)
+    assert any("a session lasts up to 12 h, a week 30 h: keep checkpoints" in line for line in lines(found))
+
+
+def test_a_spot_machine_is_a_row_where_it_is_asked_for_and_else_a_sentence() -> None:
+    rows, heavy = (here(), FAST, MIDDLE, SPOT), replace(SIZE, **HEAVY)
+    plain, asked = answer(*rows, wants=heavy), answer(*rows, wants=replace(heavy, spot=True))
+    said = "Cheaper where it may be taken away at any moment: H100, 2.5 h, USD 2.00 (--spot)."
+    assert said in notes(plain) and said not in notes(asked)
+    assert "H100, spot" not in " ".join(text(plain)) and "▶ H100, spot" in " ".join(text(asked))
+    assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.5 h")
+    assert any("keep checkpoints. On demand: USD 7.50 (Cloud)" in line for line in lines(asked))
+
+
+def test_where_nothing_is_left_a_device_is_named_once_with_why() -> None:
+    found = answer(CHEAP, replace(FREE, usd_per_hour=0.1), wants=replace(SIZE, budget=1e-9))
+    assert lines(found) == ["No device is left for net: T4: costs more than 1e-09 USD."]
+
+
+def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() -> None:
+    eight, pair = (replace(FAST, device=f"{count} × H100", devices=count) for count in (8, 2))
+    small = [replace(each, evidence="does not fit", step_time=None) for each in (FAST, pair)]
+    shown = "\n".join(text(answer(*small, eight)))
+    assert "▶ 8 × H100" in shown and "H100 and 2 × H100: does not fit." in shown and shown.count("2 × H100") == 1
 
 
 def test_without_a_size_one_line_asks_for_it() -> None:

@@ -233,7 +233,9 @@ def test_a_model_that_fails_or_fits_nowhere_is_one_line(
     played.status = "out_of_memory"
     assert main(["ask", str(project_root / MODEL), "--devices", "L4"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == ("No device is left for my_model: this machine does not fit; L4 XLA for CUDA is not installed here.")
+    assert last == (
+        "No device is left for my_model: this machine: does not fit; L4: XLA for CUDA is not installed here."
+    )
 
 
 def test_a_terminal_shows_a_first_answer_from_forecasts_and_draws_the_final_one_over_it(

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, device, here, work
+from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, SPOT, device, here, work
 
 from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.words import lines, time_words, usd_words
+from whichdevice.answer.words import lines
+from whichdevice.numbers import time_words, usd_words
 from whichdevice.report.page import render
 from whichdevice.report.verdict import answer_parts
 
@@ -23,7 +24,8 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
 ]
 ROWS = (
-    here(), FAST, MIDDLE, CHEAP, FREE, device("A10G", 0.0101, 0.8, own=0.6), device("H200", 0.0029, None),
+    here(), FAST, MIDDLE, CHEAP, replace(FREE, week_hours=30.0), SPOT,
+    device("A10G", 0.0101, 0.8, own=0.6), device("H200", 0.0029, None),
     replace(device("L4", 0.03, 0.7), start_time=600.0, host_time=0.02, host_log_sd=0.2),
     replace(device("V100", 0.02, 0.4), evidence="does not fit", step_time=None),
 )  # fmt: skip
@@ -73,6 +75,7 @@ def wanted(chance: random.Random) -> tuple[Wants, float]:
         deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
         budget=chance.choice([None, None, 0.5, 5.0, 50.0]),
         only_free=chance.random() < 0.2,
+        spot=chance.random() < 0.3,
         hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
     ), round(10 ** chance.uniform(4, 10))
 
@@ -84,7 +87,7 @@ def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any)
         answer = decided(wants, units)
         asked = {
             "units": units, "words": answer.amount.words, "by": wants.by, "deadline": wants.deadline,
-            "budget": wants.budget, "onlyFree": wants.only_free, "hourUsd": wants.hour_usd,
+            "budget": wants.budget, "onlyFree": wants.only_free, "spot": wants.spot, "hourUsd": wants.hour_usd,
         }  # fmt: skip
         found = opened.evaluate(
             """asked => {

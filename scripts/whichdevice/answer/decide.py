@@ -18,6 +18,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
 
 HOUR, DAY = 3600.0, 86400.0
+WEEK = 7 * DAY
 MILLION = 1e6
 DRAWS = 400  # of each device: a live page carries them all
 DIGITS = 1000  # of the logarithm of a draw, as whole numbers
@@ -41,6 +42,7 @@ class Wants:
     deadline: float = DAY
     budget: float | None = None
     only_free: bool = False
+    spot: bool = False  # also machines that may be taken away
     hour_usd: float = 0.0  # that an hour of waiting costs
     here_usd: float | None = None  # an hour of this machine; None: its electricity
 
@@ -197,9 +199,10 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """The answer for one piece of work, still without words."""
     rows = [_at_price(row, wants, work) for row in work.rows]
     steps = draws(rows, floor=work.floor)
-    seconds = _whole(work, rows, steps, amount)
+    running = _whole(work, rows, steps, amount)
+    seconds = _with_pauses(running, rows)
     hourly = np.array([math.nan if row.usd_per_hour is None else row.usd_per_hour for row in rows])
-    usd = hourly[:, None] * seconds / HOUR
+    usd = hourly[:, None] * running / HOUR
     here = next((place for place, row in enumerate(work.rows) if row is work.here), None)
     options = [
         _option(row, steps[place], seconds[place], usd[place], None if here in (None, place) else steps[here], wants)
@@ -256,6 +259,12 @@ def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -
     return np.asarray(start + count * steps * (1 + np.array(prompts))[:, None])
 
 
+def _with_pauses(seconds: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
+    """Until it ends: a free machine that gives so many hours in a week is waited for where it takes more."""
+    week = np.array([min((row.week_hours or math.inf) * HOUR, WEEK) for row in rows])[:, None]
+    return np.asarray(seconds + np.where(seconds > week, np.floor(seconds / week) * (WEEK - week), 0.0))
+
+
 def _option(
     row: Row, steps: np.ndarray, seconds: np.ndarray, usd: np.ndarray, here: np.ndarray | None, wants: Wants
 ) -> Option:
@@ -279,6 +288,7 @@ RULED_OUT = {
     "tight": "may not fit",
     "time": "no time is known",
     "price": "no price is known",
+    "spot": "may be taken away",
     "free": "is not free",
     "budget": "costs more than {usd:g} USD",
     "session": "a session ends after {hours:g} h",
@@ -291,6 +301,8 @@ def _ruled_out(option: Option, wants: Wants, work: Work) -> str | None:
         return RULED_OUT["tight" if row.memory_tight else "fits"]
     if option.seconds is None:
         return row.note or RULED_OUT["time"]
+    if row.spot and not wants.spot:
+        return RULED_OUT["spot"]
     if option.usd is None:
         return RULED_OUT["price"] if wants.by == "cost" or wants.budget is not None else None
     if wants.only_free and option.usd > 0 and not row.is_here:

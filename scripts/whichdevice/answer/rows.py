@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import START_UP_MINUTES, USD_PER_KWH
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, cheapest
 from whichdevice.tables.base import CELL, device_name
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
@@ -61,8 +61,9 @@ class Row:
     price: str = ""  # where the price is from, or why there is none
     provider: str = ""
     rented: bool = False
+    spot: bool = False  # the cloud may take it away at any moment
     session_hours: float | None = None  # after which a free machine ends
-    week_hours: float | None = None
+    week_hours: float | None = None  # that a free machine gives in a week
     start_time: float = 0.0  # until the work begins: renting, starting, compiling
     card_usd: float | None = None  # of one to buy
     card_watts: float = 0.0
@@ -75,6 +76,11 @@ class Row:
     def is_here(self) -> bool:
         """Whether it is this machine, measured or estimated."""
         return self.evidence in (MEASURED, ESTIMATED)
+
+    @property
+    def card(self) -> str:
+        """The device, however it is offered."""
+        return self.device.partition(", ")[0]
 
     @property
     def spread(self) -> float:
@@ -185,7 +191,7 @@ def _work(
         rows.append(row)
     for each in expected:
         row = _with_card(_forecast(each), sheet.get(str(each["device"])))
-        rows += [row, *_free(row, sheet.get(str(each["device"])))]
+        rows += [row, *_offered(row, sheet.get(str(each["device"])))]
     modes = [str(row["mode"]) for row in [*cells, *expected] if pd.notna(row["mode"])]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
@@ -289,7 +295,7 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
     """
     if n < 2 or low is None or pd.isna(low):
         return ROUGH_LEAST, True
-    half = math.log(high / low) / 2 / float(stats.t.ppf(0.975, n - 1)) * float(stats.t.ppf(0.9, n - 1))
+    half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
     rough = bool(n - disturbed < FEW or high > WIDE * low)
     return (min(max(half / Z80, ROUGH_LEAST), ROUGH_MOST) if rough else half / Z80), rough
 
@@ -337,15 +343,23 @@ def _with_card(row: Row, known: HardwareRow | None) -> Row:
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
 
-def _free(row: Row, known: HardwareRow | None) -> Iterator[Row]:
-    """The same device where somebody gives it for nothing: one row, of the offer with the longest week."""
-    free = [offer for offer in known.offers if offer.offer == "free"] if known is not None else []
+def _offered(row: Row, known: HardwareRow | None) -> Iterator[Row]:
+    """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
+    if known is None or not row.step_time:
+        return
+    free = [offer for offer in known.offers if offer.offer == "free"]
+    spot = cheapest(known.offers, "spot")
+    if spot is not None and row.kind == "gpu" and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
+        yield replace(
+            row, device=f"{row.device}, spot", usd_per_hour=spot.usd_per_hour * row.devices, price=spot.words,
+            provider=spot.provider, spot=True,
+        )  # fmt: skip
     if free and row.device == free[0].device:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
             row, device=f"{row.device}, free", usd_per_hour=0.0, price=best.words, provider=names,
-            session_hours=best.session_hours, week_hours=best.week_hours,
+            session_hours=best.session_hours, week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
         )  # fmt: skip
 
 

@@ -8,10 +8,21 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from whichdevice.answer.decide import DAY, HOUR, IN_TIME, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option
+from whichdevice.answer.decide import (
+    DAY,
+    HOUR,
+    IN_TIME,
+    NEAR,
+    NEAR_SECONDS,
+    NEAR_USD,
+    RULED_OUT,
+    SURE,
+    Answer,
+    Option,
+)
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.prices import USD_PER_KWH
-from whichdevice.numbers import counted, number
+from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MOST_LINES = 8
 LEAST_ROWS = 5  # of a table, as far as there are choices
@@ -19,7 +30,6 @@ LEAST_WIDTH = 60
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
-YEAR = 365 * DAY
 # Sentences that a live page makes anew while its reader types (report/live.js): named parts in braces.
 SENTENCES = {
     "decision": "{use}: {time}{instead}{usd}.",
@@ -56,40 +66,6 @@ SENTENCES = {
 def say(name: str, **values: object) -> str:
     """A sentence of SENTENCES with its parts."""
     return SENTENCES[name].format(**values)
-
-
-def time_words(seconds: float, rough: bool = False) -> str:
-    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`."""
-    about = "about " if rough else ""
-    if seconds < 1:
-        return about + (f"{two(seconds * 1e3, rough)} ms" if seconds >= 1e-3 else f"{two(seconds * 1e6, rough)} µs")
-    for limit, one, unit in ((90, 1.0, "s"), (90 * 60, 60.0, "min"), (3 * DAY, HOUR, "h"), (2 * YEAR, DAY, "days")):
-        if seconds < limit:
-            return f"{about}{two(seconds / one, rough)} {unit}"
-    return "years"
-
-
-def two(value: float, rough: bool = False) -> str:
-    """Two significant digits, one where rough: `1.3`, `47`, `120`."""
-    return f"{float(f'{value:.{1 if rough else 2}g}'):,.10g}"
-
-
-def usd_words(usd: float) -> str:
-    """US dollars in cents below 10 and in whole ones above: `0`, `<0.01`, `0.35`, `14`, `1,200`."""
-    if usd < 0.005:
-        return "<0.01" if usd > 0 else "0"
-    return f"{usd:.2f}" if usd < 10 else f"{math.floor(float(f'{usd:.3g}') + 0.5):,}"
-
-
-def between(low: float | None, high: float | None, written: object) -> str:
-    """` [34–64 h]`; empty where both ends read the same."""
-    if low is None or high is None:
-        return ""
-    first, last = written(low), written(high)  # type: ignore[operator]
-    if first == last:
-        return ""
-    (one, _, unit), (other, _, unit_too) = first.partition(" "), last.partition(" ")
-    return f" [{one}–{other} {unit}]".replace(" ]", "]") if unit == unit_too else f" [{first}–{last}]"
 
 
 def title(answer: Answer) -> str:
@@ -150,9 +126,11 @@ def name_words(option: Option) -> str:
     row = option.row
     if row.is_here:
         return f"Use {row.device}"
-    plain = row.device.removesuffix(", free")
+    plain = row.card
     if row.usd_per_hour == 0:
         return f"Use a free {plain} ({row.provider})"
+    if row.spot:
+        return f"Rent a spot {plain} ({row.provider})"
     article = "" if plain[0].isdigit() else "an " if plain.startswith(VOWELS) else "a "
     return f"Rent {article}{plain}"
 
@@ -269,7 +247,7 @@ def waiting(answer: Answer) -> str:
     rate, takes = work.pipeline_rate, work.batch / _step(slow[0])
     return say(
         "pipeline", rate=f"{two(rate)} {work.unit}s/s", cores=counted(work.pipeline_cores, "core"),
-        device=slow[0].device.removesuffix(", free"), takes=two(takes), waits=chance(_waits(slow[0], work)),
+        device=slow[0].card, takes=two(takes), waits=chance(_waits(slow[0], work)),
         feed=two(math.ceil(takes / rate * work.pipeline_cores)),
     )  # fmt: skip
 
@@ -283,16 +261,20 @@ def _waits(row: Row, work: Work) -> float:
 
 
 def _free(answer: Answer) -> list[str]:
-    """Beside a free pick the paid one, and whether a session is long enough."""
+    """Beside a pick that is free or spot the paid one, and whether a session is long enough."""
     pick = answer.pick
-    if pick is None or pick.row.usd_per_hour != 0 or pick.row.is_here:
+    if pick is None or pick.row.is_here or not (pick.row.spot or pick.row.usd_per_hour == 0):
         return []
-    words, session = "Nobody is promised a free one", pick.row.session_hours
+    words, session, week = "Nobody is promised a free one", pick.row.session_hours, pick.row.week_hours
+    if pick.row.spot:
+        words = "It may be taken away at any moment: keep checkpoints"
     if session:
         words += f"; a session lasts up to {session:g} h"
-    paid = next((each for each in answer.options if each.device == pick.device.removesuffix(", free")), None)
+        if (pick.seconds or 0.0) > session * HOUR:
+            words += f", a week {week:g} h" * bool(week) + ": keep checkpoints"
+    paid = next((each for each in answer.options if each.device == pick.row.card), None)
     if paid is not None and paid.usd is not None:
-        words += f". Paid: USD {_usd(paid, interval=False)} ({paid.row.provider})"
+        words += f". {'On demand' if pick.row.spot else 'Paid'}: USD {_usd(paid, interval=False)} ({paid.row.provider})"
     return [f"{words}."]
 
 
@@ -313,10 +295,10 @@ def _nothing(answer: Answer) -> list[str]:
     """Why there is no pick; where nothing fits what is missing and what to do, in the first line."""
     reasons: dict[str, list[str]] = {}
     for option in answer.options:
-        reasons.setdefault(option.ruled_out or "", []).append(option.device)
+        reasons.setdefault(option.ruled_out or "", []).append(option.row.card)
     rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
     if not answer.fits_nowhere or not rows:
-        whole = "; ".join(f"{joined(names)} {why}" for why, names in reasons.items() if why)
+        whole = "; ".join(f"{joined(names)}: {why}" for why, names in reasons.items() if why)
         return [say("nothing", workload=answer.work.workload, reasons=whole)]
     row = max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices)
     needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_needed, row.memory_available))
@@ -413,10 +395,28 @@ def notes(answer: Answer) -> list[str]:
             found.append(f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet.")
     if any(row.start_time and row.step_time for row in rows):
         minutes = max(row.start_time for row in rows) / 60
-        found.append(f"A machine elsewhere takes {minutes:.0f} min to start; they are in its time and price.")
+        found.append(f"A rented machine takes {minutes:.0f} min to start; they are in its time and price.")
     if answer.work.mode == "train" and answer.pick is not None:
         found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
-    return [*memory_words(answer), *found, *_settling(answer), *_buying(answer)]
+    return [*memory_words(answer), *found, *_taken_away(answer), *_settling(answer), *_buying(answer)]
+
+
+def _taken_away(answer: Answer) -> list[str]:
+    """A spot machine that is not asked for, where it saves much."""
+    pick, wants = answer.pick, answer.wants
+    spot = [each for each in answer.options if each.ruled_out == RULED_OUT["spot"] and each.seconds]
+    best = min(
+        (each for each in spot if (each.in_time or 0.0) >= IN_TIME), key=lambda each: each.usd or 0.0, default=None
+    )
+    if best is None or pick is None or wants.only_free or answer.by != "cost":
+        return []
+    if (pick.usd or 0.0) - (best.usd or 0.0) < max(SPOT_SAVES * (pick.usd or 0.0), 1.0):
+        return []
+    what = f"{best.row.card}, {_time(best, False)}, USD {_usd(best, False)}"
+    return [f"Cheaper where it may be taken away at any moment: {what} (--spot)."]
+
+
+SPOT_SAVES = 0.2  # of the pick's price
 
 
 def _settling(answer: Answer) -> list[str]:
@@ -465,7 +465,9 @@ def cells(answer: Answer, everything: bool = False) -> list[tuple[bool, list[str
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
     """Options that the table shows: unless `everything`, without those that are dearer and slower than another."""
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
-    places = [option for option in answer.options if not _without_answer(option)]
+    places = [
+        option for option in answer.options if everything or not (_without_answer(option) or _is_folded(answer, option))
+    ]
     kept = [bool(each.ruled_out) or each.on_front or any(each is one for one in named) for each in places]
     more = LEAST_ROWS - sum(kept)
     found = []
@@ -481,14 +483,24 @@ def _without_answer(option: Option) -> bool:
     return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
 
 
+def _is_folded(answer: Answer, option: Option) -> bool:
+    """Whether it is a spot machine that nobody asked for, or one of several numbers of devices that is too few."""
+    several = answer.pick is not None and any(
+        each.row.devices > 1 and each.row.kind == "gpu" for each in answer.options
+    )
+    return option.ruled_out == RULED_OUT["spot"] or (several and option.row.evidence == DOES_NOT_FIT)
+
+
 def folded(answer: Answer, everything: bool = False) -> str:
     """What the table leaves out and why; empty where it shows all."""
     kept = shown(answer, everything)
     left = [option for option in answer.options if not any(option is each for each in kept)]
-    hidden = [option.device for option in left if not _without_answer(option)]
+    left = [option for option in left if option.ruled_out != RULED_OUT["spot"]]
     reasons: dict[str, list[str]] = {}
-    for option in filter(_without_answer, left):
-        reasons.setdefault(option.ruled_out or "", []).append(option.device)
+    for option in left:
+        if _without_answer(option) or _is_folded(answer, option):
+            reasons.setdefault(option.ruled_out or "", []).append(option.device)
+    hidden = [option.device for option in left if option.ruled_out is None]
     found = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
     return " ".join([*found, *(f"{joined(names, 4)}: {why}." for why, names in reasons.items())])
 

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--deadline", default="24h", metavar="TIME", help="e.g. 8h, 30min, 3d; default: 24h")
     wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
     wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
+    wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
@@ -212,7 +213,7 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     return Wants(
         examples=args.examples, epochs=args.epochs, steps=args.steps, tokens=args.tokens, by=args.by,
         deadline=float(found[1]) * UNITS[found[2] or "h"], budget=args.budget, only_free=args.only == "free",
-        hour_usd=args.hour_usd, here_usd=args.here_usd,
+        spot=args.spot, hour_usd=args.hour_usd, here_usd=args.here_usd,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ USD_PER_KWH = 0.18
 # Minutes from `rent` to the first step: a machine of GCP in 2.7, of AWS in 2.3, of Azure in 5.8 (skypilot-org/skypilot
 # pull requests 1092 and 1111, issue 3695), then packages in 4.5 (pull request 3073: 271 seconds).
 START_UP_MINUTES = 7.0
+NOTEBOOK_MINUTES = 1.0  # until a free notebook runs its first line, assumed: the frameworks are installed there
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Kind = Literal["on_demand", "spot", "free"]
 

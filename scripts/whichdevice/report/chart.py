@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from whichdevice.answer import Answer, Option
-from whichdevice.answer.words import time_words, usd_words
+from whichdevice.numbers import time_words, usd_words
 
 WIDE, HIGH, LEFT, BELOW, MARGIN = 640, 300, 62, 40, 14
 LEAST_USD = 0.01  # what costs less or nothing is drawn here

@@ -12,18 +12,20 @@ const whichdevice = (() => {
   const mean = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
   const say = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
-  // Options, the pick and how sure it is. `wants`: units, by, deadline, budget, onlyFree, hourUsd, prices, without.
+  // Options, the pick and how sure it is. `wants`: units, by, deadline, budget, onlyFree, spot, hourUsd, prices, without.
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const options = data.rows.map((row, place) => {
       const price = wants.prices?.[row.device] ?? row.usd_per_hour;
       const option = { row, place, price };
       if (!row.steps) return option;
-      option.times = row.steps.map((step) => row.start_time + count * Math.exp(step / limits.digits) * (1 + row.prompts));
+      const running = row.steps.map((step) => row.start_time + count * Math.exp(step / limits.digits) * (1 + row.prompts));
+      const week = Math.min((row.week_hours ?? Infinity) * HOUR, 7 * DAY);
+      option.times = running.map((time) => time + (time > week ? Math.floor(time / week) * (7 * DAY - week) : 0));
       option.in_time = mean(option.times.map((time) => (time <= wants.deadline ? 1 : 0)));
       [option.seconds_low, option.seconds, option.seconds_high] = limits.quantiles.map((q) => quantile(option.times, q));
       if (price !== null) {
-        option.costs = option.times.map((time) => (price * time) / HOUR);
+        option.costs = running.map((time) => (price * time) / HOUR);
         [option.usd_low, option.usd, option.usd_high] = limits.quantiles.map((q) => quantile(option.costs, q));
       }
       return option;
@@ -60,6 +62,7 @@ const whichdevice = (() => {
     if (wants.without?.includes(row.device)) return words.left_out;
     if (row.no) return row.no;
     if (option.seconds === undefined) return words.no_time;
+    if (row.spot && !wants.spot) return words.no_spot;
     if (option.usd === undefined) return wants.by === "cost" || wants.budget !== null ? words.no_price : null;
     if (wants.onlyFree && option.usd !== 0 && !row.is_here) return words.no_free;
     if (wants.budget !== null && option.usd > wants.budget) return say(words.no_budget, { usd: wants.budget });
@@ -142,8 +145,8 @@ const whichdevice = (() => {
     const choices = options.filter((each) => each.ruled_out === null), here = options[data.here];
     if (!pick) {
       const reasons = new Map();
-      for (const each of order(answer)) reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), each.row.device]);
-      const whole = [...reasons].map(([why, names]) => `${joined(names)} ${why}`).join("; ");
+      for (const each of order(answer)) reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), each.row.device.split(", ")[0]]);
+      const whole = [...reasons].map(([why, names]) => `${joined([...new Set(names)])}: ${why}`).join("; ");
       return [say(words.nothing, { workload: data.workload, reasons: whole })];
     }
     const price = pick.usd === undefined ? "" : `, USD ${cost(pick)}`, rough = pick.row.rough;
@@ -215,7 +218,7 @@ const whichdevice = (() => {
     return {
       units: examples * epochs, words: `${examples.toLocaleString("en-US")} ${data.unit}s${times}`, by: value("by") || "cost",
       deadline: many("deadline", data.wants.deadline) * HOUR, budget: many("budget", null),
-      hourUsd: many("hour", 0), onlyFree: form.elements.free?.checked ?? false, prices, without,
+      hourUsd: many("hour", 0), onlyFree: form.elements.free?.checked ?? false, spot: form.elements.spot?.checked ?? false, prices, without,
     };
   }
   function keep(form, place) {
@@ -258,7 +261,7 @@ const whichdevice = (() => {
     section.querySelector("[data-lines]").replaceChildren(...said.slice(1).map((line) => make("p", line)));
     section.querySelector("[data-title]").textContent = say(data.title, { amount: wants.words });
     const head = data.head;
-    section.querySelector("tbody").replaceChildren(...order(answer).map((each) => {
+    section.querySelector("tbody").replaceChildren(...order(answer).filter((each) => wants.spot || !each.row.spot).map((each) => {
       const line = make("tr", "", each === answer.pick ? "pick" : ""), name = make("th", each.row.device);
       name.scope = "row";
       const whole = each.seconds === undefined ? "–" : time(each);

@@ -24,6 +24,7 @@ from whichdevice.answer.decide import (
     draws,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT
+from whichdevice.numbers import time_words
 from whichdevice.report import chart
 
 LIMITS = {
@@ -60,6 +61,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "where": "" if answer.here is None else words.where(answer.here.row),
         "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
         "free": wants.only_free,
+        "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": words.SENTENCES
         | {f"no_{name}": text.replace(":g}", "}") for name, text in RULED_OUT.items()}
@@ -81,6 +83,8 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "usd_per_hour": row.usd_per_hour,
         "start_time": row.start_time,
         "session_hours": row.session_hours,
+        "week_hours": row.week_hours,
+        "spot": row.spot,
         "prompts": prompts,
         "memory": available,
         "no": RULED_OUT["tight" if row.memory_tight else "fits"]
@@ -92,7 +96,7 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
         "rate": words.rate_words(answer, row) if row.step_time else "",
         "fits": words.fits_words(row),
-        "step": words.time_words(row.step_time, row.rough) if row.step_time else "–",
+        "step": time_words(row.step_time, row.rough) if row.step_time else "–",
         "known": words.known_words(Option(row)),
         "waits": words.waiting(replace(answer, pick=option)),
         "steps": steps,
