@@ -2,7 +2,9 @@
 
 config/llm_published.csv has what others measured (llm-foundry, LitGPT, torchtune, torchtitan; 1 to 512 GPUs),
 config/llm_digests.json the traces, each of one rank's batch: `on_gpus` adds what the ranks send each other.
-`make forecasts` traces what is missing. Times are compared where a step's device, length and settings are known; memory
+`make forecasts` traces what is missing; LitGPT's steps are traced with its own model, which needs, beside the project's
+packages and without dependencies of its own, `pip install --no-deps litgpt==0.3.1 lightning lightning-utilities
+torchmetrics`. Times are compared where a step's device, length and settings are known; memory
 where the step alone decides its peak (see `memory_rows`).
 """
 
@@ -30,8 +32,9 @@ PUBLISHED = CONFIG / "llm_published.csv"
 DIGESTS = CONFIG / "llm_digests.json"
 DEVICES = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": "H100 SXM", "A100": "A100 SXM 80GB"}
 BANDWIDTH = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": 2400.0}  # GB/s, where it is not the sheet's
-ADAPTERS = {"litgpt": (8, "attention", 0.05), "torchtune": (8, "all", 0.0)}  # rank, layers, dropout of LoRA by source
-FIELDS = {"microsoft/phi-1_5": {"hidden_act": "gelu_pytorch_tanh"}}  # in which LitGPT's model is another one
+LITGPT = "litgpt"
+ADAPTERS = {LITGPT: (8, "attention", 0.05), "torchtune": (8, "all", 0.0)}  # rank, layers, dropout of LoRA by source
+CHUNK = 128  # words whose loss LitGPT works out together
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Published:
         tuning = self.tuning
         light = ", checkpointing" if tuning.gradient_checkpointing else ""
         optimizer = "" if tuning.optimizer == "AdamW" else f", {tuning.optimizer}"
-        return f"{self.model}, {tuning.method}, {self.batch} x {self.length}{light}{optimizer}"
+        own = f", {LITGPT}{', scales in float32' if self.weights == 'nf4' else ''}" if self.group == LITGPT else ""
+        return f"{self.model}, {tuning.method}, {self.batch} x {self.length}{light}{optimizer}{own}"
 
     @property
     def group(self) -> str:
@@ -97,7 +101,9 @@ class Published:
 
     def trace(self) -> Trace:
         """The step of one rank, in 16 bits and alone."""
-        return _trace(self.model, self.tuning, self.batch, self.length or 0, self.group in ("llm-foundry", "litgpt"))
+        if self.group == LITGPT:
+            return _litgpt_trace(self)
+        return _trace(self.model, self.tuning, self.batch, self.length or 0, self.group == "llm-foundry")
 
     def shared(self, trace: Trace) -> Trace:
         """The step of one rank of all its GPUs."""
@@ -188,8 +194,8 @@ def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits:
     import torch
 
     found = configuration(model)
-    own = {"n_positions": length} if found.kind == "gpt2" else FIELDS.get(model, {})
-    found = replace(found, fields={**found.fields, **own})
+    if found.kind == "gpt2":
+        found = replace(found, fields={**found.fields, "n_positions": length})
 
     def build(*layers: int) -> Any:
         return tuning.applied(found.model(*layers), model)
@@ -203,6 +209,63 @@ def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits:
         return module(input_ids=given, labels=given).loss
 
     return trace_step(Step(build, words, loss, tuning.optimizer_for, "bfloat16", found.layers), batch)
+
+
+def _litgpt_trace(line: Published) -> Trace:
+    """LoRA by LitGPT's own model: one fused layer of queries, keys and values, and a loss in chunks.
+
+    Lightning makes the model's output float32. bitsandbytes kept the input of a 4-bit layer in 2023.
+    """
+    import torch
+    from litgpt.lora import GPT, Config, mark_only_lora_as_trainable
+
+    from whichdevice.models.tuning import Linear4bit
+
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient
+
+    class Old4bit(Linear4bit):
+        weight = property(lambda self: self.packed)  # LitGPT asks for its device, and for the next
+        out_features = property(lambda self: self.outputs)
+
+        def forward(self, x: Any) -> Any:
+            return super().forward(Kept.apply(x))
+
+    def build(*layers: int) -> Any:
+        rank, _, dropout = ADAPTERS[LITGPT]
+        fields = {"n_layer": layers[0]} if layers else {}
+        lora = {"lora_r": rank, "lora_alpha": 16, "lora_dropout": dropout, "lora_query": True, "lora_value": True}
+        module = GPT(Config.from_name(line.model.rpartition("/")[2], **lora, **fields)).to(torch.bfloat16)
+        mark_only_lora_as_trainable(module)
+        linear = [name for name, each in module.named_modules() if isinstance(each, torch.nn.Linear)]
+        for name in linear if line.tuning.method == "qlora" else ():
+            owner, _, last = name.rpartition(".")
+            held = Old4bit(module.get_submodule(name))
+            if line.weights == "nf4":
+                held.scales, held.scales_of_scales = held.scales.float(), held.scales_of_scales[:0]
+            setattr(module.get_submodule(owner), last, held)
+        return module
+
+    def words(size: int) -> Any:
+        return torch.zeros(size, line.length or 0, dtype=torch.long)
+
+    def loss(module: Any, given: Any) -> Any:
+        chunks = [each.float() for each in module(given, lm_head_chunk_size=CHUNK)]
+        losses = [
+            torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
+            for scores, targets in zip(chunks, given.split(CHUNK, 1), strict=True)
+        ]
+        return torch.cat(losses).mean()
+
+    layers = configuration(line.model).layers
+    return trace_step(Step(build, words, loss, line.tuning.optimizer_for, "bfloat16", layers), line.batch)
 
 
 # Times
@@ -263,6 +326,11 @@ def memory_rows() -> list[tuple[Published, Trace]]:
         and (line.peak_gb or line.status == "oom")
         and not line.method.startswith(("decode", "Adapter"))
     ]
+
+
+def peak(line: Published, trace: Trace) -> float:
+    """Bytes that the source's number is of: LitGPT's is of tensors alone (torch.cuda.max_memory_allocated)."""
+    return trace.memory["peak"] if line.group == LITGPT else need(trace)
 
 
 def need(trace: Trace) -> float:

@@ -165,8 +165,8 @@ class _FourBits(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, packed: Tensor, outputs: int) -> Tensor:
-        """Keep the packed weights, not those written out, and x, as bitsandbytes does."""
-        ctx.save_for_backward(packed, x)
+        """Keep the packed weights alone, as bitsandbytes does since 0.44."""
+        ctx.save_for_backward(packed)
         ctx.outputs = outputs
         return x @ _written_out(packed, outputs, x.dtype).T
 
