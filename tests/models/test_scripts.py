@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
@@ -16,17 +17,25 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 FOUND = {
     "keras_fit.py": Found("keras", 128, 600, 5),
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
+    "jax_loop.py": Found("jax", 50, 500, 6),
+    "jax_nnx.py": Found("jax", 32, 256, 4),
     "torch_loop.py": Found("torch", 64, 512, 5),
     "torch_gan.py": Found("torch", 50, None, 7, precision="float32"),
     "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed", compiled=True),
 }
+JAX_LOSS = "import jax\nloss = lambda w, x: (w * x).sum()\nx = jax.numpy.ones((4, 3))\n"
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
     "import keras\nif False:\n    keras.Model().fit()": "nothing called fit",
     "import torch\ntorch.zeros(1).step()": "AttributeError",
     "import torch\nif False:\n    x.step()": "no optimiser stepped",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
-    "import jax\nstate.step()": "JAX",
+    "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit",
+    JAX_LOSS
+    + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step into one function",
+    JAX_LOSS
+    + "jax.jit(lambda w: jax.lax.scan(lambda w, x: (jax.grad(loss)(w, x), x), w, x))(x[0])": "inside of jax.lax.scan",
+    JAX_LOSS + "jax.jit(lambda w, x: jax.grad(loss)(w, x).sum())(x, x)": "line 4: the jitted step returns neither new",
 }
 
 
@@ -53,7 +62,8 @@ def test_a_script_shows_its_training(name):
     assert replace(found, line=None, pipeline=()) == FOUND[name]
     streams = name in ("keras_dataset.py", "torch_loop.py")
     assert bool(found.pipeline) == streams and all(rate.examples_per_second > 100 for rate in found.pipeline)
-    assert "fit(" in (line := address.path.read_text().splitlines()[found.line - 1]) or ".step(" in line
+    line = address.path.read_text().splitlines()[found.line - 1]
+    assert any(call in line for call in ("fit(", ".step(", "update(", "train_step("))
 
 
 @pytest.mark.slow
@@ -120,3 +130,23 @@ def test_a_model_file_is_no_script(tmp_path):
     path.write_text("def model(options):\n    return options.fit()\n")
     assert not is_script(path)
     assert all(map(is_script, SCRIPTS.glob("*.py")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jax_loop.py", "jax_nnx.py"])
+def test_a_jitted_step_is_a_workload_that_trains_as_the_script_does(name):
+    import jax
+
+    from whichdevice.backends.jax_function import State, function_step
+
+    address = address_of(name)
+    found = known(address) or probe(address)
+    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+    train, _ = workload.splits({})
+    model = workload.model()
+    step = jax.jit(function_step(workload, model, workload.optimizer()))
+    state, losses = State(model.trained, model.held, ()), []
+    for _ in range(20):
+        state, means = step(state, *workload.batch(train.arrays, np.arange(found.batch_size)))
+        losses.append(float(means[0]))
+    assert losses[-1] < losses[0] and 3 < model.costs.training_flops / model.count_params() < 6

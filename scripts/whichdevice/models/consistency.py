@@ -23,7 +23,7 @@ def check_declared(declared: Declaration, file: str) -> None:
     if "data" not in declared.functions and (declared.input is None or declared.target is None):
         raise StudyError(f"{file}: it needs INPUT and TARGET, or a function data()")
     needed = {"loss": declared.loss, "optimizer": declared.optimizer}
-    if declared.framework == TORCH:
+    if declared.framework == TORCH or declared.by_compile:
         needed.pop("loss")  # the module may have its own
     for name, constant in needed.items():
         if constant is None and name not in declared.functions:

@@ -1,7 +1,8 @@
 """Which framework a model file is written in, read from its syntax tree: nothing of the file runs for it.
 
 The constant FRAMEWORK says so; without it the file's imports do. A file that imports Keras is a Keras model, whatever
-else it imports; otherwise one that imports PyTorch is a PyTorch model, and one that imports JAX a JAX function.
+else it imports; otherwise one that imports PyTorch is a PyTorch model, and one that imports JAX a JAX function, even
+where TensorFlow reads its data.
 """
 
 import ast
@@ -13,7 +14,7 @@ JAX: Final = "jax"
 BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
 NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
 PACKAGES = {
-    KERAS: {"keras", "keras_hub", "keras_cv", "tensorflow"},
+    KERAS: {"keras", "keras_hub", "keras_cv"},
     TORCH: {"torch", "torchvision", "transformers", "timm", "diffusers", "lightning", "torch_geometric"},
     JAX: {"jax", "flax", "optax", "equinox", "haiku"},
 }
@@ -24,7 +25,13 @@ def framework_of(tree: ast.Module) -> str:
     imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
+            imported |= {_package(alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            imported.add((node.module or "").partition(".")[0])
+            names = [alias.name for alias in node.names]
+            imported |= {_package(node.module or "")} | ({"keras"} & {*names} if node.module == "tensorflow" else set())
     return next((name for name, packages in PACKAGES.items() if packages & imported), KERAS)
+
+
+def _package(module: str) -> str:
+    """The first name of a module; `tensorflow.keras` is Keras."""
+    return "keras" if module.startswith("tensorflow.keras") else module.partition(".")[0]

@@ -7,6 +7,7 @@ and `optimizer()` returns a transformation of optax.
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.models.costs import Costs, jaxpr_costs
+from whichdevice.models.costs import Costs, jaxpr_costs, step_costs
 from whichdevice.models.framework import JAX
+from whichdevice.models.script_run import JaxStep
 from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.base import Arrays
@@ -26,9 +28,11 @@ RATE = 1e-3  # of an optimiser that is given by its name
 class JaxModel(NativeModel):
     """Parameters and what else a model holds, as trees of arrays, and the pure function that applies them."""
 
-    def __init__(self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile") -> None:
+    def __init__(
+        self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile", step: Any = None
+    ) -> None:
         self.trained, self.held, self.apply, self.kind = trained, held, apply, kind
-        self.workload = workload
+        self.workload, self.step = workload, step  # a step of a script's own: a function as JaxStep has it
 
     def sizes(self) -> tuple[int, int]:
         """Numbers of all trees that are floats; trained ones."""
@@ -37,7 +41,7 @@ class JaxModel(NativeModel):
 
         sizes = [
             sum(leaf.size for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating))
-            for tree in (self.trained, self.held)
+            for tree in (self.trained, self.held if self.step is None else ())  # a step's optimiser is none
         ]
         return sum(sizes), sizes[0]
 
@@ -71,6 +75,12 @@ class JaxModel(NativeModel):
         workload = self.workload
         arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
         inputs, target = examples_of(arrays)
+        if self.step is not None:
+            counted = step_costs(self.step, self.trained, self.held, inputs)
+            training = (counted.training_flops or 0.0) / workload.tried
+            return replace(
+                counted, training_flops=training, parameters=self.sizes()[0], trainable_parameters=self.sizes()[1]
+            ), []
 
         def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
             output, held = self.apply(trained, held, inputs, True)
@@ -96,10 +106,16 @@ class JaxFile(NativeFile):
     def model(self) -> JaxModel:
         """The function and its parameters, traced once on shapes of a few examples."""
         built = self._built()
-        model = self._pair(built) if isinstance(built, tuple) else self._module(built)
+        if isinstance(built, JaxStep):
+            model = JaxModel(built.trained, built.held, self._applied, "step", self, built.run)
+        else:
+            model = self._pair(built) if isinstance(built, tuple) else self._module(built)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
+
+    def _applied(self, *_: Any) -> Any:
+        raise StudyError(f"{self.address.label}: a JAX script shows its training step alone, no predictions")
 
     def _pair(self, built: tuple[Any, ...]) -> JaxModel:
         import jax

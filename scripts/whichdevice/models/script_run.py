@@ -2,7 +2,7 @@
 
 import ast
 import runpy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -12,7 +12,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import TORCH
+from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
 
@@ -49,7 +49,7 @@ class Found:
             steps_per_epoch=self.steps_per_epoch,
             examples=None if self.examples and self.examples <= most else most,  # few end by themselves
             unit=self.unit,
-            functions=frozenset({"model", "data", *(("optimizer",) if self.framework == TORCH else ())}),
+            functions=frozenset({"model", "data", *(() if self.framework == KERAS else ("optimizer",))}),
             by_compile=True,
             frameworks=(self.framework,),
             framework=self.framework,
@@ -63,6 +63,15 @@ class Script:
     found: Found
     functions: SimpleNamespace
     batches: Any = None  # what gives them one after the other, if anything does
+
+
+@dataclass(frozen=True)
+class JaxStep:
+    """A script's own training step, from one state to the next; the state's arrays are lists."""
+
+    trained: list[Any]
+    held: list[Any]  # an optimiser's state, statistics, keys of random numbers as plain numbers
+    run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss
 
 
 def run(path: Path) -> None:
@@ -117,6 +126,14 @@ def epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
     return None
 
 
+def longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int], size: int) -> int | None:
+    """The number of examples of the longest array like a batch [size, ...], where a script cuts its batches itself."""
+    values = [value for scope in scopes for value in scope.values()]
+    values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
+    shapes = [each for value in values if isinstance(each := getattr(value, "shape", None), tuple) and each]
+    return max((each[0] for each in shapes if each[1:] == tuple(shape[1:]) and each[0] > size), default=None)
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
@@ -141,3 +158,8 @@ def called_in(path: Path, name: str) -> bool:
         else own and getattr(each, "id", "") == name
         for each in used
     )
+
+
+def calls_of(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls in a file."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -5,8 +5,9 @@
 
 A Keras script is stopped where `fit` is entered: Python's profile hook sees the call with all its arguments. A PyTorch
 script is stopped at the first step of its optimiser: PyTorch's global hooks and its mode for functions show the modules
-that were called, with what, and how the loss follows from them (`torch_script.py`). Nothing is replaced. What a script
-does before its training (files, downloads, prints) happens as written.
+that were called, with what, and how the loss follows from them (`torch_script.py`). A JAX script is stopped where its
+jitted step takes a gradient (`jax_script.py`). Nothing is replaced. What a script does before its training (files,
+downloads, prints) happens as written.
 """
 
 import ast
@@ -34,11 +35,13 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import ModelFile, model_file_class
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Script, Started, line_of, run
+from whichdevice.models.script_run import Found, Script, Started, calls_of, line_of, run
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 START_SECONDS = 600.0  # that a script may take before its training
-VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning")
+VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax")
+QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
+TRAINING = {"fit", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad", "value_and_grad"}
 
 
 def is_script(path: Path) -> bool:
@@ -49,10 +52,8 @@ def is_script(path: Path) -> bool:
         return False
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
         return False
-    calls = {
-        node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
-    return bool(calls & {"fit", "step", "train", "train_on_batch", "backward", "gradient", "watch"})
+    called = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in calls_of(tree)}
+    return bool(called & TRAINING)
 
 
 def trains(address: Address) -> bool:
@@ -81,7 +82,7 @@ def probe(address: Address) -> Found:
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__, address.text],
-            env={**os.environ, "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", **package_first()},
+            env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -127,12 +128,11 @@ def start(path: Path, arguments: Sequence[str]) -> Script:
     Raises StudyError where it ends or fails before, or trains in a way that is not known.
     """
     framework = framework_of(parsed(path.read_bytes()))
-    if framework == JAX:
-        raise StudyError(
-            f"{path.name}: a JAX script has no call that shows its model; write a function model() that returns "
-            "(parameters, apply), docs/start/your-model.md"
-        )
     with _as_main(path, arguments):
+        if framework == JAX:
+            from whichdevice.models.jax_script import start_jax
+
+            return start_jax(path)
         if framework == TORCH:
             from whichdevice.models.torch_script import start_torch
 
@@ -230,7 +230,7 @@ def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions and Python."""
-    code = code_hash("whichdevice.models.scripts", "whichdevice.models.torch_script")
+    code = code_hash(*(f"whichdevice.models.{name}" for name in ("scripts", "torch_script", "jax_script")))
     digest = hashlib.sha256(repr((address.arguments, platform.python_version(), code)).encode())
     for path in address.files():
         digest.update(path.name.encode() + path.read_bytes())

@@ -30,6 +30,7 @@ from whichdevice.models.script_run import (
     epochs_in,
     frames,
     line_of,
+    longest,
     run,
 )
 
@@ -177,7 +178,9 @@ def start_torch(path: Path) -> Script:
     found = Found(
         framework=TORCH,
         batch_size=size,
-        examples=len(loader.dataset) if loader is not None else _longest(seen.scopes, batch, size),
+        examples=len(loader.dataset)
+        if loader is not None
+        else longest(seen.scopes, next(iter(batch.values())).shape, size),
         epochs=epochs_in(seen.scopes),
         precision=_precision(step, path),
         compiled=called_in(path, "compile"),
@@ -268,13 +271,6 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
     values = [value for scope in scopes for value in scope.values() if isinstance(value, DataLoader)]
     known = [loader for loader in values if hasattr(loader.dataset, "__len__")]
     return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
-
-
-def _longest(scopes: Sequence[Mapping[str, Any]], batch: Mapping[str, torch.Tensor], size: int) -> int | None:
-    """The number of examples of the longest array like the first input, of a script that cuts its batches itself."""
-    shape, values = next(iter(batch.values())).shape[1:], [value for scope in scopes for value in scope.values()]
-    same = [len(each) for each in values if torch.is_tensor(each) and each.ndim and each.shape[1:] == shape]
-    return max((each for each in same if each > size), default=None)
 
 
 def _optimizer_in(scopes: Sequence[Mapping[str, Any]]) -> Any:

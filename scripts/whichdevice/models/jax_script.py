@@ -1,0 +1,307 @@
+"""The training step of an ordinary JAX script: the jitted function in which a gradient is taken.
+
+Python's profile hook sees the functions of the script's own files. One that is called with tracers is traced by
+`jax.jit`; where inside of it another is called with the tracers of a gradient, it is the step. The nearest caller that
+holds arrays where the step has tracers gives its arguments. Arguments that come back as a result of the same structure
+are the state, other arrays are the batch. Modules of Flax NNX are split into their state and merged again.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.models.framework import JAX
+from whichdevice.models.script_run import Found, JaxStep, Script, Started, epochs_in, frames, line_of, longest, run
+
+COPIES = 4  # of the script's first batch, as data
+RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
+OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
+LOOPS = ("scan", "fori_loop", "while_loop")
+WRITE = "or write a model file (docs/start/your-model.md)"
+
+
+class Traced(NamedTuple):
+    """The step's function with the arguments that the script gave it."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    differentiated: bool  # whether it is a loss and its gradients that the script jits
+
+
+def start_jax(path: Path) -> Script:
+    """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
+    seen = SimpleNamespace(step=None, scopes=[], line=None, found=None, fault=None)
+    own = _own_files(path)
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "return" and frame is seen.step:
+            seen.step = None
+        if event != "call" or not own(frame.f_code.co_filename):
+            return
+        kinds = {type(leaf).__name__ for leaf in _tracers(_arguments(frame))}
+        if not kinds:
+            return
+        seen.step = step = seen.step or frame
+        if any("JVP" in kind or "Linearize" in kind for kind in kinds):
+            sys.setprofile(None)
+            outer = _outer(step, own)
+            seen.scopes, seen.line = list(frames(outer)), line_of(outer, path)
+            seen.found, seen.fault = _called(step, own), _loop(frame, step)
+            raise Started
+
+    sys.setprofile(look)
+    try:
+        run(path)
+    except Started:
+        pass
+    finally:
+        sys.setprofile(None)
+    if not seen.scopes:
+        raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: which training is meant?")
+    where = f"{path.name}, line {seen.line}"
+    if seen.fault is not None:
+        raise StudyError(
+            f"{where}: steps run inside of jax.lax.{seen.fault}: call a jitted function of one step, {WRITE}"
+        )
+    if seen.found is None:
+        raise StudyError(
+            f"{where}: the gradient is taken outside of jax.jit: put the step into one function with @jax.jit, {WRITE}"
+        )
+    step, batch = _step(seen.found, seen.scopes, where)
+    size = len(next(iter(batch.values())))
+    found = Found(
+        JAX, size, longest(seen.scopes, next(iter(batch.values())).shape, size), epochs_in(seen.scopes), line=seen.line
+    )
+    data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
+    return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
+
+
+def _own_files(path: Path) -> Callable[[str], bool]:
+    """Whether a file is the script or one beside it."""
+    root, known = path.absolute().parent, dict[str, bool]()
+
+    def own(name: str) -> bool:
+        if name not in known:
+            inside = Path(name).absolute().is_relative_to(root)
+            known[name] = inside and name[:1] != "<" and "site-packages" not in name
+        return known[name]
+
+    return own
+
+
+def _arguments(frame: FrameType) -> list[Any]:
+    code, flags = frame.f_code, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    count = code.co_argcount + code.co_kwonlyargcount + bin(code.co_flags & flags).count("1")
+    return [frame.f_locals[name] for name in code.co_varnames[:count] if name in frame.f_locals]
+
+
+def _tracers(tree: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.core.Tracer)]
+
+
+def _outer(frame: FrameType, own: Callable[[str], bool]) -> FrameType | None:
+    """The function of the script that called a traced one, through JAX."""
+    outer = frame.f_back
+    while outer is not None and not own(outer.f_code.co_filename):
+        outer = outer.f_back
+    return outer
+
+
+def _loop(inner: FrameType, step: FrameType) -> str | None:
+    """A loop of JAX between the gradient and the step: the step is many steps."""
+    while inner is not step and inner.f_back is not None:
+        inner = inner.f_back
+        if inner.f_code.co_name in LOOPS:
+            return inner.f_code.co_name
+    return None
+
+
+def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
+    """The step with its arguments before they were traced; None where no caller under jax.jit holds them."""
+    function: Any = None
+    outer, jitted = step.f_back, "DynamicJaxprTracer" in {type(leaf).__name__ for leaf in _tracers(_arguments(step))}
+    differentiated = not jitted
+    containers = {type(each) for each in _arguments(step) if _tracers(each) and not _is_array(each)}
+    while outer is not None and not own(outer.f_code.co_filename):
+        held = outer.f_locals
+        values = [*held.values(), *getattr(held.get("self"), "__dict__", {}).values()]
+        function = function or next((each for each in values if _runs(each, step.f_code)), None)
+        args, kwargs = held.get("args"), held.get("kwargs") or {}
+        if isinstance(args, tuple) and isinstance(kwargs, Mapping) and function is not None:
+            traced = _tracers((args, kwargs))
+            jitted = jitted or any("JVP" not in type(leaf).__name__ for leaf in traced)
+            if not traced and jitted and containers <= {type(each) for each in (*args, *kwargs.values())}:
+                return Traced(_gradients(function) if differentiated else function, args, dict(kwargs), differentiated)
+        outer = outer.f_back
+    return None
+
+
+def _runs(value: Any, code: CodeType) -> bool:
+    """Whether a value is the function of this code, bound or with arguments filled in."""
+    return getattr(value.func if isinstance(value, partial) else value, "__code__", None) is code
+
+
+def _gradients(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """What `jax.jit(jax.value_and_grad(loss))` is, with or without further results."""
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        further = isinstance(jax.eval_shape(loss, *args, **kwargs), tuple)
+        return jax.value_and_grad(loss, has_aux=further)(*args, **kwargs)
+
+    return step
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _is_key(leaf: Any) -> bool:
+    return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tuple[JaxStep, dict[str, Any]]:
+    """The step as a function of its state and its batch, and the arrays of the first batch by name."""
+    function, given = _functional(found)
+    news = _news(function, given, found.differentiated, scopes)
+    if not news:
+        raise StudyError(
+            f"{where}: the jitted step returns neither new parameters nor an argument's gradients: return them, {WRITE}"
+        )
+    paths, structure = jax.tree_util.tree_flatten_with_path(given)
+    leaves = [leaf for _, leaf in paths]
+    named = [(place, path[0].key, leaf) for place, (path, leaf) in enumerate(paths) if _is_array(leaf)]
+    weights = {id(leaf) for leaf in _weights(given[next(iter(news))])}
+    trained = [place for place, name, leaf in named if name in news and id(leaf) in weights]
+    held = [place for place, name, leaf in named if name in news and id(leaf) not in weights]
+    rows = [(place, leaf) for place, name, leaf in named if name not in news and leaf.ndim and not _is_key(leaf)]
+    if not rows:
+        raise StudyError(f"{where}: the jitted step takes no batch: give it the arrays of one as arguments, {WRITE}")
+    batch = {f"input_{place}": (place, leaf) for place, leaf in rows if len(leaf) == len(rows[0][1])}
+
+    def one(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+        values = list(leaves)
+        for place, value in zip((*trained, *held), (*new_trained, *new_held), strict=True):
+            values[place] = jax.random.wrap_key_data(value) if _is_key(leaves[place]) else value
+        for name, (place, leaf) in batch.items():
+            values[place] = inputs[name].astype(jax.dtypes.canonicalize_dtype(leaf.dtype))
+        now = jax.tree.unflatten(structure, values)
+        output = function(now)
+        after = jax.tree.leaves(now | {name: new(output, now) for name, new in news.items()})
+        loss = next((each for each in jax.tree.leaves(output) if each.ndim == 0 and "float" in str(each.dtype)), 0.0)
+
+        def kept(places: list[int]) -> list[Any]:
+            return [_plain(after[place]).astype(_plain(leaves[place]).dtype) for place in places]
+
+        return kept(trained), kept(held), loss
+
+    step = JaxStep([_plain(leaves[place]) for place in trained], [_plain(leaves[place]) for place in held], one)
+    return step, {name: leaf for name, (_, leaf) in batch.items()}
+
+
+def _functional(found: Traced) -> tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]:
+    """The step as a function of its arguments by name; modules of NNX, which it changes, as their state."""
+    given = {str(place): value for place, value in enumerate(found.args)} | dict(found.kwargs)
+
+    def call(now: Mapping[str, Any]) -> Any:
+        args = [now[str(place)] for place in range(len(found.args))]
+        return found.function(*args, **{name: now[name] for name in found.kwargs})
+
+    if "flax.nnx" not in sys.modules:
+        return call, given
+    from flax import nnx
+
+    modules = {name: value for name, value in given.items() if isinstance(value, nnx.Pytree)}
+    if not modules:
+        return call, given
+    graph, state = nnx.split(modules)
+
+    def changed(now: dict[str, Any]) -> Any:
+        merged = nnx.merge(graph, now["modules"])
+        output = call(now | merged)
+        return nnx.split(merged)[1], output
+
+    return changed, {"modules": state} | {name: value for name, value in given.items() if name not in modules}
+
+
+New = Callable[[Any, Mapping[str, Any]], Any]  # (what the step returns, its arguments) to an argument's new value
+
+
+def _news(
+    function: Callable[[dict[str, Any]], Any],
+    given: dict[str, Any],
+    differentiated: bool,
+    scopes: Sequence[Mapping[str, Any]],
+) -> dict[str, New]:
+    """How each argument that is the state follows from what the step returns."""
+    output = _shapes(function, given)
+    parts = [output, *(output if type(output) is tuple else ())]
+
+    def part(place: int) -> New:
+        return lambda out, _: out[place - 1] if place else out
+
+    news: dict[str, New] = {}
+    for single in (False, True):  # an array by itself may be like a prediction by chance
+        free = list(range(len(parts)))
+        for name, value in {} if news else given.items():
+            place = next((each for each in free if _is_array(value) == single and _same(parts[each], value)), None)
+            if place is not None:
+                free.remove(place)
+                news[name] = part(place)
+    if not news:  # gradients of a TrainState's parameters
+        for name, value in given.items():
+            place = next((each for each, own in enumerate(parts) if _same(own, getattr(value, "params", None))), None)
+            if place is not None and hasattr(value, "apply_gradients"):
+                return {name: partial(_applied, name, part(place))}
+    if differentiated and news:
+        name, gradients = next(iter(news.items()))
+        return {name: lambda out, now: jax.tree.map(lambda a, b: a - RATE * b, now[name], gradients(out, now))}
+    return news
+
+
+def _applied(name: str, gradients: New, output: Any, now: Mapping[str, Any]) -> Any:
+    return now[name].apply_gradients(grads=gradients(output, now))
+
+
+def _shapes(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> Any:
+    """What the step returns, as shapes; what is no array is a constant, as in the script."""
+    leaves, structure = jax.tree.flatten(given)
+    places = [place for place, leaf in enumerate(leaves) if _is_array(leaf)]
+
+    def of(arrays: list[Any]) -> Any:
+        values = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            values[place] = array
+        return function(jax.tree.unflatten(structure, values))
+
+    return jax.eval_shape(of, [leaves[place] for place in places])
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two trees have the same structure and arrays of the same shapes, at least one."""
+    first, second = (jax.tree.flatten(each) for each in (one, other))
+    shapes = [[getattr(leaf, "shape", ()) for leaf in leaves] for leaves, _ in (first, second)]
+    return bool(shapes[0]) and first[1] == second[1] and shapes[0] == shapes[1]
+
+
+def _weights(state: Any) -> list[Any]:
+    """The parameters of a state: those of a TrainState or of NNX, else its first part."""
+    if "flax.nnx" in sys.modules:
+        from flax import nnx
+
+        if isinstance(state, nnx.State):
+            return jax.tree.leaves(nnx.filter_state(state, nnx.Param))
+    return jax.tree.leaves(getattr(state, "params", state))
+
+
+def _plain(leaf: Any) -> Any:
+    """A key of random numbers as the numbers that it is of."""
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
