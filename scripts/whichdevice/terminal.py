@@ -47,6 +47,7 @@ class LiveLine:
         self._live = self._stream.isatty()
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
+        self.rows = 0  # of the terminal, that lines which stay take
 
     @property
     def live(self) -> bool:
@@ -62,8 +63,16 @@ class LiveLine:
 
     def line(self, text: str) -> None:
         """Print a line that stays."""
+        text = one_line(text)
+        self.rows += self._live * -(-len(text) // max(shutil.get_terminal_size().columns, 1))
         with self._lock:
-            self._write((ERASE if self._live else "") + one_line(text) + "\n")
+            self._write((ERASE if self._live else "") + text + "\n")
+
+    def above(self, write: Callable[[], object]) -> None:
+        """Let somebody write where the line is, which moves below it."""
+        with self._lock:
+            self._write(ERASE * self._live)
+            write()
 
     def stop(self) -> None:
         """Remove the line."""

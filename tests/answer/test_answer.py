@@ -161,12 +161,18 @@ def test_a_device_waits_for_the_input_pipeline() -> None:
 
 
 def test_no_ratio_is_above_what_the_host_allows() -> None:
-    slow, fast = (
-        device(name, step, 1.0, host_time=0.004, host_log_sd=0.1) for name, step in (("A", 0.003), ("B", 1e-5))
+    slow, fast, free = (
+        device(name, step, 1.0, host_time=0.004, host_log_sd=0.1)
+        for name, step in (("A", 0.003), ("B", 1e-5), ("B, free", 1e-5))
     )
+    slow = replace(slow, host_time=0.0)
     found = {option.device: option for option in answer(here(0.1), slow, fast).options}
     assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
-    assert "The host decides, not the device: B and A." in " ".join(notes(answer(here(0.1), slow, fast)))
+    assert "The host decides on B, not the device: a faster one changes nothing." in notes(
+        answer(here(0.1), slow, fast, free)
+    )
+    every = "The host decides on every one of them, not the device: a faster one changes nothing."
+    assert every in notes(answer(here(0.1), fast, free))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +272,20 @@ def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() ->
     eight, pair = (replace(FAST, device=f"{count} × H100", devices=count) for count in (8, 2))
     small = [replace(each, evidence="does not fit", step_time=None) for each in (FAST, pair)]
     shown = "\n".join(text(answer(*small, eight)))
-    assert "▶ 8 × H100" in shown and "H100 and 2 × H100: does not fit." in shown and shown.count("2 × H100") == 1
+    assert "▶ 8 × H100" in shown and "Too small: H100 and 2 × H100." in shown and shown.count("2 × H100") == 1
+
+
+def test_a_pick_whose_memory_is_tight_names_one_that_has_room() -> None:
+    tight = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
+    line = "Memory is tight there: 15 of 15 GB. If it does not fit: H100, 5 min, USD 0.25."
+    assert line in lines(answer(tight, FAST)) and not any("tight" in each for each in lines(answer(CHEAP, FAST)))
+
+
+def test_this_machine_where_it_does_not_fit_is_still_here() -> None:
+    small = replace(here(memory_needed=30e9), evidence="does not fit", step_time=None)
+    found = answer(small, FAST)
+    assert lines(found)[0].startswith("Rent an H100: 5 min") and "; here it does not fit, USD 0.25" in lines(found)[0]
+    assert "float32 here" in text(found)[0]
 
 
 def test_without_a_size_one_line_asks_for_it() -> None:

@@ -2,16 +2,18 @@
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import synthetic
+from answer.test_answer import FAST, SMALL, answer
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Wants
-from whichdevice.commands.ask import targets_of
+from whichdevice.answer import Row, Wants
+from whichdevice.commands.ask import gpus_needed, targets_of
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
@@ -29,7 +31,7 @@ from whichdevice.terminal import Countdown
 MODEL = "docs/examples/my_model.py"
 WORK = {
     "platform": "gpu",
-    "items": [["product", "float32", 1e9, 1e6, 100, None, 1], ["memory", "", 0.0, 1e9, 50, None, 1]],
+    "items": [["product", "float32", 1e9, 1e6, 100, None, 1], ["memory", "", 0.0, 1e9, 5, None, 1]],
     "unknown_loops": 0,
     "unknown_calls": 0,
 }
@@ -249,6 +251,33 @@ def test_a_terminal_shows_a_first_answer_from_forecasts_and_draws_the_final_one_
     first, final = capsys.readouterr().out.split("\033[J")
     assert "A first answer, from forecasts alone." in first and "Use a free T4" in first
     assert "Use this machine" in final and f"\033[{len(first.splitlines()) - 1}A" in first
+
+
+def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_others(
+    played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("whichdevice.planning.one_model.SHOWN_EVERY", -1.0)
+    assert main(["ask", str(project_root / MODEL), "--devices", "A100,T4,H100,v5e", "--no-measuring"]) == 0
+    first, second, _, last = capsys.readouterr().out.split("\033[J")
+    for name in ("A100 SXM 80GB", "T4", "H100 SXM"):
+        assert name in first and name in second
+    assert "TPU v5e" not in second and "TPU v5e" in last  # a GPU's program says nothing about it
+    assert "A first answer, from forecasts alone." in first and "A first answer" not in last
+
+
+def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
+    """A PyTorch model that no card holds, or that none trains in time; the batch is shared out evenly."""
+
+    def needed(model: str, wants: Wants, *rows: Row, **more: Any) -> list[int]:
+        asked = SimpleNamespace(model=model, **({"batch": None, "steps": None} | more))
+        return gpus_needed(asked, [answer(*rows, wants=wants)])  # type: ignore[arg-type]
+
+    enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, device="T4")
+    assert needed("net.py", enough, FAST) == []
+    assert needed("net.py", enough, small) == needed("net.py", late, FAST) == [1, 2, 4]  # of a batch of 100
+    assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
+    assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
 
 
 def test_the_time_left_never_rises_by_more_than_a_fifth() -> None:

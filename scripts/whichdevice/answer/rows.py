@@ -74,8 +74,8 @@ class Row:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine, measured or estimated."""
-        return self.evidence in (MEASURED, ESTIMATED)
+        """Whether it is this machine, or one whose records were merged, rather than one to rent."""
+        return not self.rented
 
     @property
     def card(self) -> str:

@@ -88,7 +88,7 @@ def lines(answer: Answer) -> list[str]:
     if answer.pick is None:
         return _nothing(answer)
     found = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
-    found += [*filter(None, [waiting(answer)]), *_free(answer), *_avoid(answer), *_size(answer)]
+    found += [*filter(None, [waiting(answer)]), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
     return found[:MOST_LINES]
 
 
@@ -260,6 +260,20 @@ def _waits(row: Row, work: Work) -> float:
     return 1 - _step(row) / work.floor if work.floor and row.step_time else 0.0
 
 
+def _tight(answer: Answer) -> list[str]:
+    """Where the pick may turn out to be too small, the best choice that is not."""
+    pick = answer.pick
+    if pick is None or not pick.row.memory_tight:
+        return []
+    others = [each for each in answer.options if each.ruled_out is None and not each.row.memory_tight]
+    timely = [each for each in others if (each.in_time or 0.0) >= IN_TIME] or others
+    other = min(timely, key=lambda each: math.inf if each.usd is None else each.usd, default=None)
+    words = f"Memory is tight there: {fits_words(pick.row).partition(': ')[2]} GB."
+    if other is None:
+        return [words]
+    return [f"{words} If it does not fit: {other.device}, {_time(other, False)}, USD {_usd(other, False)}."]
+
+
 def _free(answer: Answer) -> list[str]:
     """Beside a pick that is free or spot the paid one, and whether a session is long enough."""
     pick = answer.pick
@@ -377,12 +391,14 @@ def notes(answer: Answer) -> list[str]:
     rows = [option.row for option in answer.options]
     if any(option.seconds and not option.row.rough for option in answer.options):
         found.append("[ ] hold 8 of 10 true values. Measured: timed here. Forecast: nobody ran it there.")
-    unknown = [row.device for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
+    unknown = [row.card for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
     if unknown:
         found.append(f"Less sure, unlike what forecasts were tested on: {joined(unknown, 4)}.")
-    hosts = [option.device for option in answer.options if option.host_decides]
+    elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
+    hosts = [option.row.card for option in elsewhere if option.host_decides]
     if hosts:
-        found.append(f"The host decides, not the device: {joined(hosts, 4)}. A faster one changes nothing.")
+        which = "on every one of them" if len(hosts) == len(elsewhere) > 1 else f"on {joined(hosts, 4)}"
+        found.append(f"The host decides {which}, not the device: a faster one changes nothing.")
     for row in rows:
         if row.contradicts and row.forecast_time and row.step_time:
             times = number(row.step_time / row.forecast_time)
@@ -502,6 +518,8 @@ def folded(answer: Answer, everything: bool = False) -> str:
             reasons.setdefault(option.ruled_out or "", []).append(option.device)
     hidden = [option.device for option in left if option.ruled_out is None]
     found = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
+    small = reasons.pop(RULED_OUT["fits"], []) + reasons.pop(RULED_OUT["tight"], [])
+    found += [f"Too small: {joined(small, 5)}."] if small else []
     return " ".join([*found, *(f"{joined(names, 4)}: {why}." for why, names in reasons.items())])
 
 

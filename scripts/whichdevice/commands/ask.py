@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
-    add("--gpus", default="1", metavar="N", help=GPUS_HELP)
+    add("--gpus", metavar="N", help=GPUS_HELP)
     add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(passed_on=[])
 
 
-GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number"
+GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
+GPUS_HELP += "default: 1, and in PyTorch more where that does not fit or is late"
 DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
 
 
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    screen.show(found, list(filter(None, [kept, args.html and f"Page: {args.html}"])))
+    screen.show(found, list(filter(None, [kept, args.html and f"Page: {args.html}"])), asked.left.rows)
     return 0
 
 
@@ -108,16 +109,51 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     for target in targets:
         if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
             print(refusal, file=sys.stderr)
-    compiled = asked.forecast()
+
+    def first(paths: Sequence[Path]) -> "list[Answer]":
+        found = asked.answers(wants, [], paths)
+        if screen is not None and found:
+            screen.show(found, [FIRST], asked.left.rows)
+        return found
+
+    compiled = asked.forecast(first if screen is not None else None)
+    if args.gpus is None and software == "eager" and args.mode == "train":
+        found = asked.answers(wants, [], compiled)
+        if several := gpus_needed(args, found):
+            left = asked.left
+            asked = one_model(args, targets_of(args.devices, several, software), several)
+            asked.left = left
+            compiled = asked.forecast()
     records: list[Path] = []
     if not args.no_measuring:
         if screen is not None:
-            screen.show(asked.answers(wants, [], compiled), ["A first answer, from forecasts alone."])
+            first(compiled)
         records = asked.measure(args.again, compiled)
     found = asked.answers(wants, records, compiled)
     if all(answer.pick is None and not answer.fits_nowhere for answer in found):
         raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
     return asked, found
+
+
+def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int]:
+    """Numbers of GPUs to choose from where no single one holds a PyTorch model, or none ends in time; else none.
+
+    The batch is the user's or the file's, and shared out evenly; that of an `hf:` model is ours and grows with them.
+    """
+    from whichdevice.forecast.targets import GPU_COUNTS, NODES
+    from whichdevice.models.hugging_face import PREFIX
+
+    late = [each for each in found if each.by != each.wants.by]
+    if not any(each.fits_nowhere for each in found) and not late:
+        return []
+    if args.batch is None and args.steps is None and args.model.startswith(PREFIX):
+        return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]
+    shared = [count for count in GPU_COUNTS if all(each.work.batch % count == 0 for each in found)]
+    return shared if len(shared) > 1 else []
+
+
+MOST_GPUS = 64  # that are tried without being asked for
+FIRST = "A first answer, from forecasts alone."
 
 
 def without_option(arguments: Sequence[str], name: str) -> list[str]:
@@ -182,19 +218,20 @@ class Screen:
 
     def __init__(self, everything: bool) -> None:
         self.live = sys.stdout.isatty()
-        self._everything, self._drawn = everything, 0
+        self._everything, self._drawn, self._rows = everything, 0, 0
 
-    def show(self, found: "Sequence[Answer]", more: Sequence[str]) -> None:
-        """Print answers, and lines that go below them."""
+    def show(self, found: "Sequence[Answer]", more: Sequence[str], rows: int = 0) -> None:
+        """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
         from whichdevice.answer.words import text
 
         size = get_terminal_size((100, 40))
         parts = [line for answer in found for line in [*text(answer, size.columns, self._everything), ""]]
         lines = [*parts[:-1], *more]
-        if 0 < self._drawn < size.lines:
-            sys.stdout.write(f"\033[{self._drawn}A\033[J")
+        up = self._drawn + rows - self._rows
+        if self._drawn and up < size.lines:
+            sys.stdout.write(f"\033[{up}A\033[J")
         print("\n".join(lines), flush=True)
-        self._drawn = len(lines)
+        self._drawn, self._rows = len(lines), rows
 
 
 def wants_of(args: argparse.Namespace) -> "Wants":
@@ -217,10 +254,12 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     )  # fmt: skip
 
 
-def gpu_counts(text: str) -> list[int]:
+def gpu_counts(text: str | None) -> list[int]:
     """The numbers of GPUs that `--gpus` asks for; raises StudyError."""
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
+    if text is None:
+        return [1]
     known = [*GPU_COUNTS, *NODES]
     counts = known if text == "auto" else [int(each) for each in text.split(",") if each.strip().isdigit()]
     if not counts or not set(counts) <= set(known):

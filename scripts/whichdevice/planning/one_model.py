@@ -7,7 +7,8 @@ answers = asked.answers(wants, asked.measure(), asked.forecast())
 import io
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,9 +24,11 @@ from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
 from whichdevice.forecast.targets import Target
+from whichdevice.forecast.xla.compile import provisional
 from whichdevice.models.loading import read_address, workload_class
 from whichdevice.models.script_run import Found
 from whichdevice.numbers import counted, duration
+from whichdevice.records.products import CompiledRecord, ProgramRequest, write_compiled
 from whichdevice.records.schema import Record
 from whichdevice.terminal import Countdown, LiveLine
 
@@ -34,6 +37,7 @@ PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
 LONGEST_STEP = 60.0  # seconds; a step that takes longer here is estimated instead
 BYTES_PER_SECOND = 10e9  # of a CPU's memory, assumed
+SHOWN_EVERY = 1.5  # seconds at least between two drawings
 LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
 
 
@@ -113,14 +117,34 @@ class OneModel:
         check_cells(study, study_runs(study), {})
         return study
 
-    def forecast(self) -> list[Path]:
-        """Paths of the records of its programs; what was compiled before, by any command, is read."""
-        paths = [compiled_path(self.study, request) for request in program_requests(self.study)]
+    def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
+        """Paths of the records of its programs; what was compiled before, by any command, is read.
+
+        On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
+        is not, that of another GPU stands for it.
+        """
+        requests = program_requests(self.study)
+        paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
         devices = counted(len(self.targets), "device")
-        # Phases of each compile go nowhere: the line says enough.
-        with self.left.line(lambda: f"forecasting for {devices}"), redirect_stderr(io.StringIO()):
-            compile_study(self.study, paths, None, on_record=lambda *_: self.left.forecasts.finish())
+        known: list[CompiledRecord] = []
+        shown = 0.0
+        with (
+            self.left.line(lambda: f"forecasting for {devices}") as line,
+            tempfile.TemporaryDirectory() as folder,
+            redirect_stderr(_Waits(line)),  # of each compile's phases the line says enough
+        ):
+
+            def found(_: int, record: CompiledRecord) -> None:
+                nonlocal shown
+                self.left.forecasts.finish()
+                known.append(record)
+                if show is not None and len(known) < len(paths) and time.monotonic() - shown > SHOWN_EVERY:
+                    drafts = list(_drafts(requests, paths, known, Path(folder)))
+                    line.above(lambda: show(drafts))
+                    shown = time.monotonic()
+
+            compile_study(self.study, paths, None, on_record=found)
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 
@@ -226,6 +250,12 @@ class TimeLeft:
     def __init__(self, processes: int = PROCESSES) -> None:
         self.forecasts, self.processes = Countdown(0, PROGRAM_SECONDS), Countdown(processes, PROCESS_SECONDS)
         self._least: float | None = None
+        self._lines: list[LiveLine] = []
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the terminal its lines have taken that stay."""
+        return sum(line.rows for line in self._lines)
 
     def words(self) -> str:
         """`about 40 s left`, or that it takes longer than was shown."""
@@ -237,9 +267,36 @@ class TimeLeft:
     def line(self, doing: Callable[[], str]) -> LiveLine:
         """A live line of what is done now; without a terminal one line that stays."""
         line = LiveLine(lambda: f"{doing()} · {self.words()}")
+        self._lines.append(line)
         if not line.live:
             line.line(doing().partition(":")[0])
         return line
+
+
+class _Waits(io.StringIO):
+    """Standard error of the compilers, of which only why they wait is shown."""
+
+    def __init__(self, line: LiveLine) -> None:
+        super().__init__()
+        self._line = line
+
+    def write(self, text: str) -> int:
+        """Pass that on."""
+        if "waiting for another" in text:
+            self._line.line(text)
+        return len(text)
+
+
+def _drafts(
+    requests: Sequence[ProgramRequest], paths: Sequence[Path], known: Sequence[CompiledRecord], folder: Path
+) -> Iterator[Path]:
+    """Paths of all records as far as they are known, those of a draft in a folder of their own."""
+    for request, path in zip(requests, paths, strict=True):
+        if path.is_file():
+            yield path
+        elif (draft := provisional(request, known)) is not None:
+            write_compiled(draft, folder / path)
+            yield folder / path
 
 
 def check_mode(module: str, mode: str) -> None:

@@ -12,7 +12,7 @@ import resource
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ LENGTH = 24
 # Of the memory: by so much another card's program must miss it to rule a card out. With less memory XLA computes more
 # values twice: a step of OPT 1.3B needs 42.6 GB for an A100 of 80 GB, and 34.1 for one of 40 GB.
 MARGIN = 0.3
+SAME_STEP = {"devices", "workload", "module", "batch_size", "mode", "sequence_length", "options"}
 ENDED = ("failed", "timed_out", "out_of_memory")  # without an answer, where another program may have one
 Found = Callable[[int, CompiledRecord], None]
 
@@ -114,6 +115,17 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
     if missing > 0:
         record.status, record.reason = "does_not_fit", str(OutOfDeviceMemoryError(facts.memory_needed, available))
     return record
+
+
+def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> CompiledRecord | None:
+    """A GPU's record from any program of the same step, until its own is known; None where there is none."""
+    if find_target(request.device, request.devices).kind != "gpu":
+        return None
+    same = request.model_dump(include=SAME_STEP)
+    found = (
+        borrowed(each, request) for each in known if each.work and each.asked.model_dump(include=SAME_STEP) == same
+    )
+    return next((each for each in found if each is not None), None)
 
 
 def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> CompiledRecord | None:
