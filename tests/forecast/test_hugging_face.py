@@ -8,11 +8,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from whichdevice.commands.ask import targets_of  # noqa: E402
 from whichdevice.errors import StudyError  # noqa: E402
+from whichdevice.forecast.study import program_requests  # noqa: E402
 from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
 from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
 from whichdevice.models.loading import read_address, workload_class  # noqa: E402
 from whichdevice.models.tuning import Tuning  # noqa: E402
+from whichdevice.planning.one_model import OneModel  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
 SMALL = {
@@ -48,6 +51,19 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
     if found.task == "SequenceClassification":  # published without a head
         module = module.base_model
     assert abs(parameters(module) - found.parameters) <= 0.006 * found.parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "formats"),
+    [
+        ("hf:meta-llama/Llama-3.1-8B", None, {"L4": "bfloat16", "T4": "mixed_float16"}),
+        ("hf:meta-llama/Llama-3.1-8B", "mixed_bfloat16", {"L4": "mixed_bfloat16"}),
+        ("hf:openai-community/gpt2", None, {"L4": "mixed_bfloat16", "T4": "mixed_float16"}),
+    ],
+)
+def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, asked, formats, working_folder):
+    study = OneModel(name, targets_of("L4,T4", software="eager"), precision=asked).study
+    assert {each.device: each.precision for each in program_requests(study)} == formats
 
 
 def test_names_of_models():

@@ -53,9 +53,9 @@ def traced(size, changes):
 @pytest.mark.parametrize(
     "devices, memory, words",
     [
-        (1, 200, "2 passes of 4 a GPU"),
-        (1, 75, "8 passes of 1 a GPU"),
-        (1, 67, "gradient checkpointing, 8 passes of 1 a GPU"),
+        (1, 200, "2 passes of 4"),
+        (1, 75, "8 passes of 1"),
+        (1, 67, "gradient checkpointing, 8 passes of 1"),
         (8, 100, "DDP, 8 passes of 1 a GPU"),
         (8, 60, "FSDP, 2 passes of 4 a GPU"),
         (8, 1, "FSDP, gradient checkpointing, 8 passes of 1 a GPU"),  # what needs least, where nothing fits

@@ -54,6 +54,7 @@ class Row:
     memory_available: float | None = None
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
+    way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     largest_batch: int | None = None
@@ -316,6 +317,7 @@ def _forecast(row: pd.Series) -> Row:
         "memory_available": _number(row["memory_available"]),
         "memory_tight": not pd.isna(row["memory_tight"]) and bool(row["memory_tight"]),
         "memory_parts": {name: float(row[name]) for name in PARTS if pd.notna(row[name])},
+        "way": "" if pd.isna(row["way"]) else str(row["way"]),
         "changes": () if pd.isna(row["changes"]) else tuple(json.loads(row["changes"])),
         "devices": int(row["devices"]),
         "largest_batch": None if pd.isna(row["largest_batch"]) else int(row["largest_batch"]),

@@ -73,8 +73,12 @@ def title(answer: Answer) -> str:
     work = answer.work
     what = f"N {work.batch:,}" if work.unit == "product" else f"batch {work.batch:,}"
     doing = {"predict": "predictions of ", "generate": "", "train": "", "operation": ""}[work.mode]
-    formats = ", ".join(dict.fromkeys(_format(row) for row in work.rows if row.precision))
+    formats = ", ".join(dict.fromkeys(_format(row) for row in _timed(work.rows) if row.precision))
     return " · ".join(filter(None, [work.workload, f"{doing}{answer.amount.words}", what, formats]))
+
+
+def _timed(rows: Sequence[Row]) -> Sequence[Row]:
+    return [row for row in rows if row.step_time or row.is_here] or rows
 
 
 def _format(row: Row) -> str:
@@ -340,8 +344,13 @@ def memory_words(answer: Answer) -> list[str]:
     small = [row for row in traced if row.fits is False or row.memory_tight]
     small = [row for row in small if (row.usd_per_hour or 0.0) < hourly or row.memory_tight]
     cheaper = None if several else max(small, key=_memory, default=None)
-    found = [parts_words(shown) if shown else "", changes_words(cheaper) if cheaper else ""]
-    return [line for line in found if line]
+    change = changes_words(cheaper) if cheaper else ""
+    if change and answer.work.module.startswith("hf:"):
+        change += OPTIONS
+    return [line for line in (parts_words(shown) if shown else "", change) if line]
+
+
+OPTIONS = " Ask for it: --option method=lora, method=qlora, optimizer=AdamW8bit or gradient_checkpointing=true."
 
 
 def _memory(row: Row) -> float:
@@ -355,14 +364,15 @@ def parts_words(row: Row) -> str:
     """`Memory, GB: weights 16, gradients 16, optimiser 32, activations 7.1, CUDA's context 0.9.`; empty: not known."""
     found = [f"{PART_NAMES.get(name, name)} {two(each / 1e9)}" for name, each in row.memory_parts.items() if each]
     where = " of each" if row.devices > 1 else ""
-    return f"Memory{where}, GB: {', '.join(found)}." if found else ""
+    way = f" With {row.way}." if row.way else ""
+    return f"Memory{where}, GB: {', '.join(found)}.{way}" if found else ""
 
 
 def changes_words(row: Row) -> str:
-    """The two or three changes that help most on a device: those that fit, the fastest first, else the smallest."""
-    fit = sorted((each for each in row.changes if _fits(each, row)), key=lambda each: each["time"])
+    """What takes less memory on a device: all that fits, from the most memory to the least; else the smallest."""
+    fit = sorted((each for each in row.changes if _fits(each, row)), key=lambda each: -each["memory_needed"])
     less = [each for each in row.changes if each["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
-    chosen = fit[:2] or sorted(less, key=lambda each: each["memory_needed"])[:1]
+    chosen = fit[-MOST_CHANGES:] or sorted(less, key=lambda each: each["memory_needed"])[:1]
     found = [
         f"{each['name']} {two(each['memory_needed'] / 1e9)} GB ({two(each['time'])} times the time)" for each in chosen
     ]
@@ -381,6 +391,7 @@ def _gpus(row: Row) -> int | None:
     return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * _memory(row)), None)
 
 
+MOST_CHANGES = 4
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 

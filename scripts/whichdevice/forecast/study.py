@@ -65,6 +65,8 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
             chosen = usual_precision(target, precision)
+            if precision == "mixed" and chosen == "mixed_bfloat16":
+                chosen = getattr(workload_class(module), "usual_format", chosen)
             if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,

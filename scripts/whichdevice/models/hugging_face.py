@@ -27,6 +27,7 @@ from whichdevice.models.shapes import Array, Tree
 from whichdevice.workloads.base import Options
 
 PREFIX = "hf:"
+LARGE = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
     "method",
@@ -75,6 +76,7 @@ class Configuration:
     kind: str
     fields: Mapping[str, Any]
     parameters: int | None = None  # as published
+    dtype: str | None = None  # of its weights, as its config.json says
 
     @property
     def layers(self) -> int | None:
@@ -85,6 +87,11 @@ class Configuration:
     def number(self, *names: str) -> int:
         """The first of these fields that it has, else 0."""
         return next((int(self.fields[name]) for name in names if self.fields.get(name)), 0)
+
+    @property
+    def in_bfloat16(self) -> bool:
+        """Whether people train it all in bfloat16: a large decoder, or one that is published so."""
+        return self.task == "CausalLM" and (self.dtype == "bfloat16" or (self.parameters or 0) >= LARGE)
 
     @property
     def longest(self) -> int:
@@ -182,7 +189,9 @@ def _read(name: str, path: Path) -> Configuration:
     if isinstance(text, dict) and isinstance(text.get("model_type"), str):
         fields = text  # of a model of images and words, the part of words
     unwanted = ("model_type", "torch_dtype", "dtype", "quantization_config", "auto_map")
-    return Configuration(name, fields["model_type"], {k: v for k, v in fields.items() if k not in unwanted})
+    dtype = fields.get("dtype") or fields.get("torch_dtype")
+    plain = {name: value for name, value in fields.items() if name not in unwanted}
+    return Configuration(name, fields["model_type"], plain, dtype=dtype)
 
 
 def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
@@ -212,6 +221,7 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
     class Hub(made):  # type: ignore[valid-type, misc]  # a class that is made here
         configuration = found
         layers = found.layers
+        usual_format = "bfloat16" if found.in_bfloat16 else "mixed_bfloat16"
 
         @property
         def tunable(self) -> bool:

@@ -142,6 +142,7 @@ class TorchFile(NativeFile):
     framework = TORCH
     weights_file = "model.pt"
     layers: ClassVar[int | None] = None  # equal ones, of a model that can be made of fewer
+    usual_format: ClassVar[str] = "mixed_bfloat16"  # where a GPU has bfloat16 and nobody asks for another
     tunable: ClassVar[bool] = False  # whether batches and checkpointing may be chosen so that it fits
 
     @cached_property

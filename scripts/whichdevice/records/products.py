@@ -96,6 +96,7 @@ class CompileFacts(Part):
     collectives: dict[str, Collective] = Field(default_factory=dict)
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
+    way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
     note: str | None = None  # in what the program is another than the one that the device would run
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
     largest_batch_compiles: Integer | None = None

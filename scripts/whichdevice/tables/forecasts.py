@@ -66,6 +66,7 @@ COLUMNS: dict[str, Column] = {
     "optimizer": Column("float", "bytes of its state"),
     "activations": Column("float", "bytes that the forward pass keeps for the backward pass"),
     "context": Column("float", "bytes of the GPU's memory that a program cannot have: CUDA's context and workspaces"),
+    "way": Column("text", "how GPUs share a traced step, and what makes it fit: checkpointing, passes"),
     "changes": Column("text", "JSON: what to change so that it takes less memory, bytes then and how much longer"),
     "largest_batch": Column("int", "largest batch found to fit, confirmed by a compile"),
     "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),

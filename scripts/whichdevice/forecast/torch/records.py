@@ -12,7 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.host import host_time
-from whichdevice.forecast.torch.memory import RESERVE, Plan, is_tight, need
+from whichdevice.forecast.torch.memory import RESERVE, SPREAD, Plan, is_tight, need
 from whichdevice.forecast.torch.several import Way, accumulated, way_that_fits
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
@@ -127,10 +127,8 @@ class Traced:
             collectives=collectives,
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
-            note="; ".join(
-                filter(None, [self.note, way.words(target.devices), *trace.notes, *COMPILED * self._compiled])
-            )
-            or None,
+            way=way.words(target.devices) or None,
+            note="; ".join(filter(None, [self.note, *trace.notes, *COMPILED * self._compiled])) or None,
         )
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
@@ -153,7 +151,7 @@ class Traced:
         mixed = self.plan.step.precision.startswith("mixed")
 
         def fits(trace: Trace) -> bool:
-            return need(trace) <= available
+            return need(trace) <= available * (1 - SPREAD)
 
         tunable, passes = trains and self._workload.tunable, self._workload.tuning.gradient_accumulation
         return way_that_fits(self.trace, size, devices, fits, mixed, tunable, passes if trains else None)
