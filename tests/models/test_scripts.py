@@ -20,7 +20,7 @@ FOUND = {
     "jax_loop.py": Found("jax", 50, 500, 6),
     "jax_nnx.py": Found("jax", 32, 256, 4),
     "torch_loop.py": Found("torch", 64, 512, 5),
-    "torch_gan.py": Found("torch", 50, None, 7, precision="float32"),
+    "torch_gan.py": Found("torch", 50, 1000, 7, precision="float32"),
     "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed", compiled=True),
 }
 JAX_LOSS = "import jax\nloss = lambda w, x: (w * x).sum()\nx = jax.numpy.ones((4, 3))\n"

@@ -1,4 +1,4 @@
-"""Two networks and two optimisers: the first step is the discriminator's."""
+"""Two networks and two optimisers: a step is the discriminator's and the generator's."""
 
 import torch
 from torch import nn
@@ -14,4 +14,7 @@ for _ in range(num_epochs):
         loss = criterion(judge(real), torch.ones(50, 1)) + criterion(judge(fake.detach()), torch.zeros(50, 1))
         loss.backward()
         optimizers[1].step()
+        optimizers[0].zero_grad()
+        criterion(judge(fake), torch.ones(50, 1)).backward()
+        optimizers[0].step()
         raise SystemExit("it trained")

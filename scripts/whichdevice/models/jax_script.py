@@ -19,7 +19,8 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import Found, JaxStep, Script, Started, epochs_in, frames, line_of, longest, run
+from whichdevice.models.script_run import Found, JaxStep, Script, Started, line_of, run
+from whichdevice.models.script_size import frames, loops_in, own_files, sizes
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
@@ -39,8 +40,8 @@ class Traced(NamedTuple):
 
 def start_jax(path: Path) -> Script:
     """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
-    seen = SimpleNamespace(step=None, scopes=[], line=None, found=None, fault=None)
-    own = _own_files(path)
+    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, fault=None)
+    own = own_files(path)
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         if event == "return" and frame is seen.step:
@@ -54,7 +55,7 @@ def start_jax(path: Path) -> Script:
         if any("JVP" in kind or "Linearize" in kind for kind in kinds):
             sys.setprofile(None)
             outer = _outer(step, own)
-            seen.scopes, seen.line = list(frames(outer)), line_of(outer, path)
+            seen.scopes, seen.line, seen.loops = list(frames(outer)), line_of(outer, path), loops_in(outer, path)
             seen.found, seen.fault = _called(step, own), _loop(frame, step)
             raise Started
 
@@ -77,25 +78,10 @@ def start_jax(path: Path) -> Script:
             f"{where}: the gradient is taken outside of jax.jit: put the step into one function with @jax.jit, {WRITE}"
         )
     step, batch = _step(seen.found, seen.scopes, where)
-    size = len(next(iter(batch.values())))
-    found = Found(
-        JAX, size, longest(seen.scopes, next(iter(batch.values())).shape, size), epochs_in(seen.scopes), line=seen.line
-    )
+    shapes = [each.shape for each in batch.values()]
+    found = Found(JAX, shapes[0][0], line=seen.line, **sizes(seen.scopes, seen.loops, shapes, None))
     data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
     return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
-
-
-def _own_files(path: Path) -> Callable[[str], bool]:
-    """Whether a file is the script or one beside it."""
-    root, known = path.absolute().parent, dict[str, bool]()
-
-    def own(name: str) -> bool:
-        if name not in known:
-            inside = Path(name).absolute().is_relative_to(root)
-            known[name] = inside and name[:1] != "<" and "site-packages" not in name
-        return known[name]
-
-    return own
 
 
 def _arguments(frame: FrameType) -> list[Any]:

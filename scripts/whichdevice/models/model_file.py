@@ -59,6 +59,7 @@ HINTS = (  # what an error's text holds, and what to do
     ("URL fetch failure", "no weights are needed: weights=None"),
     ("No module named", "install it here, or put it beside the model's file"),
     ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
+    ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
     ("expected axis", "is the batch a part of INPUT's shape? It is the shape of one example"),
 )

@@ -2,7 +2,7 @@
 
 import ast
 import runpy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -17,8 +17,6 @@ from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
 
 SAMPLE = 1024  # examples that are read of data that come one after the other
-EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
-HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
 
 
 class Started(BaseException):
@@ -95,47 +93,6 @@ def line_of(frame: FrameType | None, path: Path) -> int | None:
             return frame.f_lineno
         frame = frame.f_back
     return None
-
-
-def frames(frame: FrameType | None) -> Iterator[Mapping[str, Any]]:
-    """Variables of each function from the innermost to the script, then the script's own."""
-    outermost: FrameType | None = None
-    while frame is not None:
-        yield frame.f_locals
-        outermost = (
-            frame if "__file__" in frame.f_globals and frame.f_globals.get("__name__") == "__main__" else outermost
-        )
-        frame = frame.f_back
-    if outermost is not None:
-        yield outermost.f_globals
-
-
-def epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
-    """The number of epochs by the usual names of variables and of what holds settings."""
-    for scope in scopes:
-        for name, value in scope.items():
-            if name.lower() in EPOCHS and _is_count(value):
-                return int(value)
-        for holder in HOLDERS:
-            owner = scope.get(holder)
-            for held in (owner, getattr(owner, "args", None)):
-                for name in EPOCHS:
-                    value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
-                    if value is not None and _is_count(value):
-                        return int(value)
-    return None
-
-
-def longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int], size: int) -> int | None:
-    """The number of examples of the longest array like a batch [size, ...], where a script cuts its batches itself."""
-    values = [value for scope in scopes for value in scope.values()]
-    values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
-    shapes = [each for value in values if isinstance(each := getattr(value, "shape", None), tuple) and each]
-    return max((each[0] for each in shapes if each[1:] == tuple(shape[1:]) and each[0] > size), default=None)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
 def called_in(path: Path, name: str) -> bool:

@@ -7,10 +7,10 @@ everything else is kept as it was.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +22,8 @@ from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import (
-    Found,
-    Script,
-    Started,
-    called_in,
-    epochs_in,
-    frames,
-    line_of,
-    longest,
-    run,
-)
+from whichdevice.models.script_run import Found, Script, Started, called_in, line_of, run
+from whichdevice.models.script_size import HOLDERS, frames, loops_in, sizes
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
 COPIES = 4  # of the script's first batch, as data
@@ -57,24 +48,35 @@ class Call(NamedTuple):
 class Tape(TorchFunctionMode):
     """Records what a script calls from its first module in training on, outside of modules and of the optimiser."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Callable[[FrameType | None], None]) -> None:
         super().__init__()
+        self.start = start  # is called where the training starts, and does not return
         self.calls: list[Call] = []
         self.depth = 0  # of modules
-        self.loss: Any = None
+        self.mixed = False  # whether a module runs under autocast
+        self.losses: list[Any] = []  # of which gradients are taken
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function and record it."""
+        """Call the function and record it; gradients of the recorded modules are zeros, which take no time."""
         kwargs = kwargs or {}
-        if self.depth == 0 and getattr(func, "__name__", "") == "backward" and args and torch.is_tensor(args[0]):
-            self.loss = args[0]
+        backward = getattr(func, "__name__", "") == "backward" and args and torch.is_tensor(args[0])
+        if backward and self.depth == 0 and self.calls:
+            self.losses.append(args[0])
+            self._without_gradients()
+            return None
         result = func(*args, **kwargs)
         if self.depth == 0 and self.calls and torch.is_grad_enabled() and any(map(torch.is_tensor, _leaves(result))):
             self.calls.append(Call(func, args, kwargs, result))
         return result
 
+    def _without_gradients(self) -> None:
+        modules = {call.function for call in self.calls if isinstance(call.function, torch.nn.Module)}
+        for weight in [each for module in modules for each in module.parameters() if each.requires_grad]:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+
     def enter(self, module: torch.nn.Module, args: Any) -> None:
         """A module is called; a large one is not waited for."""
+        self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if self.depth == 0 and torch.is_grad_enabled() and module.training:
             sizes = [each.numel() for each in module.parameters() if each.requires_grad]
             if sum(sizes) > MOST_PARAMETERS:
@@ -82,7 +84,7 @@ class Tape(TorchFunctionMode):
                     (scope["kwargs"] for scope in frames(inspect.currentframe()) if "kwargs" in scope), {}
                 )
                 self.calls = [Call(module, args, dict(named), None)]
-                raise Started
+                self.start(inspect.currentframe())
         self.depth += 1
 
     def leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
@@ -95,14 +97,14 @@ class Tape(TorchFunctionMode):
 class Step(torch.nn.Module):
     """The loss of a batch, as the script works it out: `step(**inputs).loss`."""
 
-    def __init__(self, calls: Sequence[Call], loss: Result, dtypes: Mapping[str, torch.dtype]) -> None:
+    def __init__(self, calls: Sequence[Call], losses: Sequence[Result], dtypes: Mapping[str, torch.dtype]) -> None:
         super().__init__()
         self.dtypes = dict(dtypes)
         modules = [call.function for call in calls if isinstance(call.function, torch.nn.Module)]
         self.called = torch.nn.ModuleList(list(dict.fromkeys(modules)))
         places = {id(module): place for place, module in enumerate(self.called)}
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
-        self.loss_at = loss
+        self.losses = losses
 
     def forward(self, **inputs: Any) -> Any:
         """Names of the script's batch to the output of its first module, with the loss as `loss`."""
@@ -122,11 +124,12 @@ class Step(torch.nn.Module):
         for call in self.calls:
             function = self.called[call.function] if isinstance(call.function, int) else call.function
             outputs.append(function(*_mapped(value, call.args), **_mapped(value, call.kwargs)))
-        loss = value(self.loss_at)
+        given = [value(each) for each in self.losses]
+        loss = sum((getattr(each, "loss", each) for each in given[1:]), getattr(given[0], "loss", given[0]))
         first = next(
             (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
         )
-        return StepOutput(loss=getattr(loss, "loss", loss), logits=next(filter(torch.is_tensor, _leaves(first))))
+        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, _leaves(first))))
 
 
 class StepOutput(dict[str, Any]):
@@ -141,15 +144,23 @@ class StepOutput(dict[str, Any]):
 def start_torch(path: Path) -> Script:
     """The script's step with its first batch and its optimiser; raises StudyError where no optimiser steps."""
     torch.compiler.set_stance("force_eager")  # a compiled step hides its functions
-    tape, seen = Tape(), SimpleNamespace(optimizer=None, scopes=[], line=None)
+    seen = SimpleNamespace(stepped=[], scopes=[], line=None, loops=None)
+
+    def start(frame: FrameType | None) -> None:
+        seen.scopes, seen.line, seen.loops = list(frames(frame)), line_of(frame, path), loops_in(frame, path)
+        raise Started
+
+    tape = Tape(start)
 
     def stop(optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Start where every optimiser of the script has stepped, as a GAN's two do, or the first one steps again."""
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if callable(closure):  # it works out the loss
             closure()
-        seen.optimizer = optimizer
-        seen.scopes, seen.line = list(frames(inspect.currentframe())), line_of(inspect.currentframe(), path)
-        raise Started
+        seen.stepped.append(optimizer)
+        others = _weights_of(_optimizers_in(frames(inspect.currentframe())))
+        if optimizer in seen.stepped[:-1] or others <= _weights_of(seen.stepped):
+            start(inspect.currentframe())
 
     hooks = [
         register_module_forward_pre_hook(tape.enter),
@@ -159,18 +170,13 @@ def start_torch(path: Path) -> Script:
     try:
         with tape:
             run(path)
-    except Started as started:
-        if not seen.scopes:
-            trace = inspect.getinnerframes(started.__traceback__) if started.__traceback__ else []
-            seen.scopes = [each.frame.f_locals for each in reversed(trace)]
-            seen.line = next((each.lineno for each in reversed(trace) if Path(each.filename).name == path.name), None)
+    except Started:
+        pass
     finally:
         for hook in hooks:
             hook.remove()
     if not tape.calls:
-        ended = (
-            "stepped before any module was called" if seen.optimizer is not None else "ended, and no optimiser stepped"
-        )
+        ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
         raise StudyError(f"{path.name}: {ended}: which training is meant?")
     step, batch = _step(tape, path)
     size = len(next(iter(batch.values())))
@@ -178,16 +184,13 @@ def start_torch(path: Path) -> Script:
     found = Found(
         framework=TORCH,
         batch_size=size,
-        examples=len(loader.dataset)
-        if loader is not None
-        else longest(seen.scopes, next(iter(batch.values())).shape, size),
-        epochs=epochs_in(seen.scopes),
-        precision=_precision(step, path),
+        precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes)),
         compiled=called_in(path, "compile"),
         line=seen.line,
+        **sizes(seen.scopes, seen.loops, [each.shape for each in batch.values()], loader and len(loader.dataset)),
     )
     data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
-    optimizer = seen.optimizer or _optimizer_in(seen.scopes)
+    optimizer = next(iter(seen.stepped or _optimizers_in(seen.scopes)), None)
     functions = SimpleNamespace(
         model=lambda: step, data=lambda: data, optimizer=lambda module: _again(optimizer, module)
     )
@@ -207,9 +210,9 @@ def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
         found = [each for each in made.get(id(leaf), ()) if int(each.source) < before]
         return found[-1] if torch.is_tensor(leaf) and found else None
 
-    loss = maker(tape.loss, len(calls)) or Result(len(calls) - 1)
+    losses = [found for loss in tape.losses if (found := maker(loss, len(calls)))] or [Result(len(calls) - 1)]
     needed: set[int] = set()
-    waiting = [int(loss.source)]
+    waiting = [int(loss.source) for loss in losses]
     while waiting:
         place = waiting.pop()
         if place not in needed:
@@ -254,29 +257,46 @@ def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
         )
         for place in kept
     ]
-    step = Step(linked, loss._replace(source=order[int(loss.source)]), {key: each.dtype for key, each in batch.items()})
+    outcomes = [loss._replace(source=order[int(loss.source)]) for loss in losses if loss.source in order]
+    step = Step(linked, outcomes, {key: each.dtype for key, each in batch.items()})
     return step, batch
 
 
-def _precision(step: Step, path: Path) -> str:
-    """Mixed where the script has `autocast`; else convolutions may use TF32, and products where it asks for that."""
-    if called_in(path, "autocast"):
+def _precision(step: Step, path: Path, mixed: bool) -> str:
+    """Mixed where a module runs under `autocast`, or the script has it for GPUs alone; else TF32.
+
+    Without convolutions products use TF32 only where the script asks for that.
+    """
+    if mixed or called_in(path, "autocast"):
         return "mixed"
     convolves = any(isinstance(each, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d) for each in step.modules())
     return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
+def _asks_for_16_bits(scopes: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the arguments of Hugging Face's Trainer do, which a CPU ignores."""
+    held = [scope.get(name) for scope in scopes for name in HOLDERS]
+    return any(getattr(each, name, False) is True for each in held for name in ("fp16", "bf16"))
+
+
 def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
     """The loader with this batch size, or the one of the most examples."""
-    values = [value for scope in scopes for value in scope.values() if isinstance(value, DataLoader)]
-    known = [loader for loader in values if hasattr(loader.dataset, "__len__")]
+    values = [value for scope in scopes for value in scope.values()]
+    values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
+    known = [each for each in values if isinstance(each, DataLoader) and hasattr(each.dataset, "__len__")]
     return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
 
 
-def _optimizer_in(scopes: Sequence[Mapping[str, Any]]) -> Any:
-    """The optimiser among the script's variables, of a module that was stopped at its first call."""
+def _optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optimizer]:
+    """The optimisers among the script's variables."""
     values = [value for scope in scopes for value in scope.values()]
-    return next((each for each in values if isinstance(each, torch.optim.Optimizer)), None)
+    values += [each for value in values if isinstance(value, list | tuple) for each in value]
+    return [each for each in values if isinstance(each, torch.optim.Optimizer)]
+
+
+def _weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
+    """Which weights they change, one optimiser around another the same."""
+    return {id(each) for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]}
 
 
 def _again(optimizer: Any, module: Any) -> Any:
@@ -284,7 +304,8 @@ def _again(optimizer: Any, module: Any) -> Any:
     weights = [each for each in module.parameters() if each.requires_grad]
     if optimizer is None:
         return torch.optim.AdamW(weights)
-    known = inspect.signature(type(optimizer).__init__).parameters
+    known = {*inspect.signature(type(optimizer).__init__).parameters}
+    known -= {"fused"} if weights and weights[0].is_meta else set()  # PyTorch refuses it there
     return type(optimizer)(weights, **{name: each for name, each in optimizer.defaults.items() if name in known})
 
 

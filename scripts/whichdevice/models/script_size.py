@@ -1,0 +1,172 @@
+"""How long a script's training is: its loops around the step, its usual names for epochs, its longest arrays.
+
+epochs, steps = loops_in(frame, path)
+sizes(list(frames(frame)), (epochs, steps), [(64, 28, 28)], loaded=None)  # {"examples": ..., "epochs": ...}
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from whichdevice.code_hash import parsed
+
+EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
+HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
+OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+}  # fmt: skip
+
+
+def sizes(
+    scopes: Sequence[Mapping[str, Any]],
+    loops: tuple[int | None, int | None],
+    shapes: Sequence[Sequence[int]],
+    loaded: int | None,
+) -> dict[str, Any]:
+    """Examples of one epoch and epochs, as far as the script shows them.
+
+    `shapes` are those of a batch's inputs, `loaded` are a loader's examples.
+    """
+    epochs, steps = loops
+    if steps:
+        return {"examples": steps * shapes[0][0], "epochs": 1}
+    found = (_longest(scopes, shape) for shape in shapes)
+    return {"examples": loaded or next(filter(None, found), None), "epochs": epochs or _epochs_in(scopes)}
+
+
+def frames(frame: FrameType | None) -> Iterator[Mapping[str, Any]]:
+    """Variables of each function, and of its object, from the innermost to the script, then the script's own."""
+    outermost: FrameType | None = None
+    while frame is not None:
+        yield frame.f_locals
+        yield getattr(frame.f_locals.get("self"), "__dict__", {})
+        outermost = (
+            frame if "__file__" in frame.f_globals and frame.f_globals.get("__name__") == "__main__" else outermost
+        )
+        frame = frame.f_back
+    if outermost is not None:
+        yield outermost.f_globals
+
+
+def own_files(path: Path) -> Callable[[str], bool]:
+    """Whether a file of that name is the script or one beside or below it."""
+    root, known = path.absolute().parent, dict[str, bool]()
+
+    def own(name: str) -> bool:
+        if name not in known:
+            inside = Path(name).absolute().is_relative_to(root)
+            known[name] = inside and name[:1] != "<" and "site-packages" not in name
+        return known[name]
+
+    return own
+
+
+def loops_in(frame: FrameType | None, path: Path) -> tuple[int | None, int | None]:
+    """Epochs and, of a single loop, its steps, by the loops of the script's files around the line of each function.
+
+    The innermost loop is over batches, the one around it over epochs. None: a loop's length is not a number of steps
+    that the script's variables give, as `range(epochs)` is.
+    """
+    own, functions = own_files(path), list[FrameType]()
+    while frame is not None:
+        functions.insert(0, frame)
+        frame = frame.f_back
+    loops = [
+        (loop, each.f_globals | each.f_locals)
+        for each in functions
+        if own(each.f_code.co_filename)
+        for loop in _around(parsed(Path(each.f_code.co_filename).read_bytes()), each.f_lineno)
+    ]
+    if len(loops) > 1:
+        return _length(*loops[-2]), None
+    if not loops:
+        return None, None
+    loop = loops[0][0]
+    count = _length(*loops[0])
+    if not isinstance(loop, ast.For) or (count is None and "range(" in ast.unparse(loop.iter)):
+        return None, None
+    if count is None or ast.unparse(loop.target).startswith("epoch"):
+        return count or 1, None
+    return 1, count
+
+
+def _around(tree: ast.AST, line: int) -> list[ast.For | ast.While]:
+    """The loops around a line, in its function, the outermost first."""
+    found: list[ast.For | ast.While] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        node = next((each for each in _statements(node) if each.lineno <= line <= (each.end_lineno or 0)), None)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found = []
+        elif isinstance(node, ast.For | ast.While) and line >= node.body[0].lineno:
+            found.append(node)
+    return found
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.stmt):
+            yield each
+        elif isinstance(each, ast.ExceptHandler | ast.match_case):
+            yield from each.body
+
+
+def _length(loop: ast.For | ast.While, variables: Mapping[str, Any]) -> int | None:
+    """Turns of a loop over a range, by the values of the variables."""
+    call = getattr(loop, "iter", None)
+    while isinstance(call, ast.Call) and call.args and not ast.unparse(call.func).endswith("range"):
+        call = call.args[0]  # of tqdm or enumerate
+    if not isinstance(call, ast.Call):
+        return None
+    try:
+        return len(range(*(int(_value(each, variables)) for each in call.args)))
+    except (LookupError, AttributeError, TypeError, ValueError):
+        return None
+
+
+def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
+    """The value of a number, a variable, an attribute, a length, or a product or sum of such; else LookupError."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return variables[node.id]
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(node.value, variables), node.attr)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "int"):
+        inner = _value(node.args[0], variables)
+        return len(inner) if ast.unparse(node.func) == "len" else int(inner)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+        return OPERATIONS[type(node.op)](_value(node.left, variables), _value(node.right, variables))
+    raise LookupError
+
+
+def _epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
+    """The number of epochs by the usual names of variables and of what holds settings."""
+    for scope in scopes:
+        for name, value in scope.items():
+            if name.lower() in EPOCHS and _is_count(value):
+                return int(value)
+        for holder in HOLDERS:
+            owner = scope.get(holder)
+            for held in (owner, getattr(owner, "args", None)):
+                for name in EPOCHS:
+                    value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+                    if value is not None and _is_count(value):
+                        return int(value)
+    return None
+
+
+def _longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int]) -> int | None:
+    """The number of examples of the longest array like a batch of this shape, where a script cuts it itself."""
+    values = [value for scope in scopes for value in scope.values()]
+    values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
+    shapes = [each for value in values if isinstance(each := getattr(value, "shape", None), tuple) and each]
+    return max((each[0] for each in shapes if each[1:] == tuple(shape[1:]) and each[0] > shape[0]), default=None)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
