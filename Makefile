@@ -16,7 +16,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint lock config docs results forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint lock config docs explorer results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
+	@echo "make explorer           write the page of well-known models, docs/_build/html/explorer.html"
 	@echo "make results            make tables and picture of docs/results from its records and sessions"
 	@echo "make forecasts          fit and test the forecasts against published times, write their page"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
@@ -84,7 +85,11 @@ config: environment
 docs: test-environment
 	$(PY) docs/generate.py
 	$(PY) -m sphinx -n -W --keep-going -q -b html docs docs/_build/html
+	@PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
 	@echo "The site: docs/_build/html/index.html"
+
+explorer: test-environment
+	PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
 
 results: test-environment
 	$(PY) docs/records.py tables

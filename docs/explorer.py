@@ -4,21 +4,48 @@
     python docs/explorer.py trace [NAME ...] the steps themselves, docs/explorer_steps.json.gz; needs PyTorch,
                                              transformers, and timm for classifiers; minutes
 
-A step is traced as `whichdevice ask` does it. The page carries, for each choice of model, training and batch, the device
-time of each GPU with its spreads and memory; explorer.js draws step times from them as forecast/joint.py does, and
-report/live.js decides.
+A step is traced as `whichdevice ask` does it. The page carries, for each choice of model, training and batch, the
+device time of each GPU with its spreads and memory; explorer.js draws step times from them as forecast/joint.py does,
+and report/live.js decides.
 """
 
 import argparse
 import gzip
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from whichdevice.answer import Answer, Row, Wants, words
+from whichdevice.answer.decide import DRAWS, amount_of, decide
+from whichdevice.answer.rows import works
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.files import write_atomically
+from whichdevice.forecast.joint import draws
+from whichdevice.forecast.study import usual_precision
+from whichdevice.forecast.targets import Target, all_targets
+from whichdevice.forecast.time_model import chip_of
+from whichdevice.forecast.torch.memory import RESERVE, is_tight, need
+from whichdevice.forecast.torch.several import way_that_fits
+from whichdevice.forecast.work import Item, Work
+from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
+from whichdevice.report.live import live_data
+from whichdevice.report.page import HERE as REPORT
+from whichdevice.report.page import Script, in_script, live_script
+from whichdevice.report.verdict import answer_parts
+from whichdevice.tables.base import table
+from whichdevice.tables.costs import COSTS_COLUMNS
+from whichdevice.tables.forecasts import table_of_records
+from whichdevice.tables.summary import COLUMNS
 
 DOCS = Path(__file__).resolve().parent
 STEPS = DOCS / "explorer_steps.json.gz"
@@ -28,15 +55,20 @@ MIXED, SINGLE = "mixed 16 bits", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 FORMATS = {MIXED: "mixed_bfloat16", SINGLE: "tf32", LORA: "mixed_bfloat16", QLORA: "mixed_bfloat16"}
 TUNING = {LORA: {"method": "lora"}, QLORA: {"method": "qlora"}}
-LARGE = 2e9  # parameters from which on nobody trains in float32
+LARGE = 5e8  # parameters from which on nobody trains in float32
 PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")
+LEFT_OUT = re.compile(  # of config/llm_models.csv: earlier versions of one shape, and models that few train
+    r"llm-foundry|405B|8x22B|Llama-2-[17]|CodeLlama|Llama-3-|Mistral-7B-v0.1|Qwen2-|gemma-2b|gemma-7b|phi-1_5|neox|pythia-[126]"
+    r"|opt-[136]|mpt|falcon-40b|stablelm|roberta-large"
+)
 # timm's names of models that many people train, with the size of an image.
 CLASSIFIERS = {
     224: "resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d wide_resnet50_2 seresnet50 densenet121 "
     "densenet201 vgg11 vgg16 vgg19_bn mobilenetv2_100 mobilenetv3_large_100 mobilenetv3_small_100 efficientnet_b0 "
-    "regnetx_032 regnety_032 regnety_160 convnext_tiny convnext_base convnext_large convnextv2_tiny hrnet_w32 ghostnet_100 "
-    "swin_tiny_patch4_window7_224 swin_base_patch4_window7_224 deit_small_patch16_224 deit3_base_patch16_224 "
-    "beit_base_patch16_224 mixer_b16_224 vit_small_patch16_224 vit_base_patch16_224 vit_large_patch16_224",
+    "regnetx_032 regnety_032 regnety_160 convnext_tiny convnext_base convnext_large convnextv2_tiny hrnet_w32 "
+    "ghostnet_100 swin_tiny_patch4_window7_224 swin_base_patch4_window7_224 deit_small_patch16_224 "
+    "deit3_base_patch16_224 beit_base_patch16_224 mixer_b16_224 vit_small_patch16_224 vit_base_patch16_224 "
+    "vit_large_patch16_224",
     256: "efficientnet_b2 darknet53 cspdarknet53",
     299: "inception_v3 xception41",
     320: "efficientnet_b4",
@@ -67,8 +99,8 @@ def wanted() -> list[tuple[str, str, int]]:
 
     from whichdevice.models.hugging_face import known_models
 
-    hub = [("hf", name, 0) for name in known_models() if not name.startswith("llm-foundry")]
-    return [*hub, *(("timm", name, size) for size, names in CLASSIFIERS.items() for name in names.split()),
+    hub = [("hf", name, 0) for name in known_models() if not LEFT_OUT.search(name)]
+    return [*(("timm", name, size) for size, names in CLASSIFIERS.items() for name in names.split()), *hub,
             *(("own", name, 0) for name in MODELS)]  # fmt: skip
 
 
@@ -79,7 +111,7 @@ def trace(names: Iterable[str] = ()) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(traced, *each): each for each in todo}
         for done in as_completed(running):
-            library, name, _ = running[done]
+            name = running[done][1]
             try:
                 held[name] = done.result()
             except Exception as error:
@@ -88,7 +120,9 @@ def trace(names: Iterable[str] = ()) -> None:
             print(name, ", ".join(held[name]["steps"]), flush=True)
             order = {each[1]: place for place, each in enumerate(wanted())}
             kept = dict(sorted(((k, v) for k, v in held.items() if k in order), key=lambda pair: order[pair[0]]))
-            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in kept.items())
+            lines = ",\n".join(
+                f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in kept.items()
+            )
             STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
 
 
@@ -174,6 +208,196 @@ def _short(value: float) -> float:
 def read_steps() -> dict[str, Any]:
     """The traced steps by model."""
     return dict(json.loads(gzip.decompress(STEPS.read_bytes())))
+
+
+# The page.
+
+CODES = "".join(map(chr, [*range(35, 92), *range(93, 127)]))  # letters of a number: neither quotes nor a backslash
+SCALE = 10_000  # of logarithms, as whole numbers
+LETTERS = 12  # of a device: which need, its mark, device's and step's time, spreads
+MARKS = "ftnFTN"  # fits, tight, does not fit; in capitals where the time is rough
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A trace as the file has it."""
+
+    work: Work
+    fused: Work
+    memory: dict[str, float]
+
+
+def write_page(page: Path, names: Iterable[str] = ()) -> None:
+    """Write the page for these models, or all: the default choice as Python answers it, the others as numbers."""
+    known = hardware_rows()
+    targets = all_targets(1, "eager")
+    all_devices = dict.fromkeys(target.device for target in targets)
+    models: list[dict[str, Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
+    first = None
+    steps = {name: model for name, model in read_steps().items() if not names or name in (*names, DEFAULT[0])}
+    for name, model in steps.items():
+        choices: dict[str, Any] = {}
+        for how, batch in ((how, batch) for how in model["steps"] for batch in BATCHES[model["library"]]):
+            answer = decided(name, model, how, batch, targets, known)
+            live = live_data(answer)
+            for row in live["rows"]:
+                rows.setdefault(row["device"], {key: row[key] for key in STATIC})
+            choices.setdefault(how, {})[batch] = _packed(answer, list(all_devices))
+            title = live["title"].rpartition(" · ")[2]
+            choices[how]["format"] = title
+            if first is None and (name, how, batch) == DEFAULT:
+                first = answer
+        group = GROUPS[model["library"]]
+        models.append({
+            "name": name, "group": group, "unit": model["unit"], "tokens": model["tokens"], "choices": choices,
+        })  # fmt: skip
+    assert first is not None
+    devices = sorted(rows)
+    data = {
+        "common": {key: value for key, value in live_data(first).items() if key != "rows"},
+        "devices": [rows[device] for device in devices],
+        "draws": _draws(targets),
+        "order": list(all_devices), "letters": LETTERS, "codes": CODES, "scale": SCALE, "marks": MARKS,
+        "models": models,
+    }  # fmt: skip
+    text = _environment().get_template("explorer.html").render(
+        style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
+        own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=answer_parts(first), data=data,
+        models=models, default=DEFAULT, dates=_dates(known.values()),
+        batches=sorted({size for sizes in BATCHES.values() for size in sizes}), ways=list(FORMATS),
+    )  # fmt: skip
+    write_atomically(text, page)
+
+
+DEFAULT = ("resnet50", MIXED, 128)
+GROUPS = {
+    "hf": "Language, text and speech (Hugging Face)", "timm": "Images: classifiers (timm)", "own": "Others",
+}  # fmt: skip
+STATIC = ("device", "is_here", "usd_per_hour", "start_time", "session_hours", "week_hours", "spot", "prompts", "memory",
+          "use", "power", "rate", "waits")  # fmt: skip
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader([DOCS, REPORT]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["in_script"] = in_script
+    return environment
+
+
+def decided(
+    name: str, model: Mapping[str, Any], how: str, batch: int, targets: Iterable[Target],
+    sheet: Mapping[str, HardwareRow], wants: Wants | None = None,
+) -> Answer:  # fmt: skip
+    """The answer that `ask NAME --no-measuring` has on a typical host, for every device that the choice exists on."""
+    records = [each for target in targets if (each := record(name, model, how, batch, target)) is not None]
+    frame = table_of_records(records, sheet)
+    empty = (table([], COLUMNS), table([], COSTS_COLUMNS))
+    [work] = works(*empty, frame, {}, sheet)
+    work = replace(work, sequence_length=model["tokens"], unit=model["unit"])
+    wants = wants or Wants()
+    answer = decide(work, wants, amount_of(work, wants))
+    return replace(answer, words=tuple(words.lines(answer)))
+
+
+def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
+    """The record of a traced step on a device, as forecast/torch/records.py makes it; None: there is no such one."""
+    precision = usual_precision(target, "single" if how == SINGLE else "mixed")
+    steps = model["steps"].get(SINGLE if how == MIXED and precision == "float32" else how)
+    if steps is None or (how in TUNING and precision == "float32") or target.refusal(precision, "eager"):
+        return None
+    available = target.memory - RESERVE
+
+    def traced(size: int, ways: tuple[str, ...]) -> Any:
+        return _kept(*steps[f"{size}{'c' * bool(ways)}"])
+
+    def fits(trace: Any) -> bool:
+        return need(trace) <= available
+
+    trace = way_that_fits(traced, batch, 1, fits, tunable=model["library"] == "hf").trace
+    needed, work, gradients = need(trace), trace.work, trace.memory["gradients"]
+    if precision == "mixed_float16" and gradients:
+        work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
+    facts = CompileFacts(
+        evidence="traced", memory=target.memory, memory_available=available, memory_needed=needed,
+        memory_missing=needed - available if needed > available else None, memory_tight=is_tight(needed, available),
+        memory_parts=dict(trace.memory), kernels=work.kernels, unit=model["unit"], units_per_step=float(batch),
+    )  # fmt: skip
+    asked = ProgramRequest(
+        device=target.device, workload=name.rpartition("/")[2], module=name, precision=precision, batch_size=batch
+    )
+    status = "ok" if needed <= available else "does_not_fit"
+    return CompiledRecord(asked=asked, status=status, reason="", facts=facts, work=work.digest(), code_hash="")
+
+
+def _kept(items: list[list[Any]], memory: list[float]) -> Kept:
+    listed = tuple(Item(kind, precision, operations / count, nbytes / count, count)
+                   for kind, precision, operations, nbytes, count in items)  # fmt: skip
+    work = Work("gpu", listed, software="eager")
+    return Kept(work, work, dict(zip(PARTS, memory, strict=True)))
+
+
+def _packed(answer: Answer, devices: Iterable[str]) -> list[Any]:
+    """Times, spreads and memory of these devices, in LETTERS letters each; the host's time; bytes that are needed."""
+    rows = {row.device.partition(", ")[0]: row for row in answer.work.rows}
+    needs = sorted({row.memory_needed or 0.0 for row in rows.values()})
+    host = next(
+        (row.host_time, row.host_log_sd)
+        for row in [*rows.values(), Row("", "gpu", "", host_time=1e-9)]
+        if row.host_time
+    )
+    texts = "".join(_letters(rows[device], needs) if device in rows else " " * LETTERS for device in devices)
+    return [texts, host, [float(f"{each:.4g}") for each in needs]]
+
+
+def _letters(row: Row, needs: list[float]) -> str:
+    mark = 2 if row.fits is False and not row.memory_tight else 1 if row.memory_tight else 0
+    memory = _number(needs.index(row.memory_needed or 0.0), 1) + MARKS[mark + 3 * row.rough]
+    if not row.step_time or not row.device_time:
+        return memory.ljust(LETTERS)
+    numbers = [(math.log(row.device_time * 1e9), 3), (math.log(row.step_time * 1e9), 3)]
+    numbers += [(row.log_sd_shared / 10, 2), (row.log_sd_own / 10, 2)]
+    return memory + "".join(_number(round(value * SCALE), size) for value, size in numbers)
+
+
+def _number(value: int, letters: int) -> str:
+    text = ""
+    for _ in range(letters):
+        value, rest = divmod(value, len(CODES))
+        text = CODES[rest] + text
+    assert not value
+    return text
+
+
+def _draws(targets: Iterable[Target]) -> dict[str, Any]:
+    """The normal numbers that all step times are drawn from: their values once, and for each part their order."""
+    half = DRAWS // 2
+    chips = {target.device: chip_of(target.device) for target in targets}
+
+    def normal(part: str, chip: str = "") -> np.ndarray:
+        row = {"device_time": 1.0, "log_sd_shared": 0.0, "log_sd_own": 0.0, "software": "eager", "chip": chip}
+        if part == "host":
+            row |= {"device_time": 1e-30, "host_time": 1.0, "host_log_sd": 1.0}
+        else:
+            row[f"log_sd_{part}"] = 1.0
+        return np.asarray(np.log(draws([row], DRAWS)[0, :half]))
+
+    def order(values: np.ndarray) -> str:
+        return "".join(_number(int(rank), 2) for rank in np.argsort(np.argsort(values)))
+
+    shared = normal("shared")
+    return {
+        "values": [round(float(each), 9) for each in np.sort(shared)],
+        "shared": order(shared), "host": order(normal("host")),
+        "chips": {chip: order(normal("own", chip)) for chip in dict.fromkeys(chips.values())}, "of": chips,
+    }  # fmt: skip
+
+
+def _dates(rows: Iterable[HardwareRow]) -> str:
+    days = sorted(str(offer.date) for row in rows for offer in row.offers)
+    return days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Models of the explorer that no library gives: a word-level LSTM, a recommender, and the U-Net of a diffusion model."""
+"""Models of the explorer that no library gives: a word-level LSTM, a recommender, the U-Net of a diffusion model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ class Recommender(nn.Module):
 
 def _dense(*sizes: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

@@ -288,6 +288,8 @@ def _slice_sizes(row: str) -> list[int]:
 def _row_named(name: str) -> str:
     """By its own name or an alias, by the name that a driver gives, else by its words."""
     rows = target_rows()
+    if name in rows:
+        return name
     own = {_plain(each): row for row in rows for each in rows[row].names}
     if (found := own.get(_plain(name))) is not None:
         return found

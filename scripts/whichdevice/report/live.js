@@ -214,9 +214,9 @@ const whichdevice = (() => {
       if (own && own.value !== "" && Number(own.value) >= 0) prices[row.device] = Number(own.value);
       if (box && !box.checked) without.push(row.device);
     }
-    const times = epochs === 1 ? "" : ` × ${epochs}`;
+    const times = epochs === 1 ? "" : ` × ${epochs}`, [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
     return {
-      units: examples * epochs, words: `${examples.toLocaleString("en-US")} ${data.unit}s${times}`, by: value("by") || "cost",
+      units: (examples * epochs) / tokens, words: `${examples.toLocaleString("en-US")} ${unit}s${times}`, by: value("by") || "cost",
       deadline: many("deadline", data.wants.deadline) * HOUR, budget: many("budget", null),
       hourUsd: many("hour", 0), onlyFree: form.elements.free?.checked ?? false, spot: form.elements.spot?.checked ?? false, prices, without,
     };
@@ -316,16 +316,20 @@ const whichdevice = (() => {
     }
     svg.replaceChildren(...parts);
   }
+  // `of` gives the data for what the form holds.
+  function live(section, place, of) {
+    const form = section.querySelector("form");
+    form.hidden = false;
+    if (restore(form, place)) show(section, of(form), form);
+    form.addEventListener("input", () => { keep(form, place); show(section, of(form), form); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
   function start() {
     document.querySelectorAll("section[data-live]").forEach((section, place) => {
       const data = JSON.parse(section.querySelector("script[type='application/json']").textContent);
-      const form = section.querySelector("form");
-      form.hidden = false;
-      if (restore(form, place)) show(section, data, form);
-      form.addEventListener("input", () => { keep(form, place); show(section, data, form); });
-      form.addEventListener("submit", (event) => event.preventDefault());
+      live(section, place, () => data);
     });
   }
   if (typeof document !== "undefined") start();
-  return { decide, lines };
+  return { decide, lines, live, timeWords, digits };
 })();

@@ -35,11 +35,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["in_script"] = _in_script
+    environment.filters["in_script"] = in_script
     return environment
 
 
-def _in_script(value: Any) -> Markup:
+def in_script(value: Any) -> Markup:
     """Plain data as JSON that cannot end the element around it."""
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))  # nosec B704  # no tag is left
 

@@ -106,6 +106,13 @@ def forecast_table(
     return table([_compared(row, summary, devices, sheet) for row in _rows(paths)], COLUMNS)
 
 
+def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.DataFrame:
+    """The same table of records that are no files, where nothing was measured."""
+    rows = (_row(record, Path()) for record in records)
+    return table([row | (_costs(row, row["step_time"], (row["step_time_low"], row["step_time_high"]), sheet)
+                         if row.get("step_time") else {}) for row in rows], COLUMNS)  # fmt: skip
+
+
 def _rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
     for path in paths:
         if not path.is_file():

@@ -8,15 +8,18 @@ PyTorch's allocator keeps pieces that nothing fits into: the peak of live storag
 RESERVE were found on timm's table of training times, whose batches are the largest that ran in 24 GB.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.forecast.work import Item
-from whichdevice.models.tuning import Tuning
+
+if TYPE_CHECKING:  # what is read of a trace needs no PyTorch
+    from whichdevice.forecast.torch.trace import Step, Trace
 
 FRAGMENTATION = 1.09  # of the peak
 SPREAD = 0.04  # of the need: with one so near to the memory fragmentation decides
@@ -46,6 +49,8 @@ class Plan:
     def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
         """The step of so many examples with these of WAYS."""
         if (size, ways) not in self._traces:
+            from whichdevice.forecast.torch.trace import trace_step
+
             step, ahead = self.step, tuple(way for way in ways if way not in AFTERWARDS)
             for way in ahead:
                 step = WAYS[way](step)
@@ -97,6 +102,8 @@ def checkpointed(step: Step) -> Step:
 
 def adapted(step: Step, method: str) -> Step:
     """With LoRA beside frozen weights in 16 bits, or in 4; of a model whose linear layers are all trained."""
+
+    from whichdevice.models.tuning import Tuning
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)

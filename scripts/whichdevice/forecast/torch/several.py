@@ -7,13 +7,17 @@ state out; a rank gathers the weights of a layer for its forward and once more f
 of the sum of gradients. `zero2` gathers them once. The trace is of one rank's batch.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from whichdevice.forecast.torch.memory import HALF, LIGHT
-from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item
+
+if TYPE_CHECKING:  # this module needs no PyTorch
+    from whichdevice.forecast.torch.trace import Trace
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}

@@ -1,0 +1,67 @@
+// The explorer: data of an answer for each choice of model, training and batch, which report/live.js decides.
+"use strict";
+const explorer = (() => {
+  const all = JSON.parse(document.getElementById("data").textContent);
+  const code = new Map([...all.codes].map((letter, place) => [letter, place]));
+  const number = (text) => [...text].reduce((sum, letter) => sum * all.codes.length + code.get(letter), 0);
+  const normals = (text) => {
+    const half = [];
+    for (let n = 0; n < text.length; n += 2) half.push(all.draws.values[number(text.slice(n, n + 2))]);
+    return [...half, ...half.map((value) => -value)];
+  };
+  const shared = normals(all.draws.shared), ofHost = normals(all.draws.host);
+  const chips = Object.fromEntries(Object.entries(all.draws.chips).map(([chip, text]) => [chip, normals(text)]));
+
+  // Step times as forecast/joint.py draws them: the larger of the device's and the host's, as rounded logarithms.
+  function steps(device, time, sdShared, sdOwn, host, sdHost) {
+    const own = chips[all.draws.of[device]], digits = all.common.limits.digits;
+    return shared.map((z, n) => Math.round(digits * Math.max(time + sdShared * z + sdOwn * own[n], host + sdHost * ofHost[n])));
+  }
+
+  // What report/live.py makes of an answer, for one choice.
+  function dataOf(name, how, batch) {
+    const model = all.models.find((each) => each.name === name), choice = model.choices[how];
+    const [texts, [host, sdHost], needs] = choice[batch], cache = {};
+    const rows = [];
+    for (const known of all.devices) {
+      const device = known.device.split(", ")[0], place = all.letters * all.order.indexOf(device);
+      const text = texts.slice(place, place + all.letters).trimEnd();
+      if (text === "") continue;
+      cache[device] ??= (() => {
+        const mark = all.marks.indexOf(text[1]) % 3, rough = all.marks.indexOf(text[1]) > 2;
+        const needed = whichdevice.digits(needs[number(text[0])] / 1e9, 2), has = whichdevice.digits(known.memory, 2);
+        const fits = `${["", "tight: ", "no: "][mark]}${needed} of ${has}`;
+        const no = text.length > 2 ? null : [null, all.common.sentences.no_tight, all.common.sentences.no_fits][mark];
+        if (text.length === 2) return { fits, no, rough: false, steps: null, step: "–", known: "" };
+        const log = (from, to, scale) => (number(text.slice(from, to)) / all.scale) * scale;
+        const [time, step] = [log(2, 5, 1), log(5, 8, 1)].map((value) => value - Math.log(1e9));
+        return {
+          fits, no, rough, steps: steps(device, time, log(8, 10, 10), log(10, 12, 10), Math.log(host), sdHost),
+          step: whichdevice.timeWords(Math.exp(step), rough), known: rough ? "forecast, rough" : "forecast",
+        };
+      })();
+      rows.push({ ...known, ...cache[device] });
+    }
+    const short = name.split("/").at(-1);
+    return {
+      ...all.common, workload: short, unit: model.unit, units_per_step: batch, rows,
+      title: `${short} · {amount} · batch ${batch.toLocaleString("en-US")} · ${choice.format}`,
+    };
+  }
+
+  // The form: trainings and batches that the model has, and its unit.
+  function chosen(form) {
+    const field = form.elements, model = all.models.find((each) => each.name === field.model.value) ?? all.models[0];
+    const limit = (select, usable) => {
+      for (const option of select.options) option.disabled = option.hidden = !usable.includes(option.value);
+      if (!usable.includes(select.value)) select.value = usable[0];
+    };
+    limit(field.how, Object.keys(model.choices));
+    limit(field.batch, Object.keys(model.choices[field.how.value]).filter((each) => each !== "format"));
+    limit(field.of, model.tokens ? ["examples", "tokens"] : ["examples"]);
+    const data = dataOf(model.name, field.how.value, Number(field.batch.value));
+    return field.of.value === "tokens" ? { ...data, tokens: model.tokens } : data;
+  }
+  whichdevice.live(document.querySelector("section"), 0, chosen);
+  return { dataOf };
+})();
