@@ -119,7 +119,12 @@ def step(name, precision="bfloat16", **options):
         return {"input_ids": words, "labels": words}
 
     return Step(
-        build, batch, lambda module, given: module(**given).loss, made.optimizer, precision, made.configuration.layers
+        build,
+        batch,
+        lambda module, given: module(**given).loss,
+        made.traced_optimizer,
+        precision,
+        made.configuration.layers,
     )
 
 

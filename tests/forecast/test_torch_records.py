@@ -126,6 +126,27 @@ def test_a_file_that_calls_torch_compile_is_forecast_with_its_software(tmp_path,
     assert {item.kind for item in work.items} >= {"product", "optimizer"}
 
 
+ON_CUDA = "x = x.cuda().to('cuda'); x = x + torch.ones(1, device=torch.device('cuda'))"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("return Net()", "return Net().to('cuda')"), "CUDA"),
+        (('"AdamW"', '"AdamW8bit"'), "an 8-bit optimiser needs a GPU"),
+        (('"AdamW"', '"AdamW"\nMETHOD = "qlora"'), "4-bit weights need a GPU"),
+    ],
+)
+def test_what_runs_on_a_gpu_alone_is_forecast_and_not_measured_here(change, reason, tmp_path, working_folder):
+    path = Path(request(tmp_path, forward=ON_CUDA).module)
+    path.write_text(path.read_text().replace(*change), encoding="utf-8")
+    asked = OneModel(str(path), targets_of("T4", software="eager"))
+    records = asked.measure(compiled=asked.forecast())
+    assert records == [] and reason in asked.unmeasured.note and asked.unmeasured.step_time is None
+    (found,) = asked.answers(Wants(examples=1e6), records, asked.forecast())
+    assert found.pick.device == "T4, free"
+
+
 def test_a_step_that_cannot_be_traced_names_the_line(tmp_path):
     with pytest.raises(StudyError, match=r"net\.py: a step cannot be traced: RuntimeError: .*\(line 18\)"):
         Traced(request(tmp_path, forward="x = x @ x"))

@@ -36,6 +36,15 @@ def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, wo
     assert " pip install " in str(error.value) and "--python PATH" in str(error.value)
 
 
+def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
+    Path("own.py").write_text(
+        'import torch, transformers\nnet = transformers.AutoModel.from_pretrained("meta-llama/Llama-3.1-8B",\n'
+        "    quantization_config=transformers.BitsAndBytesConfig(load_in_4bit=True))\n"
+    )
+    with pytest.raises(StudyError, match=r"METHOD = \"qlora\".* ask hf:meta-llama/Llama-3.1-8B --option method=qlora"):
+        requirements.require("own.py")
+
+
 def test_a_compiler_for_tpus_is_needed_where_a_tpu_is_asked_about(monkeypatch):
     monkeypatch.setattr(requirements, "_installed", lambda package: package != "libtpu")
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")

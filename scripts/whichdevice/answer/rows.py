@@ -289,6 +289,11 @@ def estimated(device: str, step_time: float, needed: float, available: float) ->
     )  # fmt: skip
 
 
+def without_time(device: str, reason: str) -> Row:
+    """This machine, where the step cannot run for this reason."""
+    return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, note=reason)
+
+
 def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
     """Standard deviation of the logarithm of a mean of n processes, and whether the number is rough.
 

@@ -238,6 +238,11 @@ def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
 
         def optimizer(self, module: Any = None) -> Any:
             """By its options."""
+            self.declared = replace(self.declared, optimizer=self.tuning.optimizer)  # type: ignore[misc, has-type]
+            return super().optimizer(module)
+
+        def traced_optimizer(self, module: Any) -> Any:
+            """With a fused update, as trainers use it."""
             return self.tuning.optimizer_for(module)
 
         def cache_bytes(self) -> float | None:

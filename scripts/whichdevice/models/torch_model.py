@@ -28,6 +28,7 @@ OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
 FROM_LOGITS = ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
 WITHOUT_LOSS = "add LOSS, a name of torch.nn.functional such as cross_entropy, or a function loss(output, target)"
+EIGHT_BITS = "AdamW8bit"
 LARGE = 5e8  # parameters of a module that is not made before it is known to fit
 NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
 
@@ -158,7 +159,21 @@ class TorchFile(NativeFile):
         """How it is trained, by its constants; raises StudyError on a wrong one."""
         from whichdevice.models.tuning import Tuning
 
-        return Tuning.of(self.declared.tuning, self.address.label)
+        eight = {"optimizer": EIGHT_BITS} if self.declared.optimizer == EIGHT_BITS else {}
+        return Tuning.of({**self.declared.tuning, **eight}, self.address.label)
+
+    @property
+    def only_on_gpu(self) -> str | None:
+        """Why nobody measures it: parts of bitsandbytes, of which only sizes and kernels are known here."""
+        tuning = self.tuning
+        if tuning.method == "qlora":
+            return "4-bit weights need a GPU"
+        return "an 8-bit optimiser needs a GPU" if tuning.optimizer == EIGHT_BITS else None
+
+    def traced_optimizer(self, module: Any) -> Any:
+        """As `optimizer`, or with the sizes and kernels of the 8-bit one."""
+        eight = self.tuning.optimizer == EIGHT_BITS
+        return self.tuning.optimizer_for(module) if eight else self.optimizer(module)
 
     def cache_bytes(self) -> float | None:
         """Bytes that a decoder keeps of each word in 16 bits; None where it is not known."""
@@ -183,7 +198,12 @@ class TorchFile(NativeFile):
         return self.tuning.applied(built, self.address.label)
 
     def model(self) -> TorchModel:
-        """The module, tried on shapes of a few examples; a large one has shapes alone, as it may not fit here."""
+        """The module, tried on shapes of a few examples; a large one has shapes alone, as it may not fit here.
+
+        Raises StudyError where it is wrong, or has parts that only a GPU has.
+        """
+        if self.only_on_gpu:
+            raise StudyError(f"{self.address.label}: {self.only_on_gpu}")
         shapes, large = self._without_values(), True
         if shapes is None or sum(each.numel() for each in shapes.parameters()) < LARGE:
             shapes, large = self.made_module(), False

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.answer import Answer, Row, Wants, answers
-from whichdevice.answer.rows import PARTS, estimated
+from whichdevice.answer.rows import PARTS, estimated, without_time
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import load_study, resolved, write_study
 from whichdevice.config.model import LONGEST_NAME, Study
 from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
-from whichdevice.forecast.targets import Target
+from whichdevice.forecast.targets import Target, software_of
 from whichdevice.forecast.xla.compile import provisional
 from whichdevice.models.loading import read_address, workload_class
 from whichdevice.models.script_run import Found
 from whichdevice.numbers import counted, duration
-from whichdevice.records.products import CompiledRecord, ProgramRequest, write_compiled
+from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.records.schema import Record
 from whichdevice.terminal import Countdown, LiveLine
 
@@ -153,12 +153,19 @@ class OneModel:
 
         None is made where a traced step, of `compiled`, would take longer than a minute here: `unmeasured` has an
         estimate then, unless `again`.
-        Raises StudyError where the model fails; one that does not fit is a record that says so.
+        Raises StudyError where the model fails here, and no forecast shows that it runs elsewhere; one that does not
+        fit is a record that says so.
         """
         from whichdevice.measuring.measure import measure
         from whichdevice.measuring.request import planned_record
         from whichdevice.study_cells import study_runs
 
+        here, reasons = HERE.replace("_", " "), self._traced(compiled)
+        if reasons and "ok" not in reasons and (failed := reasons.get("failed")):
+            raise StudyError(failed)
+        if only_on_gpu := self._only_on_gpu():
+            self.unmeasured = without_time(here, only_on_gpu)
+            return []
         runs = study_runs(self.study)
         paths = [Path(planned_record(self.study, run)) for run in runs]
         records = [None if again else _kept(path) for path in paths]
@@ -195,8 +202,11 @@ class OneModel:
                         if records[number].status == "failed":  # type: ignore[union-attr]
                             break
         found = [record for record in records if record is not None]
-        if failed := [record for record in found if record.status == "failed"]:
-            raise StudyError(f"{self.model}: {failed[0].reason}")
+        if failed := next((f"{record.reason}" for record in found if record.status == "failed"), None):
+            if "ok" not in reasons:
+                raise StudyError(f"{self.model}: {failed}")
+            self.unmeasured = without_time(here, failed)
+            return []
         if not missing:
             self.kept_from = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
         return [path for path, record in zip(paths, records, strict=True) if record is not None]
@@ -205,7 +215,6 @@ class OneModel:
         """This machine by the operations and bytes of a traced step, where it takes too long or too much memory."""
         from whichdevice.machine.facts import total_memory
         from whichdevice.planning.estimate import step_flops
-        from whichdevice.records.products import read_compiled
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
         one = next(
@@ -220,6 +229,20 @@ class OneModel:
         if needed <= available and step <= LONGEST_STEP:
             return None
         return estimated(HERE.replace("_", " "), step, needed, available)
+
+    def _traced(self, compiled: Sequence[Path]) -> dict[str, str | None]:
+        """What became of the traces of a PyTorch model: statuses, each with a reason; empty for other models."""
+        if software_of(self.model) != "eager":
+            return {}
+        return {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
+
+    def _only_on_gpu(self) -> str | None:
+        """Why no CPU runs a PyTorch model's step; None where one does."""
+        from whichdevice.models.torch_model import TorchFile
+        from whichdevice.workloads.base import Options
+
+        chosen = workload_class(self.model)
+        return chosen(Options(1, given=dict(self.options))).only_on_gpu if issubclass(chosen, TorchFile) else None
 
     def _prepare_data(self) -> None:
         from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset

@@ -38,6 +38,8 @@ PIP_NAMES = {
     "yaml": "pyyaml",
     "skimage": "scikit-image",
 }
+FOUR_BITS = re.compile(r"\b(bitsandbytes|BitsAndBytesConfig|load_in_[48]bit)\b")
+LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "whichdevice ask --python PATH takes another environment's"
 
 
@@ -47,6 +49,7 @@ def require(model: str, devices: str | None = None) -> None:
     `devices` are names with commas, for which it has forecasts.
     """
     address = read_address(model)
+    _refuse_bitsandbytes(address)
     tpu = any(re.match(r"\s*(tpu|v\d)", name, re.IGNORECASE) for name in (devices or "").split(","))
     framework, missing = needed_framework(address), []
     for requirement in (*FORECASTS[framework], *([TPU] if tpu and framework != TORCH else [])):
@@ -61,6 +64,20 @@ def require(model: str, devices: str | None = None) -> None:
         command = shlex.join([*_pip(), *missing])
         names = ", ".join(each.partition("=")[0].partition("[")[0] for each in missing)
         raise StudyError(f"{address.label} needs {names}, not installed in this environment: {command} ({HOW})")
+
+
+def _refuse_bitsandbytes(address: Address) -> None:
+    """Raise StudyError where the file needs bitsandbytes, whose layers and optimisers exist on a GPU alone."""
+    if address.path is None or address.path.suffix != ".py" or not address.path.is_file():
+        return
+    text = address.path.read_text(encoding="utf-8", errors="replace")
+    if FOUR_BITS.search(text):
+        found = LOADED.search(text)
+        raise StudyError(
+            f"{address.label}: bitsandbytes needs CUDA, and no GPU is needed to answer: leave it out of the file and "
+            'write METHOD = "qlora" for 4-bit weights, OPTIMIZER = "AdamW8bit" for its optimiser; or ask '
+            f"hf:{found[1] if found else 'NAME'} --option method=qlora"
+        )
 
 
 def needed_framework(address: Address) -> str:

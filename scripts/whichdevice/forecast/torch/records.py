@@ -213,5 +213,5 @@ def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
             return workload.forward(module, inputs)
         return workload.loss(target, workload.forward(module, inputs, target))
 
-    optimizer = workload.optimizer if mode == "train" else None
+    optimizer = workload.traced_optimizer if mode == "train" else None
     return Step(workload.made_module, batch, loss, optimizer, precision, workload.layers)
