@@ -1,4 +1,7 @@
-"""ResNeXt-50 32x4d on generated 224 × 224 images: the 3 × 3 convolutions have 32 groups."""
+"""ResNeXt-50 32x4d on generated 224 × 224 images: the 3 × 3 convolutions have 32 groups.
+
+Options: blocks of the third stage, 6 by default; ResNeXt-101 has 23.
+"""
 
 import keras
 from keras import layers
@@ -34,7 +37,7 @@ def model(options):
     x = convolution(layers.Rescaling(1 / 127.5, offset=-1)(pixels), 64, 7, 2)
     x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
     for stage, (width, blocks) in enumerate(STAGES):
-        for number in range(blocks):
+        for number in range(options.get("blocks", blocks) if stage == 2 else blocks):
             x = block(x, width, 2 if stage and not number else 1)
     return keras.Model(pixels, layers.Dense(1000, dtype="float32")(layers.GlobalAveragePooling2D()(x)))
 

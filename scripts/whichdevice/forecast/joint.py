@@ -1,12 +1,13 @@
 """How far forecasts are off: one joint distribution of the times of all devices of a question.
 
-    log(time / forecast) = family + question + source + chip + rest
+    log(time / forecast) = family + question + source + chip + machine + rest
 
 A family of models, the question itself (model, mode, number format) and the source (how somebody measures) are shared
-by all devices of a question: they cancel in a ratio. A chip's part and the rest are its own. Every part is a random
-effect of mean zero; a level with published times has an offset, shrunk to zero the more the fewer they are, and the
-uncertainty that is left. Family, question and rest have a variance for each software. `fit` finds offsets and variances
-by EM for restricted maximum likelihood (Dempster, Rubin and Tsutakawa 1981); config/forecast_constants.json keeps them.
+by all devices of a question: they cancel in a ratio. A chip's part, that of the machine which a source measured on (a
+card that is cooled well or not) and the rest are its own. Every part is a random effect of mean zero; a level with
+published times has an offset, shrunk to zero the more the fewer they are, and the uncertainty that is left. Family,
+question, source and rest have a variance for each software. `fit` finds offsets and variances by EM for restricted
+maximum likelihood (Dempster, Rubin and Tsutakawa 1981); config/forecast_constants.json keeps them.
 
     found = residual(constants, "eager", "convolutions", "RTX 4090", "desktop")
     low, middle, high = interval(0.1, found.sd, host_time=0.02, host_log_sd=0.3)
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 INTERVAL = 0.8  # share of true times that an interval is meant to hold
@@ -47,7 +49,8 @@ def residual(fitted: Mapping[str, Any], family: str, chip: str, chip_class: str)
     chip_offset, chip_sd = fitted["chips"].get(chip) or fitted["classes"].get(chip_class, fitted["class"])
     variances = fitted["variances"]
     shared = family_sd**2 + variances["question"] + variances["source"]
-    return Residual(offset + chip_offset, math.sqrt(shared), math.sqrt(chip_sd**2 + variances["rest"]))
+    own = chip_sd**2 + variances["machine"] + variances["rest"]
+    return Residual(offset + chip_offset, math.sqrt(shared), math.sqrt(own))
 
 
 def interval(
@@ -105,10 +108,16 @@ START = {
     "class": 0.15,
     "chip": 0.1,
     "chip of software": 0.06,
+    "machine": 0.06,
     "rest": 0.1,
 }
 PRIOR_LEVELS = 3.0
-OF_SOFTWARE = ("family", "question", "rest")  # parts with a variance for each software; the others have one for all
+OF_SOFTWARE = (
+    "family",
+    "question",
+    "source",
+    "rest",
+)  # parts with a variance for each software; the others have one for all
 CENTRE = 0.3  # spread of a software's mean, which its factors leave near zero
 OUTLIER = 2.5  # spreads of a software's logs from their median; what is beyond counts as that far
 TURNS = 60  # of EM
@@ -136,17 +145,18 @@ class Columns:
                 ("class", its_class),
                 ("chip", its_chip),
                 ("chip of software", its_chip, of),
+                ("machine", its_source, its_chip),
             ]
             for of, its_family, its_source, its_chip, its_class in zip(
                 software, family, source, chip, chip_class, strict=True
             )
         ]
         self.names: list[tuple[str, ...]] = sorted({each for row in rows for each in row})
-        self.variances = [f"family|{name[2]}" if name[0] == "family" else name[0] for name in self.names]
+        self.variances = [f"{name[0]}|{name[2]}" if name[0] in OF_SOFTWARE else name[0] for name in self.names]
         place = {name: number for number, name in enumerate(self.names)}
-        self.design = np.zeros((len(rows), len(place)))
-        for row, its in enumerate(rows):
-            self.design[row, [place[each] for each in its]] = 1.0
+        columns = [place[each] for row in rows for each in row]
+        starts = np.arange(0, len(columns) + 1, len(rows[0]))
+        self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
         asked = sorted(set(zip(software, question, strict=True)))
         number = {each: place for place, each in enumerate(asked)}
         self.question = np.array([number[each] for each in zip(software, question, strict=True)])
@@ -176,12 +186,12 @@ def fit(
             middle = np.median(its)
             far = OUTLIER * 1.4826 * np.median(np.abs(its - middle))
             logs[of_row == number] = np.clip(its, middle - far, middle + far)
-    seen = design.any(axis=0)
+    seen = design.sum(axis=0) > 0
     design = design[:, seen]
     keys = [key for key, its in zip(columns.variances, seen, strict=True) if its]
     size = np.bincount(member, minlength=len(of_question)).astype(float)
-    sums = np.zeros((len(of_question), design.shape[1]))
-    np.add.at(sums, member, design)
+    rows = np.arange(len(member))
+    sums = (csr_array((np.ones(len(member)), (member, rows)), (len(of_question), len(member))) @ design).toarray()
     total = np.bincount(member, logs, minlength=len(of_question))
     asked = size > 0
     for _ in range(turns):
@@ -189,16 +199,17 @@ def fit(
         wide = np.array([variances[f"question|{each}"] for each in columns.softwares])
         rest, rest_q, own = noise[of_row], noise[of_question], wide[of_question]
         pull = own / (rest_q + size * own)  # what a question's offset takes of the sum of its residuals
-        weighted = design / rest[:, None]
-        prior = np.diag([1 / variances[key] for key in keys])
-        covariance = np.linalg.inv(design.T @ weighted - sums.T @ (sums * (pull / rest_q)[:, None]) + prior)
-        effects = covariance @ (weighted.T @ logs - sums.T @ (total * pull / rest_q))
+        square = (design.T @ (design / rest[:, None])).toarray() - sums.T @ (sums * (pull / rest_q)[:, None])
+        covariance = np.linalg.inv(square + np.diag([1 / variances[key] for key in keys]))
+        effects = covariance @ (design.T @ (logs / rest) - sums.T @ (total * pull / rest_q))
         offset = pull * (total - sums @ effects)
         within = own * rest_q / (rest_q + size * own)
-        spread = within + pull**2 * ((sums @ covariance) * sums).sum(axis=1)
+        through = sums @ covariance
+        pulled = pull**2 * (through * sums).sum(axis=1)
+        spread = within + pulled
         left = logs - design @ effects - offset[member]
-        alone = design - (pull[:, None] * sums)[member]
-        left_spread = ((alone @ covariance) * alone).sum(axis=1) + within[member]
+        alone = (design * (design @ covariance - (2 * pull[:, None] * through)[member])).sum(axis=1)
+        left_spread = alone + pulled[member] + within[member]
         squares: dict[str, list[float]] = {}
         for key, value in zip(keys, effects**2 + np.diag(covariance), strict=True):
             squares.setdefault(key, []).append(value)
@@ -244,7 +255,7 @@ def _of_software(
     for its in sorted({name[1] for name in names if name[0] == "class"}):
         classes[its] = combined(("class", its), also=variances["chip"] + variances["chip of software"])
     return {
-        "variances": {part: variance(part) for part in ("question", "source", "rest")},
+        "variances": {part: variance(part) for part in ("question", "source", "machine", "rest")},
         "families": {each: combined(centre, ("family", each, software)) for each in families},
         "family": combined(centre, also=variance("family")),
         "chips": of_chips,

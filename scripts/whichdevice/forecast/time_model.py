@@ -33,7 +33,9 @@ SMALL_NOTE = "the host decides: a small step takes as long as the host needs to 
 LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
 UNFITTED_SD = 0.5  # of classes of work without published times: a factor of another class
 CLOCK_SD = 0.2  # of the clock that a chip without published times holds, as the share of operations
+BANDWIDTH_SD = 0.1  # of the share of its bandwidth that a chip reaches
 TOGETHER_SD = 0.3  # of collectives
+LAUNCH = 4e-6  # seconds in which a host launches a kernel by CUDA: a CPU, where a host's time is measured, has none
 MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one that measured it
 # Seconds and log spread of a step that is fed from another machine over the network, as TPU v2 and v3 may be: seven
 # workloads of a published v2-8 took 25 to 38 ms; a machine of its own takes a millisecond or two.
@@ -172,7 +174,8 @@ def forecast_step(
 ) -> Forecast:
     """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
-    `host` is the host's time in seconds and its log spread, as torch/host.py measures them; None: a typical host's.
+    `host` is the host's time in seconds and its log spread, as torch/host.py and xla/host.py measure it; None: that of
+    a typical host.
     Raises StudyError where the sheet lacks a number, or no published time has this software on such a device.
     """
     peaks = Peaks.of(device)
@@ -182,7 +185,7 @@ def forecast_step(
         raise StudyError(f"{device.device}: no published times of {software}: no forecast")
     parts = seconds_by_class(work, peaks, fitted["factors"])
     seconds = sum(parts.values())
-    family = family_of(work)
+    family = family_of(work, mode)
     found = residual(fitted, family, peaks.chip, peaks.chip_class)
     middle = seconds * math.exp(found.offset)
 
@@ -197,9 +200,10 @@ def forecast_step(
         "loops": LOOP_SD if work.unknown_loops else 0.0,
     }
     shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
-    unknown = [name for name in at_peaks(work, peaks).computed if clock_of(peaks.chip, name) not in fitted["fitted"]]
+    clocks = {name: pace_of(peaks.chip, name) for name in parts}
+    unknown = [name for name, clock in clocks.items() if "clock" in clock and clock not in fitted["fitted"]]
     own = math.hypot(own, CLOCK_SD * share(unknown.__contains__))
-    its_host = host or typical_host(work, fitted, device.device)
+    its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     low, step, high = interval(middle, math.hypot(shared, own), *its_host)
     known_device, known_family = peaks.chip in fitted["timed"], family in fitted["families"]
     return Forecast(
@@ -250,10 +254,8 @@ def software_of(work: Work) -> str:
     return f"{work.software} on TPU" if work.platform == "tpu" else work.software
 
 
-def typical_host(work: Work, fitted: Mapping[str, Any], device: str) -> tuple[float, float]:
+def typical_host(work: Work, fitted: Mapping[str, Any]) -> tuple[float, float]:
     """The time in seconds in which a typical host sends a step off, and its log spread."""
-    if device in FED_DEVICES:
-        return FED, FED_SD
     host = fitted["host"]
     return host["step"] + host["kernel"] * work.kernels, host["log_sd"]
 
@@ -261,8 +263,17 @@ def typical_host(work: Work, fitted: Mapping[str, Any], device: str) -> tuple[fl
 FEW_KERNELS = 10  # a single operation rather than a model
 
 
-def family_of(work: Work) -> str:
-    """The family of models that a step belongs to, by what forecasts go wrong with: read from its work alone."""
+def family_of(work: Work, mode: str) -> str:
+    """The family of models that a step belongs to, by what forecasts go wrong with: read from its work.
+
+    XLA's convolutional networks in training are a family of their own: their batch norm is not known from other memory.
+    """
+    family = _family_of(work)
+    apart = work.software == "xla" and work.platform == "gpu" and "convolutions" in family
+    return f"{family} in training" if apart and mode == "train" else family
+
+
+def _family_of(work: Work) -> str:
     if work.kernels <= FEW_KERNELS:
         return "few kernels"
     operations: dict[str, float] = defaultdict(float)
@@ -288,59 +299,57 @@ def family_of(work: Work) -> str:
     return "products of patches" if convolved else "products"
 
 
-@dataclass(frozen=True)
-class AtPeaks:
-    """What a step takes at the peaks of the hardware sheet.
+def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
+    """Seconds of a step at the peaks of the hardware sheet: operations by kind and precision, bytes by kind.
 
-    Seconds of operations by kind and precision; of bytes by kind, "bytes of" it for kernels with operations; kernels.
+    "bytes of" a kind are of kernels with operations; "launch" counts kernels.
     """
-
-    computed: Mapping[str, float]
-    moved: Mapping[str, float]
-    kernels: float
-
-
-def at_peaks(work: Work, peaks: Peaks) -> AtPeaks:
-    """Seconds of a step at a device's peaks, by class of work."""
-    computed: dict[str, float] = defaultdict(float)
-    moved: dict[str, float] = defaultdict(float)
+    found: dict[str, float] = defaultdict(float)
     for item in work.items:
         if item.kind == "collective":
             alone = peaks.platform == "tpu" or item.devices <= NODE
             link = peaks.link if alone else min(peaks.link, network(peaks.chip))
-            moved["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
+            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
             continue
         if item.operations:
             precision = item.precision
             if precision == "tf32" and peaks.operations[precision] == peaks.operations["float32"]:
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
-            computed[name] += item.count * item.operations / peaks.operations[precision]
-        moved["bytes of " * bool(item.operations) + item.kind] += item.count * item.bytes / peaks.bandwidth
-    return AtPeaks(computed, moved, work.kernels)
+            found[name] += item.count * item.operations / peaks.operations[precision]
+        found["bytes of " * bool(item.operations) + item.kind] += item.count * item.bytes / peaks.bandwidth
+    return found | {"launch": work.kernels}
 
 
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by class: time at the peaks × factor, × the chip's clock for operations, and launches.
+    """Seconds by class: time at the peaks × factor, × the chip's clock for operations, or its bandwidth for bytes.
 
     A class without a factor has that of one like it.
     """
-    found = at_peaks(work, peaks)
     parts = {}
-    for name, seconds in found.computed.items():
-        clocks = (clock_of(each, name) for each in (peaks.chip, peaks.chip_class))
-        clock = next((factors[each] for each in clocks if each in factors), 1.0)
-        parts[name] = seconds * clock * factors[like(name, factors)]
-    parts |= {name: seconds * factors[like(name, factors)] for name, seconds in found.moved.items()}
-    return {**parts, "launch": found.kernels * factors["launch"]}
+    for name, seconds in at_peaks(work, peaks).items():
+        paces = (pace_of(each, name) for each in (peaks.chip, peaks.chip_class))
+        pace = next((factors[each] for each in paces if each in factors), 1.0)
+        parts[name] = seconds * pace * factors[like(name, factors)]
+    return parts
 
 
-def clock_of(chip: str, name: str) -> str:
-    """The name of a chip's factor: how much longer a class of operations takes at the clock that it holds under load.
+def pace_of(chip: str, name: str) -> str:
+    """The name of a chip's factor: how much longer than by the sheet a class of work takes on it; "" for none.
 
-    Matrix units (float16, bfloat16 and TF32) draw more power than exact float32, which their chip has a factor for.
+    Operations take longer at the clock that a chip holds under load; matrix units (float16, bfloat16 and TF32) draw
+    more power than exact float32. Bytes take longer where a chip reaches less of its bandwidth, or caches less.
     """
+    if name in ("launch", "collective", "transfer"):
+        return ""
+    if name.startswith("bytes of ") or name in MOVING:
+        return f"bandwidth of {chip}"
     return f"matrix clock of {chip}" if name.endswith(("half", "tf32")) else f"clock of {chip}"
+
+
+def pace_sd(pace: str) -> float:
+    """The log spread of such a factor between chips."""
+    return BANDWIDTH_SD if pace.startswith("bandwidth") else CLOCK_SD
 
 
 def like(name: str, factors: Mapping[str, float]) -> str:

@@ -28,12 +28,12 @@ from whichdevice.forecast.time_model import (
     CLOCK_SD,
     LAUNCH_SD,
     PRECISIONS,
-    AtPeaks,
     Peaks,
     at_peaks,
-    clock_of,
     family_of,
     like,
+    pace_of,
+    pace_sd,
     read_constants,
     software_of,
 )
@@ -43,9 +43,11 @@ PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"
 TRACES = CONFIG / "forecast_traces.json.gz"
 SCORECARD = CONFIG / "forecast_scorecard.json"
+SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
 LOW_POWER_CLOCK = 1.5  # how much longer operations take on a card of low power
+CLASS_HOLD = 0.35  # of chips that a class starts from: clocks spread by 0.07 within a class and 0.12 between classes
 SURE = 0.9  # chance from which on a comparison counts as decided
 
 CONVOLUTIONS = ("", "pointwise ", "thin ", "depthwise ", "grouped ")
@@ -65,7 +67,7 @@ EAGER: Mapping[str, tuple[float, float]] = {
 PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "xla": {
         "memory": (1.35, 0.3),
-        "launch": (5e-6, 0.05),
+        "launch": (5e-6, 0.5),
         # Of an earlier fit to 91 published times, most of them of PyTorch: libraries' kernels are the same ones.
         "product float32": (1.33, 0.3),
         "product tf32": (1.71, 0.5),
@@ -74,6 +76,8 @@ PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
         "convolution tf32": (2.64, 0.3),
         "convolution half": (1.3, 0.3),
         "grouped convolution": (3.0, 0.5),
+        "bytes of product": (0.8, 0.3),
+        "bytes of convolution": (0.8, 0.3),
         "collective": (1.3, 0.0),  # no row of several GPUs: rings reach about three quarters of a link
     },
     "xla on TPU": {
@@ -93,7 +97,7 @@ HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the ho
 HOST_STEP = {"xla": 5e-4, "eager": 2e-4, "torch.compile": 3e-4, "xla on TPU": 1e-3}  # seconds a step besides
 # Seconds a kernel where none are fitted. Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30
 # µs a kernel; forecasts are for JAX, which launches a program in one call.
-HOST_PRIOR = {"xla": 5e-6, "torch.compile": 6e-6, "xla on TPU": 0.0}
+HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0}
 HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
 
 
@@ -107,6 +111,7 @@ class Row:
     batch: float
     model: str
     question: str  # what devices are compared on: model with options, mode and number format
+    mode: str  # train or predict
     work: Work
     peaks: Peaks
 
@@ -123,7 +128,7 @@ class Row:
     @cached_property
     def family(self) -> str:
         """The family of its model."""
-        return family_of(self.work)
+        return family_of(self.work, self.mode)
 
     @property
     def host_bound(self) -> bool:
@@ -131,7 +136,7 @@ class Row:
         return self.seconds < HOST_BOUND[self.software] * self.work.kernels
 
     @cached_property
-    def at_peaks(self) -> AtPeaks:
+    def at_peaks(self) -> Mapping[str, float]:
         """Seconds at the sheet's peaks by class."""
         return at_peaks(self.work, self.peaks)
 
@@ -150,14 +155,15 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
             question = f"{model} {line['mode']} {line['precision']}"
             seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
-            rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, work, peaks))
+            mode = line["mode"]
+            rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
         _, model, size, mode, precision, traced, works, *_ = document["questions"][number]
         work = _scaled(works[software], software, batch / traced)
         question = f"{model} {size} {mode} {precision}"
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
-        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, work, peaks))
+        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows
 
 
@@ -185,9 +191,8 @@ class Design:
     """Seconds at the peaks of one software's rows, for the classes that have a factor: what a fit needs."""
 
     names: tuple[str, ...]
-    computed: np.ndarray  # [rows, names]
-    moved: np.ndarray  # [rows, names]; launches count kernels
-    clock: np.ndarray  # [rows, names]: the place of the clock of these operations among the names
+    at_peaks: np.ndarray  # [rows, names]; launches count kernels
+    pace: np.ndarray  # [rows, names]: the place of the chip's clock or bandwidth among the names
     measured: np.ndarray  # [rows]: log seconds
     sources: np.ndarray  # [rows]: numbers
     classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
@@ -197,36 +202,37 @@ class Design:
         """Of rows of one software."""
         prior = PRIOR[rows[0].software]
         classes = {
-            clock_of(row.chip, name): clock_of(row.peaks.chip_class, name)
+            pace_of(row.chip, name): pace_of(row.peaks.chip_class, name)
             for row in rows
-            for name in row.at_peaks.computed
+            for name in row.at_peaks
+            if pace_of("", name)
         }
-        names = [*prior, *sorted(classes)]
+        names = [SHEET, *prior, *sorted(classes)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)
-        computed, moved = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)))
-        clock = np.zeros((len(rows), len(names)), dtype=int)
+        found, pace = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)), dtype=int)
         for place, row in enumerate(rows):
-            for within, its in ((computed, row.at_peaks.computed), (moved, row.at_peaks.moved)):
-                for name, seconds in its.items():
-                    within[place, places[like(name, known)]] += seconds
-            for name in row.at_peaks.computed:
-                clock[place, places[like(name, known)]] = places[clock_of(row.chip, name)]
-            moved[place, places["launch"]] = row.at_peaks.kernels
+            for name, seconds in row.at_peaks.items():
+                column = places[like(name, known)]
+                found[place, column] += seconds
+                pace[place, column] = places[pace_of(row.chip, name) or SHEET]
         sources = sorted({row.source_group for row in rows})
         return cls(
             tuple(names),
-            computed,
-            moved,
-            clock,
+            found,
+            pace,
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
             np.array([classes.get(name, "") for name in names]),
         )
 
-    def seconds(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds by name of operations and of the rest [rows, names each]."""
-        return self.computed * factors * factors[self.clock], self.moved * factors
+    def seconds(self, factors: np.ndarray) -> np.ndarray:
+        """Seconds by name [rows, names]."""
+        return self.at_peaks * factors * factors[self.pace]
+
+    def paces(self, chosen: np.ndarray) -> np.ndarray:
+        """Whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
+        return (self.classes != "") & np.isin(np.arange(len(self.names)), self.pace[chosen][self.at_peaks[chosen] > 0])
 
 
 def fit_factors(
@@ -242,24 +248,25 @@ def fit_factors(
     to `clocks`, of other software, or else to that of its class.
     """
     prior, names = PRIOR[software], design.names
-    columns = {name: getattr(design, name)[chosen] for name in ("computed", "moved", "clock", "measured", "sources")}
+    columns = {name: getattr(design, name)[chosen] for name in ("at_peaks", "pace", "measured", "sources")}
     its = replace(design, **columns)
     weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
-    spread = np.array([prior[name][1] if name in prior else CLOCK_SD for name in names])
+    spread = np.array([prior[name][1] if name in prior else pace_sd(name) for name in names])
+    spread[names.index(SHEET)] = 0.0
     centre[low_power(design.classes)] = math.log(LOW_POWER_CLOCK)
     for place, name in enumerate(names):
         if name in clocks:
-            centre[place], spread[place] = math.log(clocks[name]), CLOCK_SD / 2
-    hold = PULL**2 / np.maximum(spread, 1e-4) ** 2
+            centre[place], spread[place] = math.log(clocks[name]), pace_sd(name) / 2
+    hold = PULL**2 / np.maximum(spread, 1e-6) ** 2
     logs = centre.copy() if start is None else np.log(start)
-    used = its.computed > 0
-    flat = np.nonzero(used)[0] * len(names) + its.clock[used]
+    used = its.at_peaks > 0
+    flat = np.nonzero(used)[0] * len(names) + its.pace[used]
     for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
-        computed, moved = its.seconds(np.exp(logs))
-        seconds = computed.sum(axis=1) + moved.sum(axis=1)
-        slope = (computed + moved) / seconds[:, None]
-        slope += np.bincount(flat, (computed / seconds[:, None])[used], slope.size).reshape(slope.shape)
+        parts = its.seconds(np.exp(logs))
+        seconds = parts.sum(axis=1)
+        slope = parts / seconds[:, None]
+        slope += np.bincount(flat, slope[used], slope.size).reshape(slope.shape)
         misses = np.log(seconds) - its.measured
         trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
         square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
@@ -267,7 +274,7 @@ def fit_factors(
         logs = logs - np.clip(step, -0.7, 0.7)
         if np.abs(step).max() < 1e-4:
             break
-    timed = np.isin(np.arange(len(names)), its.clock[its.computed > 0])
+    timed = design.paces(chosen)
     for name, value in class_clocks(design, np.exp(logs), timed).items():
         alone = (design.classes == name) & ~timed & ~np.isin(names, list(clocks))
         logs[alone] = math.log(value)
@@ -279,14 +286,14 @@ def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray | None =
     found = {}
     for name in sorted(set(design.classes) - {""}):
         its = (design.classes == name) & (True if timed is None else timed)
-        start = math.log(LOW_POWER_CLOCK) if name.endswith("low power") else 0.0
-        found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + start) / (int(its.sum()) + 1))
+        start = math.log(LOW_POWER_CLOCK) if name.endswith("clock of low power") else 0.0
+        found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + CLASS_HOLD * start) / (its.sum() + CLASS_HOLD))
     return found
 
 
 def low_power(classes: np.ndarray) -> np.ndarray:
     """Whether each of some classes of clocks is of cards of low power."""
-    return np.char.endswith(classes, "low power")
+    return np.char.endswith(classes, "clock of low power")
 
 
 @dataclass(frozen=True)
@@ -316,39 +323,63 @@ class Published:
         )
 
     def fit(self, chosen: np.ndarray | None = None, start: Fitted | None = None) -> Fitted:
-        """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept."""
+        """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept.
+
+        Factors and residuals take turns, so that a family that takes longer than its work says bends no factor.
+        """
         chosen = self.device_bound if chosen is None else chosen & self.device_bound
+        turns, variances = (joint.TURNS, None) if start is None else (2, start.residuals["variances"])
+        factors = self._factors(chosen, start.factors if start else {}, np.zeros(len(self.rows)))
+        first = self._residuals(factors, chosen, turns if start is None else 1, variances)
+        factors = self._factors(chosen, factors, self._of_families(first, chosen))
+        return Fitted(factors, self._residuals(factors, chosen, turns, variances))
+
+    def _residuals(
+        self, factors: Mapping[str, np.ndarray], chosen: np.ndarray, turns: int, start: Mapping[str, float] | None
+    ) -> dict[str, Any]:
+        logs = self.logs(factors)
+        return joint.fit(logs, self.columns, chosen & ~np.isnan(logs), turns, start)
+
+    def _factors(
+        self, chosen: np.ndarray, start: Mapping[str, np.ndarray], offsets: np.ndarray
+    ) -> dict[str, np.ndarray]:
         factors: dict[str, np.ndarray] = {}
         clocks: dict[str, float] = {}  # of the first software that has the chip
         for software, design in self.designs.items():
             its = chosen[self.places[software]]
             if its.any():
-                begin = start.factors.get(software) if start else None
-                factors[software] = fit_factors(design, its, software, begin, clocks)
-                for place in set(design.clock[its][design.computed[its] > 0]):
+                design = replace(design, measured=design.measured - offsets[self.places[software]])
+                factors[software] = fit_factors(design, its, software, start.get(software), clocks)
+                for place in np.flatnonzero(design.paces(its)):
                     clocks.setdefault(design.names[place], float(factors[software][place]))
-        logs = self.logs(factors)
-        turns, variances = (joint.TURNS, None) if start is None else (2, start.residuals["variances"])
-        return Fitted(factors, joint.fit(logs, self.columns, chosen & ~np.isnan(logs), turns, variances))
+        return factors
+
+    def _of_families(self, residuals: Mapping[str, Any], chosen: np.ndarray) -> np.ndarray:
+        """Offsets of the rows' families around their software's mean [rows]."""
+        found = np.zeros(len(self.rows))
+        for software, places in self.places.items():
+            if software in residuals:
+                known = residuals[software]["families"]
+                offsets = np.array([known.get(self.rows[place].family, (0.0,))[0] for place in places])
+                found[places] = offsets - offsets[chosen[places]].mean()
+        return found
 
     def logs(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """Log of published over forecast [rows]; nan where the software has no factors."""
         found = np.full(len(self.rows), np.nan)
         for software, values in factors.items():
             design = self.designs[software]
-            seconds = sum(each.sum(axis=1) for each in design.seconds(values))
-            found[self.places[software]] = design.measured - np.log(seconds)
+            found[self.places[software]] = design.measured - np.log(design.seconds(values).sum(axis=1))
         return found
 
     def unclocked(self, chosen: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """The share of a step's time in operations whose clock none of the chosen rows has [rows]."""
         found = np.zeros(len(self.rows))
         for software, values in factors.items():
-            design, its = self.designs[software], chosen[self.places[software]]
-            known = set(design.clock[its][design.computed[its] > 0])
-            computed, moved = design.seconds(values)
-            apart = np.where(np.isin(design.clock, list(known)), 0.0, computed).sum(axis=1)
-            found[self.places[software]] = apart / (computed + moved).sum(axis=1)
+            design, parts = self.designs[software], self.designs[software].seconds(values)
+            clock = np.char.find(design.names, "clock of") >= 0
+            unknown = (clock & ~design.paces(chosen[self.places[software]]))[design.pace]
+            found[self.places[software]] = (parts * unknown).sum(axis=1) / parts.sum(axis=1)
         return found
 
 
@@ -360,6 +391,8 @@ class Forecasts:
     logs: np.ndarray
     sd_shared: np.ndarray
     sd_own: np.ndarray
+    host: np.ndarray  # seconds of a typical host
+    host_sd: np.ndarray
 
     @property
     def sd(self) -> np.ndarray:
@@ -370,7 +403,9 @@ class Forecasts:
         """Those of some rows."""
         mask = np.array([chosen(row) for row in self.rows], dtype=bool)
         rows = tuple(row for row, its in zip(self.rows, mask, strict=True) if its)
-        return Forecasts(rows, self.logs[mask], self.sd_shared[mask], self.sd_own[mask])
+        return Forecasts(
+            rows, *(each[mask] for each in (self.logs, self.sd_shared, self.sd_own, self.host, self.host_sd))
+        )
 
     @property
     def median_error(self) -> float:
@@ -393,23 +428,32 @@ class Forecasts:
         return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + joint.INTERVAL / 2)))
 
 
-def left_out(published: Published, group: Callable[[Row], str], whole: Fitted) -> Forecasts:
-    """Leave out each group in turn, fit to the rest, forecast what was left out. `whole` is the fit to all rows."""
+def left_out(
+    published: Published, group: Callable[[Row], str], whole: Fitted, wanted: np.ndarray | None = None
+) -> Forecasts:
+    """Leave out each group in turn, fit to the rest, forecast what was left out. `whole` is the fit to all rows.
+
+    `wanted` rows [rows, of bool] are forecast; None: those that the device binds.
+    """
     groups = np.array([group(row) for row in published.rows])
-    logs, shared, own = (np.full(len(groups), np.nan) for _ in range(3))
-    for each in sorted(set(groups[published.device_bound])):
+    wanted = published.device_bound if wanted is None else wanted
+    logs, shared, own, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
+    for each in sorted(set(groups[wanted])):
         found = published.fit(groups != each, whole)
         misses, unclocked = published.logs(found.factors), published.unclocked(groups != each, found.factors)
-        for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & published.device_bound)):
+        hosts = host_times(published, misses, groups != each)
+        for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
             part = joint.residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
             logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, CLOCK_SD * unclocked[place])
             launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
-            launches = row.at_peaks.kernels * launch * math.exp(misses[place]) / row.seconds
+            launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
             shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)
+            its = hosts[row.software]
+            host[place], host_sd[place] = its["step"] + its["kernel"] * row.work.kernels, its["log_sd"]
     kept = ~np.isnan(logs)
     chosen = tuple(row for row, its in zip(published.rows, kept, strict=True) if its)
-    return Forecasts(chosen, logs[kept], shared[kept], own[kept])
+    return Forecasts(chosen, *(each[kept] for each in (logs, shared, own, host, host_sd)))
 
 
 def folds(rows: Sequence[Row], number: int) -> Callable[[Row], str]:
@@ -528,19 +572,20 @@ def scorecard(found: Mapping[str, Forecasts]) -> Card:
 FEW_PAIRS = 10  # below, nothing is stated of ratios
 
 
-def host_times(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:
-    """Seconds that a host takes for a step and a kernel, and their log spread, by software.
+def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> dict[str, dict[str, float]]:
+    """Seconds that a host takes for a step and a kernel, and their log spread, by software, from the chosen rows.
 
-    From steps whose device is done in HOST_SHARE of the published time.
+    From steps whose device is done in HOST_SHARE of the published time; `logs` are those of published over device time.
     """
-    logs, found = published.logs(whole.factors), {}
+    found = {}
     for software in published.designs:
-        its = {"step": HOST_STEP[software], "kernel": HOST_PRIOR.get(software, 0.0), "log_sd": HOST_SD}
+        its = {"step": HOST_STEP[software], "kernel": HOST_PRIOR[software], "log_sd": HOST_SD}
         waited: dict[str, list[float]] = {}  # by device: each stands for a host
-        for row, log in zip(published.rows, logs, strict=True):
-            if row.software == software and row.host_bound and log > -math.log(HOST_SHARE):
+        for place in np.flatnonzero(chosen & ~published.device_bound & (published.software == software)):
+            row = published.rows[place]
+            if logs[place] > -math.log(HOST_SHARE):
                 waited.setdefault(row.device, []).append(math.log(row.seconds / row.work.kernels))
-        if software not in HOST_PRIOR:
+        if waited and software == "eager":
             hosts = [float(np.median(each)) for each in waited.values()]
             its |= {"kernel": math.exp(float(np.mean(hosts))), "log_sd": max(HOST_SD, float(np.std(hosts)))}
         found[software] = its
@@ -550,19 +595,14 @@ def host_times(published: Published, whole: Fitted) -> dict[str, dict[str, float
 def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
     """How forecasts of PyTorch do where the host may decide: error, stated width, share of intervals that held.
 
-    Each chip's and model's own published times count, as one source alone has small steps.
+    A chip and the hosts that it was in are left out for its rows.
     """
-    host, logs = host_times(published, whole), published.logs(whole.factors)
+    small = np.array([row.host_bound or row.seconds < SMALL for row in published.rows])
+    small &= np.isin(published.software, ["eager", "torch.compile"])
+    found = left_out(published, lambda row: row.chip, whole, small)
     errors, widths, held = [], [], []
-    for row, log in zip(published.rows, logs, strict=True):
-        if row.software not in ("eager", "torch.compile") or not (row.host_bound or row.seconds < SMALL):
-            continue
-        part = joint.residual(whole.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-        its = host[row.software]
-        device = row.seconds / math.exp(log) * math.exp(part.offset)
-        low, middle, high = joint.interval(
-            device, part.sd, its["step"] + its["kernel"] * row.work.kernels, its["log_sd"]
-        )
+    for row, log, sd, host, host_sd in zip(found.rows, found.logs, found.sd, found.host, found.host_sd, strict=True):
+        low, middle, high = joint.interval(row.seconds / math.exp(log), sd, host, host_sd)
         errors.append(abs(math.log(row.seconds / middle)))
         widths.append(math.log(high / low) / 2)
         held.append(low <= row.seconds <= high)
@@ -585,20 +625,21 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
         "spread of the log of time over forecast (joint.py). host: seconds a step and a kernel.",
     }
-    host, clocks = host_times(published, found), dict[str, float]()  # of the first software that has the chip
+    host = host_times(published, published.logs(found.factors), np.ones(len(published.rows), dtype=bool))
+    clocks: dict[str, float] = {}  # of the first software that has the chip
     for software, design in published.designs.items():
         if platform_of(software) == "gpu":
             its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
             its |= class_clocks(design, found.factors[software])
             for name, value in its.items():
-                if "clock of " in name:
+                if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
                     clocks.setdefault(name, float(f"{value:.4g}"))
     for software, design in published.designs.items():
         values = found.factors[software]
-        computed, moved = design.seconds(values)
-        parts = computed + moved
-        shares = (parts / parts.sum(axis=1)[:, None]).sum(axis=0)
-        np.add.at(shares, design.clock, computed / parts.sum(axis=1)[:, None])
+        parts = design.seconds(values)
+        parts /= parts.sum(axis=1)[:, None]
+        shares = parts.sum(axis=0)
+        np.add.at(shares, design.pace, parts)
         chips = {row.chip for row in published.rows if row.peaks.platform == platform_of(software)}
         residuals = dict(found.residuals[software])
         residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}

@@ -13,9 +13,10 @@ from functools import cache
 import torch
 from torch import nn
 
+from whichdevice.forecast.time_model import LAUNCH
+
 LAYERS, WIDTH = 50, 8
 KERNELS = 6  # of a layer: product, activation, its gradient, those of input and weight, the sum of the bias's
-LAUNCH = 4e-6  # seconds of a kernel's launch by CUDA, which a CPU lacks
 REPEATS = 7
 
 

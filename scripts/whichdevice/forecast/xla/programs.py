@@ -36,6 +36,7 @@ from whichdevice.forecast.xla.device_memory import (
     memory_need,
     out_of_memory,
 )
+from whichdevice.forecast.xla.host import host_time
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import overridden
@@ -60,6 +61,13 @@ class Step:
     in_place: bool  # the result takes the first argument's memory
     tokens: int | None = None  # that a step of mode generate processes or makes
     note: str | None = None  # in what the program is another than the one that a real device would run
+    keras: bool = False  # whether it is a step of Keras' `fit`
+
+    def host_time(self) -> float:
+        """Seconds in which this machine sends it off, without the launches of kernels."""
+        import jax
+
+        return host_time(len(jax.tree.leaves(self.arguments)), self.keras)
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,7 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note=note)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note=note, keras=True)
 
 
 def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
