@@ -24,7 +24,8 @@ RECORD = Path(__file__).parents[2] / "docs" / "results" / "decisions.json"
 FEW = 3  # devices that a comparison has at least
 HOURS = 1000.0  # that the work takes on the fastest device: minutes and cents play no part
 RIGHT = 0.03  # a pick is right where it is worse than the best by so much at most
-TWINS = {"RTX 5090", "RTX 6000 Pro Max-Q"}  # one silicon, published times 3 % apart: either is right
+# One silicon, published times 3 and 6 % apart: either is right.
+TWINS = ({"RTX 5090", "RTX 6000 Pro Max-Q"}, {"V100 SXM2", "V100 SXM2 32GB"})
 CONTRADICTS = 1.5  # a row so far (a factor) from what its neighbours say of it contradicts them
 BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
@@ -53,7 +54,7 @@ class Pick:
     @property
     def toss(self) -> bool:
         """Whether it is right only since pick and best are near twins."""
-        return self.regret > RIGHT and {self.device, self.best} == TWINS
+        return self.regret > RIGHT and {self.device, self.best} in TWINS
 
     @property
     def right(self) -> bool:
@@ -99,7 +100,7 @@ def picks(found: Forecasts, every: Sequence[Case], by: By) -> list[Pick]:
             Device(
                 found.rows[place].device, "gpu", FORECAST, found.rows[place].software,
                 step_time=seconds, device_time=seconds, log_sd_shared=found.sd_shared[place],
-                log_sd_own=found.sd_own[place], chip=found.rows[place].chip, usd_per_hour=price,
+                log_sd_own=found.sd_own[place], chip=found.rows[place].chip, usd_per_hour=price, rented=True,
             )
             for place, seconds, price in zip(places, map(float, forecast), prices, strict=True)
         )  # fmt: skip

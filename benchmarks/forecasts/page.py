@@ -23,9 +23,10 @@ ABOUT_DECISIONS = """### Decisions: is the picked device the best?
 
 Each published comparison of three devices or more is decided as `ask` decides, for a thousand hours of work, with its
 model left out. *Right*: within 3 % of the best published time or cost. The RTX 5090 and the RTX 6000 Pro Max-Q are near
-twins: where one of them is best, either is right (a toss). *Sure*: a chance of 90 % or more that nothing is better by
-5 %. All comparisons of one source and set of devices weigh as one. By cost, devices without a price are left out. Steps
-that may wait for the host are left out. Most comparisons have one device of a newer generation: by time they are easy.
+twins, as are V100s of 16 and 32 GB: where one of them is best, either is right (a toss). *Sure*: a chance of 90 % or
+more that nothing is better by 5 %. All comparisons of one source and set of devices weigh as one. By cost, devices
+without a price are left out. Steps that may wait for the host are left out. Most comparisons have one device of a newer
+generation: by time they are easy.
 """
 DECIDED = {
     "right": "right",
