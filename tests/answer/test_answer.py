@@ -213,7 +213,7 @@ def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
 SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     (HEAVY, (here(), FAST, MIDDLE, CHEAP), [
         "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
-        "Probably cheapest of 4 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
+        "Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
         "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or more.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),

@@ -72,6 +72,7 @@ def opened(browser: Any, report: Path, request: pytest.FixtureRequest) -> Iterat
     page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("request", lambda each: complaints.append(each.url[:200]) if _fetched(each.url, report) else None)
     page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('.fold').forEach((each) => { each.open = true; })")
     page.wait_for_selector("#cells-table")
     yield page
     context.close()
@@ -83,7 +84,7 @@ def _fetched(url: str, report: Path) -> bool:
 
 
 def test_it_opens_from_the_file_system_without_a_network(opened: Any) -> None:
-    assert opened.locator("#lead").inner_text().startswith("Use gpu for mnist_cnn")
+    assert opened.locator("#lead").inner_text().startswith("Use gpu for fashion_cnn and mnist_cnn")
     assert len(opened.locator(ROWS).all()) > 10
 
 
@@ -135,6 +136,23 @@ def test_the_page_is_never_wider_than_its_window(opened: Any) -> None:
     assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     opened.locator("button[popovertarget]").first.press("Enter")
     assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("opened", [(width, "light") for width in (390, 1280, 1440)], indirect=True)
+def test_a_reader_sees_four_screens_in_which_nothing_is_cut_off(opened: Any) -> None:
+    opened.reload()
+    seen = opened.evaluate(
+        """() => ({
+            screens: document.documentElement.scrollHeight / 800,
+            words: document.body.innerText.split(/\\s+/).length,
+            cut: [...document.querySelectorAll(".board, .devices")].filter((each) => each.checkVisibility())
+                .map((each) => each.parentElement).filter((each) => each.scrollWidth > each.clientWidth
+                    || each.scrollHeight > each.clientHeight + 1).map((each) => each.ariaLabel),
+            wider: document.documentElement.scrollWidth - innerWidth,
+        })"""
+    )
+    assert seen["words"] <= 1200 and (seen["cut"], seen["wider"]) == ([], 0)
+    assert seen["screens"] <= 4 or opened.viewport_size["width"] == 390
 
 
 @LONG

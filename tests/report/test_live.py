@@ -110,6 +110,22 @@ def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any)
         assert lines(answer)[: len(found["lines"])] == found["lines"], wants
 
 
+@pytest.mark.parametrize("opened", [{"hash": "deadline=240"}, {"scripts": False}], indirect=True)
+def test_no_name_of_the_picture_is_on_another_or_on_a_dot(opened: Any) -> None:
+    """As the page draws it, and as Python does."""
+    texts, dots = (
+        [each.bounding_box() for each in opened.locator(f"svg.chart {kind}").all()] for kind in ("text", "circle")
+    )
+    assert len(texts) > 10 and len(dots) > 5
+    for place, one in enumerate(texts):
+        for other in [*texts[place + 1 :], *dots]:
+            apart = [
+                one[side] + one[size] <= other[side] + 1 or other[side] + other[size] <= one[side] + 1
+                for side, size in (("x", "width"), ("y", "height"))
+            ]
+            assert any(apart), (one, other)
+
+
 def test_a_budget_typed_by_keyboard_changes_the_pick_and_the_address(opened: Any) -> None:
     before = opened.inner_text("[data-decision]")
     opened.focus("input[name=units]")

@@ -56,13 +56,16 @@ def training_size(work: Work) -> tuple[int | None, float | None]:
         return None, work.epoch_units
     if (found := getattr(chosen, "found", None)) is not None:  # a script's training is what it is
         return found.epochs, found.examples
+    recipe = chosen.recipe
+    if recipe.steps_per_epoch:
+        return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
     declared = getattr(chosen, "declared", None)
-    stated = None if declared is None else declared.examples
+    stated = None if declared is None else declared.dataset_examples or declared.examples
     own = chosen.dataset or getattr(chosen, "data_source", "") == "own" or stated is not None
     units = stated or work.epoch_units
     if not own or not units or units < LEAST_BATCHES * work.batch:
-        return chosen.recipe.epochs or None, None
-    return chosen.recipe.epochs or 1, float(units)
+        return recipe.epochs or None, None
+    return recipe.epochs or 1, float(units)
 
 
 def _model(work: Work) -> Any:

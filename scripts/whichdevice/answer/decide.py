@@ -54,6 +54,7 @@ class Amount:
     units: float
     words: str  # `60,000 images × 10 epochs`
     given: bool  # False: nobody said it, so it is a million
+    epochs: float = 1.0  # in which these units are the same ones again
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,10 @@ def amount_of(work: Work, wants: Wants, epochs: int | None = None, units: float 
         return Amount(wants.tokens / tokens_of_unit(work), f"{_count(wants.tokens)} tokens", True)
     if wants.examples is not None:
         times = wants.epochs or (epochs if work.mode == "train" else None) or 1
-        return Amount(wants.examples * times, f"{_count(wants.examples)} {plural}{_epochs(times)}", True)
+        return Amount(wants.examples * times, f"{_count(wants.examples)} {plural}{_epochs(times)}", True, times)
     many = wants.epochs or epochs
     if work.mode == "train" and units and many:
-        return Amount(units * many, f"{_count(units)} {plural}{_epochs(many)}", True)
+        return Amount(units * many, f"{_count(units)} {plural}{_epochs(many)}", True, many)
     return Amount(MILLION, f"a million {plural}", False)
 
 
@@ -224,8 +225,8 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     options = [replace(each, on_front=_on_front(each, options)) for each in options]
     choices = [options[place] for place in chosen]
     best = options[pick]
-    others = [each for each in choices if each is not best]
-    rival = max(others, key=lambda each: each.sure or 0.0, default=None)
+    rivals = [options[place] for place in pool if place != pick]
+    rival = max(rivals, key=lambda each: each.sure or 0.0, default=None)
     others_in_time = [options[place] for place in pool if not rows[place].is_here]
     return Answer(
         work, wants, amount, tuple(_ordered(options, by, best)), best, by,

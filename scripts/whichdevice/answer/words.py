@@ -177,7 +177,10 @@ def _why(answer: Answer) -> str:
     least = answer.cheapest
     near = by == "cost" and least is not None and (least.in_time or 0) >= IN_TIME and (least.usd or 0) < (pick.usd or 0)
     most = SENTENCES["near" if near else "cheapest" if by == "cost" else "fastest_of_all"]
-    among = say("among", count=len(choices))
+    timely = choices
+    if by == "cost" and answer.work.mode != "operation":
+        timely = [option for option in choices if (option.in_time or 0) >= IN_TIME]
+    among = say("among", count=len(timely)) * (len(timely) > 1)
     if answer.wants.by == "cost" and by == "time":
         among += say("none_in_time", time=time_words(answer.wants.deadline))
     elif by == "cost" and answer.work.mode != "operation":
@@ -492,9 +495,8 @@ def cells(answer: Answer, everything: bool = False) -> list[tuple[bool, list[str
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
     """Options that the table shows: unless `everything`, without those that are dearer and slower than another."""
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
-    places = [
-        option for option in answer.options if everything or not (_without_answer(option) or _is_folded(answer, option))
-    ]
+    places = [each for each in answer.options if each.ruled_out != RULED_OUT["spot"]]
+    places = [each for each in places if everything or not (_without_answer(each) or _is_folded(answer, each))]
     kept = [bool(each.ruled_out) or each.on_front or any(each is one for one in named) for each in places]
     more = LEAST_ROWS - sum(kept)
     found = []
@@ -599,24 +601,38 @@ def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int, lea
     ]
 
 
+def by_stake(answers: Sequence[Answer]) -> list[Answer]:
+    """Those first in which a wrong choice costs most; single operations last."""
+    return sorted(answers, key=lambda each: (each.work.mode == "operation", [-worst for worst in _at_stake(each)]))
+
+
+def _at_stake(answer: Answer) -> tuple[float, float]:
+    """USD and seconds by which the worst choice that ends in time exceeds the pick."""
+    pick = answer.pick
+    if pick is None:
+        return 0.0, 0.0
+    timely = [each for each in answer.options if each.ruled_out is None and (each.in_time or 0.0) >= IN_TIME]
+    usd = max(((each.usd or 0.0) - (pick.usd or 0.0) for each in timely), default=0.0)
+    seconds = max(((each.seconds or 0.0) - (pick.seconds or 0.0) for each in timely), default=0.0)
+    return max(usd, 0.0), max(seconds, 0.0)
+
+
 def study_lines(answers: Sequence[Answer]) -> list[str]:
     """What a study comes to, in sentences: which device for which of its workloads."""
     if not answers:
         return ["Nothing was measured yet, and nothing was forecast."]
+    ordered = _trained(answers)
     groups: dict[str, list[str]] = {}
-    for answer in answers:
+    for answer in ordered:
         if answer.pick is not None:
             groups.setdefault(name_words(answer.pick), []).append(answer.work.workload)
     uses = [f"{what} for {joined(names, 5)}" for what, names in groups.items()]
     found = [f"{'; '.join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])])}."] if uses else []
-    same = [answer.work.workload for answer in answers if answer.pick is not None and not answer.matters]
+    same = [answer.work.workload for answer in ordered if _same_elsewhere(answer)]
     if same:
-        found.append(f"The choice hardly matters for {joined(same, 5)}.")
+        found.append(f"Which GPU it is hardly matters for {joined(same, 5)}.")
     hurry = [
-        f"{answer.work.workload}: {line[9:-1].partition(';')[0]}"
-        for answer in answers
-        for line in _fastest(answer)
-        if answer.work.mode != "operation"
+        f"{answer.work.workload} on {line[9:-1].partition(';')[0]}" for answer in ordered for line in _fastest(answer)
     ]
     if hurry:
         found.append(f"In a hurry: {'; '.join(hurry[:2])}.")
@@ -624,27 +640,43 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     return found + bad
 
 
-STUDY_HEAD = ["workload", "for", "here", "pick", "fastest", "does it matter?"]
+def _trained(answers: Sequence[Answer]) -> list[Answer]:
+    """Those of trainings, or of operations where there is nothing else."""
+    return by_stake([each for each in answers if each.work.mode != "operation"] or answers)
 
 
-def study_cells(answer: Answer) -> list[str]:
-    """The row of a workload in the table of a study: here, the pick, the fastest, and whether the choice matters."""
+def _same_elsewhere(answer: Answer) -> bool:
+    """Whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
+    others = [each for each in answer.options if each.ruled_out is None and not each.row.is_here and each.seconds]
+    times, costs = [each.seconds or 0.0 for each in others], [each.usd or 0.0 for each in others]
+    return len(others) > 2 and max(times) - min(times) <= NEAR_SECONDS and max(costs) - min(costs) <= LITTLE_USD
+
+
+LITTLE_USD = 1.0  # of a study's workload: less is not worth a sentence
+STUDY_HEAD = ["workload", "for", "here", "pick", "fastest", "a wrong choice costs"]
+
+
+def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
+    """Rows of a study's table: each training here, by the pick and by the fastest, and what is at stake."""
 
     def brief(option: Option | None) -> str:
         if option is None or option.seconds is None:
             return "–" if option is None else option.ruled_out or "–"
         return f"{option.device}: {_time(option, False)}, USD {_usd(option, False)}"
 
-    pick, matters = answer.pick, "–"
-    if pick is not None:
-        matters = f"yes, {chance(pick.sure or 0.0)} sure" if answer.matters else "no"
-    others = [brief(option) for option in (answer.here, pick, answer.fastest)]
-    return [answer.work.workload, answer.amount.words, *others, matters]
+    found = []
+    for answer in _trained(answers):
+        usd, seconds = _at_stake(answer)
+        stakes = [f"USD {usd_words(usd)}"] * (usd >= LITTLE_USD) + [time_words(seconds)] * (seconds > NEAR_SECONDS)
+        stake = f"up to {' or '.join(stakes)}" if stakes else "little"
+        options = (answer.here, answer.pick, answer.fastest)
+        found.append([answer.work.workload, answer.amount.words, *map(brief, options), stake])
+    return found
 
 
 def study_text(answers: Sequence[Answer], width: int) -> list[str]:
     """The answers of a study for a terminal of this width: sentences, then a row for each workload."""
     width = max(width, LEAST_WIDTH)
     above = [part for line in study_lines(answers) for part in wrap(line, width)]
-    rows = [(False, study_cells(answer)) for answer in answers]
+    rows = [(False, row) for row in study_rows(answers)]
     return [*above, "", *_table(STUDY_HEAD, rows, width, (1, 4, -1, 5))] if rows else above

@@ -45,6 +45,7 @@ class Declaration:
     steps_per_epoch: int | None = None
     sequence_length: int | None = None
     examples: int | None = None
+    dataset_examples: int | None = None  # of the real data, where the file generates fewer
     unit: str = "example"
     source: str | None = None
     functions: frozenset[str] = field(default_factory=frozenset)
@@ -61,7 +62,7 @@ TUNING = (  # how a PyTorch model is trained: models/tuning.py
     "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
     "PRECISION",
 )  # fmt: skip
-CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:15]}
+CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:16]}
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
     "higher_is_better": (bool,),

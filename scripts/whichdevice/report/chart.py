@@ -7,10 +7,16 @@ from html import escape
 from whichdevice.answer import Answer, Option
 from whichdevice.numbers import time_words, usd_words
 
-WIDE, HIGH, LEFT, BELOW, MARGIN = 640, 300, 62, 40, 14
+WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
 LEAST_USD = 0.01  # what costs less or nothing is drawn here
 TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400)  # seconds that an axis may name
 
+DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
+ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
+PLACES = (  # of a name from its dot, the best first
+    (9, 4, "start"), (-9, 4, "end"), (9, -6, "start"), (9, 14, "start"), (-9, -6, "end"), (-9, 14, "end"),
+    (0, -9, "middle"), (0, 17, "middle"),
+)  # fmt: skip
 
 SIZES = {  # for report/live.js, which draws the same picture anew
     "wide": WIDE,
@@ -18,9 +24,13 @@ SIZES = {  # for report/live.js, which draws the same picture anew
     "left": LEFT,
     "below": BELOW,
     "margin": MARGIN,
-    "right": 90,
+    "right": RIGHT,
     "least_usd": LEAST_USD,
     "times": TIMES,
+    "dot": DOT,
+    "letter": LETTER,
+    "anchors": ANCHORS,
+    "places": PLACES,
 }
 
 
@@ -31,7 +41,7 @@ def chart(answer: Answer) -> str:
         return ""
     times = [end for each in shown for end in (each.seconds_low, each.seconds_high) if end]
     costs = [max(end or 0.0, LEAST_USD) for each in shown for end in (each.usd_low, each.usd_high)]
-    across, up = _scale(times, LEFT, WIDE - 90), _scale(costs, HIGH - BELOW, MARGIN)
+    across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
     label = escape(f"Cost against time of {len(shown)} devices for {answer.amount.words}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
     for second in (each for each in TIMES if min(times) / 1.5 <= each <= max(times) * 1.5):
@@ -40,28 +50,47 @@ def chart(answer: Answer) -> str:
     for power in range(math.floor(math.log10(min(costs))), math.ceil(math.log10(max(costs))) + 1):
         usd = 10.0**power
         if min(costs) / 1.5 <= usd <= max(costs) * 1.5:
-            parts.append(_line(LEFT, up(usd), WIDE - 90, up(usd), "grid"))
+            parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
             parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= LEAST_USD else usd_words(usd), "end"))
     parts.append(_text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(_text(WIDE - 90, HIGH - 6, f"time for {answer.amount.words}", "end"))
-    taken: list[tuple[float, float]] = []
-    for each in sorted(shown, key=lambda one: one is not answer.pick):
-        parts += _point(each, each is answer.pick, across, up, taken)
+    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {answer.amount.words}", "end"))
+    ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
+    places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, LEAST_USD))) for one in ordered]
+    taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]
+    for one, (x, y) in zip(ordered, places, strict=True):
+        parts += _point(one, one is answer.pick, x, y, across, up)
+        parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
     return "".join([*parts, "</svg>"])
 
 
-def _point(option: Option, pick: bool, across: "Scale", up: "Scale", taken: list[tuple[float, float]]) -> list[str]:
-    """A dot, the ends of its intervals, and its name where no other name is."""
-    x, y = across(option.seconds or 1.0), up(max(option.usd or 0.0, LEAST_USD))
-    kind = " ".join(["pick"] * pick + ["measured" if option.row.is_here else "forecast"])
+def _kind(option: Option, pick: bool) -> str:
+    return " ".join(["pick"] * pick + ["measured" if option.row.is_here else "forecast"])
+
+
+def _point(option: Option, pick: bool, x: float, y: float, across: "Scale", up: "Scale") -> list[str]:
+    """A dot, which has the device's name, and the ends of its intervals."""
+    kind = _kind(option, pick)
     ends = [up(max(end or 0.0, LEAST_USD)) for end in (option.usd_low, option.usd_high)]
     bar = _line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
-    place = y + 4
-    while any(abs(place - other_y) < 11 and abs(x - other_x) < 95 for other_x, other_y in taken):
-        place += 11
-    taken.append((x, place))
-    dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if pick else 4}"/>'
-    return [bar, dot, _text(x + 9, place, option.device, "start", kind)]
+    dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if pick else 4}">'
+    return [bar, f"{dot}<title>{escape(option.device)}</title></circle>"]
+
+
+def _name(name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]]) -> list[str]:
+    """The name beside its dot, or none where it has no room; `taken` are boxes: left, top, right, bottom."""
+    wide = LETTER * len(name)
+    for across, down, anchor in PLACES:
+        left = x + across - wide * ANCHORS[anchor]
+        box = (left, y + down - 9, left + wide, y + down + 2)
+        inside = box[0] > LEFT and box[2] < WIDE and box[1] > 0 and box[3] < HIGH - BELOW + 4
+        if inside and not any(_overlap(box, other) for other in taken if other != (x - DOT, y - DOT, x + DOT, y + DOT)):
+            taken.append(box)
+            return [_text(x + across, y + down, name, anchor, kind)]
+    return []
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 class Scale:

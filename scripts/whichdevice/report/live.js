@@ -45,7 +45,7 @@ const whichdevice = (() => {
         || !chosen.some((other) => other.usd < each.usd && other.seconds < each.seconds);
     const priced = chosen.filter((each) => each.usd !== undefined);
     const least = (list, key) => list.reduce((best, each) => (best === null || before(key(each), key(best)) ? each : best), null);
-    const rivals = chosen.filter((each) => each !== pick);
+    const rivals = pool.filter((each) => each !== pick);
     const rival = rivals.reduce((best, each) => (best === null || each.sure > best.sure ? each : best), null);
     return {
       options, pick, by, pool,
@@ -162,6 +162,7 @@ const whichdevice = (() => {
     const found = [first];
     const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
     const most = near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all, number = { count: choices.length };
+    const timely = by === "cost" && !data.operation ? choices.filter((each) => each.in_time >= limits.in_time) : choices;
     if (choices.length === 1) found.push(words.alone);
     else if (!answer.matters) {
       const apart = pick.seconds * limits.near > limits.near_seconds ? `${100 * limits.near} %` : `${limits.near_seconds / 60} min`;
@@ -169,7 +170,7 @@ const whichdevice = (() => {
       found.push(say(words.no_matter, { ...number, apart, more }));
     }
     else {
-      let among = say(words.among, number);
+      let among = timely.length > 1 ? say(words.among, { count: timely.length }) : "";
       if (wants.by === "cost" && by === "time") among += say(words.none_in_time, { time: timeWords(wants.deadline) });
       else if (by === "cost" && !data.operation) among += say(words.in_time, { time: timeWords(wants.deadline) });
       const chance = `${Math.round(100 * pick.sure)} %`, saves = answer.regret_at_most;
@@ -207,14 +208,14 @@ const whichdevice = (() => {
   function read(form, data) {
     const value = (name) => form.elements[name]?.value.trim() ?? "";
     const many = (name, other) => (value(name) === "" || !(Number(value(name)) >= 0) ? other : Number(value(name)));
-    const [examples, epochs] = [many("units", data.amount), many("epochs", 1)];
+    const [examples, epochs] = [many("units", data.amount), many("epochs", data.epochs)];
     const prices = {}, without = [];
     for (const row of data.rows) {
       const own = form.elements[`price ${row.device}`], box = form.elements[`take ${row.device}`];
       if (own && own.value !== "" && Number(own.value) >= 0) prices[row.device] = Number(own.value);
       if (box && !box.checked) without.push(row.device);
     }
-    const times = epochs === 1 ? "" : ` × ${epochs}`, [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
+    const times = epochs === 1 ? "" : ` × ${epochs} epochs`, [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
     return {
       units: (examples * epochs) / tokens, words: `${examples.toLocaleString("en-US")} ${unit}s${times}`, by: value("by") || "cost",
       deadline: many("deadline", data.wants.deadline) * HOUR, budget: many("budget", null),
@@ -259,7 +260,8 @@ const whichdevice = (() => {
     const said = lines(data, wants, answer);
     section.querySelector("[data-decision]").textContent = said[0];
     section.querySelector("[data-lines]").replaceChildren(...said.slice(1).map((line) => make("p", line)));
-    section.querySelector("[data-title]").textContent = say(data.title, { amount: wants.words });
+    const title = section.querySelector("[data-title]") ?? section.closest("details").querySelector("summary");
+    title.textContent = say(data.title, { amount: wants.words });
     const head = data.head;
     section.querySelector("tbody").replaceChildren(...order(answer).filter((each) => wants.spot || !each.row.spot).map((each) => {
       const line = make("tr", "", each === answer.pick ? "pick" : ""), name = make("th", each.row.device);
@@ -306,13 +308,29 @@ const whichdevice = (() => {
       parts.push(line("grid", left, up(usd), wide - right, up(usd)), label(left - 6, up(usd) + 4, usd <= data.chart.least_usd ? "free" : usdWords(usd), "end"));
     }
     parts.push(label(left - 6, margin - 2, "USD", "end"), label(wide - right, high - 6, data.chart.axis, "end"));
-    for (const each of [...shown].sort((one, other) => (one === answer.pick ? -1 : other === answer.pick ? 1 : 0))) {
-      const x = across(each.seconds), y = up(atLeast(each.usd)), kind = `${each === answer.pick ? "pick " : ""}${each.row.is_here ? "measured" : "forecast"}`;
-      let place = y + 4;
-      while (taken.some(([otherX, otherY]) => Math.abs(place - otherY) < 11 && Math.abs(x - otherX) < 95)) place += 11;
-      taken.push([x, place]);
+    const { dot, letter, anchors, places } = data.chart;
+    const key = (each) => [each === answer.pick ? 0 : 1, each.row.is_here ? 0 : 1, each.usd];
+    const points = [...shown].sort((one, other) => (before(key(one), key(other)) ? -1 : 1)).map((each) => {
+      const [x, y] = [across(each.seconds), up(atLeast(each.usd))];
+      return { each, x, y, own: [x - dot, y - dot, x + dot, y + dot] };
+    });
+    taken.push(...points.map((point) => point.own));
+    const overlap = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
+    for (const { each, x, y, own } of points) {
+      const pick = each === answer.pick, kind = `${pick ? "pick " : ""}${each.row.is_here ? "measured" : "forecast"}`;
       parts.push(line(`bar ${kind}`, across(each.seconds_low), up(atLeast(each.usd_low)), across(each.seconds_high), up(atLeast(each.usd_high))));
-      parts.push(make("circle", { class: kind, cx: x, cy: y, r: each === answer.pick ? 6 : 4 }), label(x + 9, place, each.row.device, "start", kind));
+      const circle = make("circle", { class: kind, cx: x, cy: y, r: pick ? 6 : 4 });
+      circle.append(make("title", {}, each.row.device));
+      parts.push(circle);
+      const size = letter * each.row.device.length;
+      for (const [right, down, anchor] of places) {
+        const start = x + right - size * anchors[anchor], box = [start, y + down - 9, start + size, y + down + 2];
+        const inside = left < box[0] && box[2] < wide && 0 < box[1] && box[3] < high - below + 4;
+        if (!inside || taken.some((other) => other !== own && overlap(box, other))) continue;
+        taken.push(box);
+        parts.push(label(x + right, y + down, each.row.device, anchor, kind));
+        break;
+      }
     }
     svg.replaceChildren(...parts);
   }

@@ -50,8 +50,8 @@ def first_screen(study: StudyResults) -> dict[str, Any]:
     return {
         "lead": words.study_lines(study.answers),
         "head": words.STUDY_HEAD,
-        "rows": [words.study_cells(answer) for answer in study.answers],
-        "answers": [answer_parts(answer) for answer in study.answers],
+        "rows": words.study_rows(study.answers),
+        "answers": [answer_parts(answer) for answer in words.by_stake(study.answers)],
         "facts": list(facts(study)),
         "compared": compared(study),
     }

@@ -144,6 +144,7 @@ METRIC = "accuracy"
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 1024
 EXAMPLES = 1024
+DATASET_EXAMPLES = 2_430_465  # 20 tokens a weight: Hoffmann et al., "Training Compute-Optimal ... Models", 2022
 UNIT = "sequence"
 SOURCE = "Radford et al., 2019 (GPT-2 small)"
 

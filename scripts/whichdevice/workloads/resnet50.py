@@ -14,6 +14,8 @@ TARGET = {"shape": (), "dtype": "int32", "below": CLASSES}
 LOSS = "sparse_categorical_crossentropy_from_logits"
 METRIC = "accuracy"
 BATCH_SIZE = 64
+DATASET_EXAMPLES = 1_281_167  # of ImageNet
+EPOCHS = 90
 UNIT = "image"
 SOURCE = "He et al., 2015; v1.5 as in MLPerf Training"
 
