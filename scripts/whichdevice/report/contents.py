@@ -179,7 +179,6 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
         "time": seconds(row["step_time"]),
         "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
         "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
-        "speedup": "" if pd.isna(row["speedup"]) else f"×{number(row['speedup'])} of {row['measured_device']}",
         "residual": "" if pd.isna(row["residual"]) else f"×{number(row['residual'])}",
         "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "fits": "fits" if row["status"] == "ok" else "does not fit",

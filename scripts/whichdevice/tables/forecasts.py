@@ -14,7 +14,7 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.hardware import SECONDS, Sheet, cores_of, device_rows
+from whichdevice.tables.hardware import Sheet, cores_of, device_rows
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -49,11 +49,6 @@ COLUMNS: dict[str, Column] = {
     "host_time": Column("float", "s, in which the host sends a step off: the same on every device"),
     "host_log_sd": Column("float", "its log spread"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
-    "measured_device": Column("text", "the study's device with the fastest measured step of this work, in any format"),
-    "measured_step_time": Column("float", "s, that step"),
-    "speedup": Column("float", "measured_step_time / step_time"),
-    "speedup_low": Column("float", "at the upper end of the forecast"),
-    "speedup_high": Column("float", "at the lower end of the forecast"),
     "own_step_time": Column("float", "s, fastest measured step on this very device, in this number format"),
     "residual": Column("float", "own_step_time / step_time"),
     "fits": Column("flag", "whether the memory needed is available"),
@@ -72,10 +67,6 @@ COLUMNS: dict[str, Column] = {
     "largest_batch_reason": Column("text", "why none was found, or a much larger one may fit"),
     "usd_per_hour": Column("float", "cheapest on-demand price of these devices"),
     "price": Column("text", "who offers it, and when that was read; or why there is none"),
-    "usd_per_million": Column("float", "US dollars for a million units at the forecast"),
-    "usd_per_million_low": Column("float", "at the lower end of the step time"),
-    "usd_per_million_high": Column("float", "at the upper end of the step time"),
-    "joules_per_unit_at_most": Column("float", "J, the devices' power limit for the forecast step time"),
     "operations": Column("float", "of matrix products and convolutions, on one device"),
     "nbytes": Column("float", "to and from off-chip memory of one device"),
     "kernels": Column("float", "on one device"),
@@ -109,8 +100,7 @@ def forecast_table(
 def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.DataFrame:
     """The same table of records that are no files, where nothing was measured."""
     rows = (_row(record, Path()) for record in records)
-    return table([row | (_costs(row, row["step_time"], (row["step_time_low"], row["step_time_high"]), sheet)
-                         if row.get("step_time") else {}) for row in rows], COLUMNS)  # fmt: skip
+    return table([row | (_price(row, sheet) if row.get("step_time") else {}) for row in rows], COLUMNS)
 
 
 def _rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
@@ -159,42 +149,28 @@ def _row(record: CompiledRecord, path: Path) -> dict[str, Any]:
 def _compared(
     row: dict[str, Any], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
 ) -> dict[str, Any]:
-    """The row beside what was measured here, with its price and the most energy that it can take."""
+    """The row beside what was measured on the same device, and with its price."""
     step = row.get("step_time")
     if not step:
         return row
-    ends = row["step_time_low"], row["step_time_high"]
     if row["mode"] == "prefill":
         summary = summary.assign(step_time=summary["prefill_time"])
     cells = summary[summary["step_time"].notna()]
     for name in SAME:
         value = row[name]
         cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
-    if len(cells):
-        fastest = cells.sort_values("step_time", kind="stable").iloc[0]
-        row |= {"measured_device": fastest["device"], "measured_step_time": fastest["step_time"]}
-        row["speedup"] = fastest["step_time"] / step
-        row["speedup_high"], row["speedup_low"] = (fastest["step_time"] / end for end in ends)
     here = [name for name, hardware in devices.items() if hardware == row["device"]]
     own = cells[cells["device"].isin(here) & (cells["precision"] == row["precision"])]
     own = own[(own["replicas"] == row["devices"]).fillna(False)]
     if len(own):
         row |= {"own_step_time": own["step_time"].min(), "residual": own["step_time"].min() / step}
-    return row | _costs(row, step, ends, sheet)
+    return row | _price(row, sheet)
 
 
-def _costs(row: dict[str, Any], step: float, ends: tuple[float, float], sheet: Sheet) -> dict[str, Any]:
-    known, units = sheet[row["device"]], row["throughput"] * step if row["throughput"] else None
-    chips = math.ceil(row["devices"] / cores_of(row["device"]))
-    found: dict[str, Any] = {}
-    if known.power_w and units:
-        found["joules_per_unit_at_most"] = known.power_w * chips * step / units
-    offer = known.cheapest
+def _price(row: dict[str, Any], sheet: Sheet) -> dict[str, Any]:
+    """Of an hour of all devices."""
+    offer = sheet[row["device"]].cheapest
     if offer is None:
-        return found | {"price": f"no price: the price sheet has none for {row['device']}"}
-    hour = offer.usd_per_hour * chips
-    found |= {"usd_per_hour": hour, "price": offer.words}
-    if units:
-        names = ("usd_per_million", "usd_per_million_low", "usd_per_million_high")
-        found |= {name: hour / SECONDS * time / units * 1e6 for name, time in zip(names, (step, *ends), strict=True)}
-    return found
+        return {"price": f"no price: the price sheet has none for {row['device']}"}
+    chips = math.ceil(row["devices"] / cores_of(row["device"]))
+    return {"usd_per_hour": offer.usd_per_hour * chips, "price": offer.words}
