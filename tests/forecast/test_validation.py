@@ -163,6 +163,13 @@ def test_a_small_step_takes_the_same_time_on_every_gpu():
     assert "the host decides" in slow.note
 
 
+def test_a_chip_with_more_matrix_units_than_its_power_feeds_gets_less_of_its_peak():
+    """The B200 has 2.3 times the H100's peak with 1.4 times its power, and no published times."""
+    product = Work("gpu", (Item("product", "half", 1e13, 1e8, 200),), software="eager")
+    h100, b200 = (forecast_step(product, SHEET[name]).parts["product half"] for name in ("H100 SXM", "B200 SXM"))
+    assert 1.4 < h100 / b200 < 2.275
+
+
 def test_parts_add_up_to_the_time_of_the_device():
     found = forecast_step(XLA[0].work, SHEET[XLA[0].device])
     offset = math.log(found.device_time / sum(found.parts.values()))

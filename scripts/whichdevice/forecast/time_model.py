@@ -45,6 +45,7 @@ LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under loa
 # Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
 # compute capability: the link of GPUs that the sheet gives none of their own.
 PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
+PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
 FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
 
@@ -92,6 +93,7 @@ class Peaks:
     link: float
     clock: float | None = None
     low_power: bool = False
+    watts: float | None = None
 
     @property
     def chip(self) -> str:
@@ -134,7 +136,7 @@ class Peaks:
             return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
         link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
         low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
-        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power)
+        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, row.power_w)
 
 
 def chip_of(device: str) -> str:
@@ -237,7 +239,7 @@ def _notes(
     missing = [
         *([f"the {chip}"] if not known_device else []),
         *([f"models of {family}"] if not known_family else []),
-        *(["several devices together"] if doubts["together"] else []),
+        *(["several devices together"] if doubts["together"] > 0.05 else []),
         *(["tokens generated one by one"] if doubts["decode"] else []),
         *(["some of this work"] if doubts["unfitted"] > 0.05 else []),
     ]
@@ -328,10 +330,27 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     """
     parts = {}
     for name, seconds in at_peaks(work, peaks).items():
-        paces = (pace_of(each, name) for each in (peaks.chip, peaks.chip_class))
-        pace = next((factors[each] for each in paces if each in factors), 1.0)
-        parts[name] = seconds * pace * factors[like(name, factors)]
+        pace, of_class = (pace_of(each, name) for each in (peaks.chip, peaks.chip_class))
+        known = factors[pace] if pace in factors else unseen_pace(pace, factors.get(of_class), density(peaks), factors)
+        parts[name] = seconds * known * factors[like(name, factors)]
     return parts
+
+
+def density(peaks: Peaks) -> float:
+    """Operations of matrix units per second and watt, by the sheet; 0 where no power is known."""
+    return peaks.operations["half"] / peaks.watts if peaks.watts else 0.0
+
+
+def unseen_pace(pace: str, of_class: float | None, density: float, factors: Mapping[str, float]) -> float:
+    """The factor of a chip without published times: that of its class.
+
+    Matrix units that are denser than any chip kept busy (`factors` has that per watt) do not hold their clock: their
+    factor is half way between the class's and what their power allows; the latter where the class has none.
+    """
+    if not pace.startswith("matrix") or PER_WATT not in factors:
+        return of_class or 1.0
+    by_power = max(of_class or 1.0, density / factors[PER_WATT])
+    return math.sqrt(of_class * by_power) if of_class else by_power
 
 
 def pace_of(chip: str, name: str) -> str:

@@ -27,15 +27,18 @@ from whichdevice.forecast import joint
 from whichdevice.forecast.time_model import (
     CLOCK_SD,
     LAUNCH_SD,
+    PER_WATT,
     PRECISIONS,
     Peaks,
     at_peaks,
+    density,
     family_of,
     like,
     pace_of,
     pace_sd,
     read_constants,
     software_of,
+    unseen_pace,
 )
 from whichdevice.forecast.work import Item, Software, Work
 
@@ -196,6 +199,7 @@ class Design:
     measured: np.ndarray  # [rows]: log seconds
     sources: np.ndarray  # [rows]: numbers
     classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
+    density: np.ndarray  # [names]: of a clock of matrix units, operations per watt of the chip's largest form; else 0
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Design":
@@ -224,6 +228,7 @@ class Design:
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
             np.array([classes.get(name, "") for name in names]),
+            np.array([_density(name, rows) for name in names]),
         )
 
     def seconds(self, factors: np.ndarray) -> np.ndarray:
@@ -233,6 +238,11 @@ class Design:
     def paces(self, chosen: np.ndarray) -> np.ndarray:
         """Whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
         return (self.classes != "") & np.isin(np.arange(len(self.names)), self.pace[chosen][self.at_peaks[chosen] > 0])
+
+
+def _density(pace: str, rows: Sequence[Row]) -> float:
+    forms = [row.peaks for row in rows if pace == pace_of(row.chip, "half")]
+    return density(max(forms, key=lambda each: each.watts or 0.0)) if forms else 0.0
 
 
 def fit_factors(
@@ -275,18 +285,27 @@ def fit_factors(
         if np.abs(step).max() < 1e-4:
             break
     timed = design.paces(chosen)
-    for name, value in class_clocks(design, np.exp(logs), timed).items():
-        alone = (design.classes == name) & ~timed & ~np.isin(names, list(clocks))
-        logs[alone] = math.log(value)
+    known = class_clocks(design, np.exp(logs), timed) | {PER_WATT: per_watt(design, np.exp(logs), timed)}
+    for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):
+        of_class = known.get(str(design.classes[place]))
+        logs[place] = math.log(unseen_pace(names[place], of_class, float(design.density[place]), known))
     return np.asarray(np.exp(logs))
 
 
-def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray | None = None) -> dict[str, float]:
+def per_watt(design: Design, factors: np.ndarray, timed: np.ndarray) -> float:
+    """The most operations of matrix units per second and watt that a chip with published times keeps up."""
+    its = timed & (design.density > 0)
+    return float((design.density[its] / factors[its]).max()) if its.any() else math.inf
+
+
+def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict[str, float]:
     """The clock of a chip without published times, by its class: the mean of the class, held to what it starts from."""
     found = {}
     for name in sorted(set(design.classes) - {""}):
-        its = (design.classes == name) & (True if timed is None else timed)
+        its = (design.classes == name) & timed
         start = math.log(LOW_POWER_CLOCK) if name.endswith("clock of low power") else 0.0
+        if not its.any() and not start:
+            continue
         found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + CLASS_HOLD * start) / (its.sum() + CLASS_HOLD))
     return found
 
@@ -630,7 +649,9 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
     for software, design in published.designs.items():
         if platform_of(software) == "gpu":
             its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
-            its |= class_clocks(design, found.factors[software])
+            every = np.ones(len(design.names), dtype=bool)
+            its |= class_clocks(design, found.factors[software], every)
+            clocks.setdefault(PER_WATT, per_watt(design, found.factors[software], every))
             for name, value in its.items():
                 if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
                     clocks.setdefault(name, float(f"{value:.4g}"))
