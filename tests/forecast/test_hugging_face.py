@@ -62,8 +62,9 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
     ],
 )
 def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, asked, formats, working_folder):
-    study = OneModel(name, targets_of("L4,T4", software="eager"), precision=asked).study
-    assert {each.device: each.precision for each in program_requests(study)} == formats
+    for counts in ([1], [64]):
+        question = OneModel(name, targets_of("L4,T4", counts, "eager"), precision=asked, gpus=counts)
+        assert {each.device: each.precision for each in program_requests(question.study)} == formats
 
 
 def test_names_of_models():

@@ -120,7 +120,7 @@ class Target:
     @property
     def mixed(self) -> str:
         """The mixed precision of its half format: mixed_bfloat16 where it has that, else mixed_float16."""
-        return "mixed_float16" if self.refusal("mixed_bfloat16", self.row.software[0]) else "mixed_bfloat16"
+        return "mixed_float16" if self.refusal("mixed_bfloat16", self.row.software[-1]) else "mixed_bfloat16"
 
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
         """Why it has no products in this number format, or no such software, in one line; None where it has both."""

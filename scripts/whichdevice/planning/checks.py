@@ -111,7 +111,7 @@ def check_forecast(study: Study) -> None:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
     for precision in study.forecast.precision:
-        refusals = [target.refusal(usual_precision(target, precision), target.row.software[0]) for target in targets]
+        refusals = [target.refusal(usual_precision(target, precision), target.row.software[-1]) for target in targets]
         if refusals and None not in refusals:
             raise StudyError(f"config: forecast.precision: {refusals[0]}")
 
