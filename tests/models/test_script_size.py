@@ -35,7 +35,7 @@ def test_the_innermost_loop_is_over_batches_and_the_one_around_it_over_epochs(te
         raise Stop
 
     path = tmp_path / "train.py"
-    path.write_text("epochs, data = 3, [1, 2, 3, 4]\n" + text)
+    path.write_text("epochs, data, args = 3, [1, 2, 3, 4], {'n': 5}\n" + text)
     with pytest.raises(Stop):
         runpy.run_path(str(path), {"step": step}, "__main__")
     assert found == [CASES[text]]
