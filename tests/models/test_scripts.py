@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
+from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import workload_class
 from whichdevice.models.script_run import Found
@@ -15,8 +16,9 @@ from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 FOUND = {
-    "keras_fit.py": Found("keras", 128, 600, 5),
+    "keras_fit.py": Found("keras", 128, 540, 5),
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
+    "keras_words.py": Found("keras", 10, 200, 2),
     "jax_loop.py": Found("jax", 50, 500, 6),
     "jax_nnx.py": Found("jax", 32, 256, 4),
     "torch_loop.py": Found("torch", 64, 512, 5),
@@ -27,6 +29,9 @@ JAX_LOSS = "import jax\nloss = lambda w, x: (w * x).sum()\nx = jax.numpy.ones((4
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
     "import keras\nif False:\n    keras.Model().fit()": "nothing called fit",
+    "import keras\nkeras.optimizers.Adam(lr=1)\nx.fit()": r"not recognized: .*\(line 2\); Keras 3: learning_rate=$",
+    "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",
+    "from keras.layers.core import Dense\nx.fit()": r"\(line 1\); Keras 3: import from keras.layers",
     "import torch\ntorch.zeros(1).step()": "AttributeError",
     "import torch\nif False:\n    x.step()": "no optimiser stepped",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
@@ -44,6 +49,7 @@ def in_one_folder(tmp_path_factory):
     """Each script is run once: later tests know what it showed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("scripts"))
+        patch.setenv("KERAS_BACKEND", "tensorflow")
         yield
 
 
@@ -59,11 +65,32 @@ def test_a_script_shows_its_training(name):
     address = address_of(name)
     found = probe(address)
     assert found == known(address)
-    assert replace(found, line=None, pipeline=()) == FOUND[name]
-    streams = name in ("keras_dataset.py", "torch_loop.py")
+    assert replace(found, line=None, pipeline=(), notes=()) == FOUND[name]
+    streams = name in ("keras_dataset.py", "keras_words.py", "torch_loop.py")
     assert bool(found.pipeline) == streams and all(rate.examples_per_second > 100 for rate in found.pipeline)
     line = address.path.read_text().splitlines()[found.line - 1]
     assert any(call in line for call in ("fit(", ".step(", "update(", "train_step("))
+
+
+@pytest.mark.slow
+def test_words_are_looked_up_on_the_host_and_lengths_are_the_mean(monkeypatch):
+    """Other processes read what was kept of the script, in their own number format, and do not run it."""
+    keras = pytest.importorskip("keras")
+    address = address_of("keras_words.py")
+    found = known(address) or probe(address)
+    assert found.notes == (
+        "StringLookup: on the host, with the input pipeline.", "Lengths vary from 3 to 9; steps are of the mean, 6."
+    )  # fmt: skip
+    monkeypatch.setattr(scripts, "start", lambda *_: pytest.fail("the script runs again"))
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        workload = workload_class(address.text)(Options(batch_size=10))
+        train, _ = workload.splits({})
+        model = workload.model()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert {each.shape[1:] for each in train.arrays.values()} == {(6,), (4,), ()}
+    assert model.layers[-1].dtype_policy.name == "mixed_bfloat16" and model.optimizer.learning_rate == 0.01
 
 
 @pytest.mark.slow

@@ -87,9 +87,11 @@ def _tokens(work: Work) -> int | None:
 
 
 def _pipeline(work: Work) -> dict[str, Any]:
-    """The best rate at which a script's pipeline gives examples here, and the cores for it."""
+    """The best rate at which a script's pipeline gives examples here, its cores, and remarks on the script."""
     found = getattr(_model(work), "found", None)
-    if found is None or not found.pipeline or work.mode != "train":
+    if found is None or work.mode != "train":
         return {}
+    if not found.pipeline:
+        return {"remarks": found.notes}
     best = max(found.pipeline, key=lambda rate: rate.examples_per_second)
-    return {"pipeline_rate": best.examples_per_second, "pipeline_cores": max(1, best.workers)}
+    return {"remarks": found.notes, "pipeline_rate": best.examples_per_second, "pipeline_cores": max(1, best.workers)}

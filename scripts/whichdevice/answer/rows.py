@@ -106,6 +106,7 @@ class Work:
     cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the script's input pipeline gives here ...
     pipeline_cores: int = 1  # ... with so many of this machine's cores
+    remarks: tuple[str, ...] = ()  # sentences on what a script does: look-ups on the host, varying lengths
 
     @property
     def floor(self) -> float:

@@ -401,7 +401,7 @@ SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 
 def notes(answer: Answer) -> list[str]:
     """What stands below the table: how to read it, and what limits it."""
-    found = []
+    found = [*answer.work.remarks]
     rows = [option.row for option in answer.options]
     if any(option.seconds and not option.row.rough for option in answer.options):
         found.append("[ ] hold 8 of 10 true values. Measured: timed here. Forecast: nobody ran it there.")

@@ -39,14 +39,14 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
     """
     if isinstance(given, tuple | list) and len(given) == 2 and _are_two_splits(given, input_):
         train, held_out = (
-            _split(part, examples if not number else None, f"{where}, {kind} data", input_)
+            arrays_of(part, examples if not number else None, f"{where}, {kind} data", input_)
             for number, (kind, part) in enumerate(zip(("training", "validation"), given, strict=True))
         )
         if {*train} != {*held_out}:
             odd = sorted({*train} ^ {*held_out})[0]
             raise StudyError(f"{where} gives {odd} for only one of training and validation")
         return Splits(train, held_out)
-    arrays = _split(given, examples, where, input_)
+    arrays = arrays_of(given, examples, where, input_)
     count = size_of(arrays)
     validating = count // VALIDATION_SHARE
     if validating < 1:
@@ -78,7 +78,7 @@ def _are_two_splits(given: Any, input_: Tree) -> bool:
     if isinstance(input_, tuple) or any(isinstance(part, Mapping) for part in (first[1], second[1])):
         sizes = [{len(each) for each in leaves(part)} for part in given]
         return not (isinstance(input_, tuple) and len(input_) == len(first) and sizes[0] == sizes[1])
-    shapes = [[np.shape(each)[1:] for each in leaves(_as_tree(part))] for part in given]
+    shapes = [[np.shape(each)[1:] for each in leaves(as_tree(part))] for part in given]
     return shapes[0] == shapes[1]
 
 
@@ -93,7 +93,7 @@ def _is_stream(given: Any) -> bool:
     return isinstance(given, Iterable) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
 
 
-def _split(given: Any, examples: int | None, where: str, input_: Tree) -> Arrays:
+def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None) -> Arrays:
     """The arrays of one split by path."""
     if _is_stream(given):
         given = _gathered(given, examples, where, input_)
@@ -103,7 +103,7 @@ def _split(given: Any, examples: int | None, where: str, input_: Tree) -> Arrays
         raise StudyError(f"{where} returns {_described(given)}; {WANTED}")
     arrays: Arrays = {}
     for name, part in zip(("inputs", "targets", "weights"), given, strict=False):
-        for key, leaf in named(_as_tree(part), name).items():
+        for key, leaf in named(as_tree(part), name).items():
             arrays[key] = _plain(leaf, where, name)
     if not any(key.startswith("inputs") for key in arrays):
         raise StudyError(f"{where} returns no inputs; {WANTED}")
@@ -117,13 +117,13 @@ def _split(given: Any, examples: int | None, where: str, input_: Tree) -> Arrays
     return arrays
 
 
-def _as_tree(part: Any) -> Tree:
+def as_tree(part: Any) -> Tree:
     """Lists of numbers are an array, lists of arrays several of them."""
     if isinstance(part, list) and not any(hasattr(each, "shape") or isinstance(each, Mapping) for each in part):
         return np.asarray(part) if _is_regular(part) else part
     if isinstance(part, Mapping):
-        return {key: _as_tree(each) for key, each in part.items()}
-    return tuple(map(_as_tree, part)) if isinstance(part, tuple | list) else part
+        return {key: as_tree(each) for key, each in part.items()}
+    return tuple(map(as_tree, part)) if isinstance(part, tuple | list) else part
 
 
 def _is_regular(part: list[Any]) -> bool:
@@ -142,7 +142,7 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
         parts = item if isinstance(item, tuple | list) else (item,)
         if not 1 <= len(parts) <= 3 or isinstance(item, str | int | float):
             raise StudyError(f"{where} yields {_described(item)}; {WANTED}")
-        held = tuple(mapped(_array, _as_tree(part)) for part in parts)
+        held = tuple(mapped(_array, as_tree(part)) for part in parts)
         if items and len(held) != len(items[0]):
             raise StudyError(f"{where} yields {len(items[0])} and {len(held)} parts; each must have the same")
         if batches is None:

@@ -36,6 +36,7 @@ class Found:
     compiled: bool = False  # whether a PyTorch script calls torch.compile
     unit: str = "example"
     line: int | None = None  # of the script, where its training starts
+    notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
 
     def declaration(self) -> Declaration:

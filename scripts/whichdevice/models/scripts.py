@@ -17,6 +17,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,8 +25,7 @@ from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
@@ -33,15 +33,19 @@ from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
-from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.model_file import ModelFile, error_line, model_file_class
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Script, Started, calls_of, line_of, run
+from whichdevice.models.script_run import Found, Script, calls_of
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
+KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax")
 QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
-TRAINING = {"fit", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad", "value_and_grad"}
+TRAINING = {
+    "fit", "fit_generator", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
+    "value_and_grad",
+}  # fmt: skip
 
 
 def is_script(path: Path) -> bool:
@@ -65,12 +69,17 @@ def known(address: Address) -> Found | None:
     """What an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
         found = json.loads(_kept(address).read_text(encoding="utf-8"))
-        return Found(**found | {"pipeline": tuple(Rate(*each) for each in found["pipeline"])})
+        return Found(
+            **found | {"pipeline": tuple(Rate(*each) for each in found["pipeline"]), "notes": tuple(found["notes"])}
+        )
     return None
 
 
 def keep(address: Address, found: Found) -> None:
-    """Write what was found in a script, for `known`."""
+    """Write what was found in a script, for `known`; what was found a month ago goes."""
+    for file in FOLDER.glob("*"):
+        if time.time() - file.stat().st_mtime > KEPT_SECONDS:
+            file.unlink(missing_ok=True)
     write_atomically(json.dumps(asdict(found)), _kept(address))
 
 
@@ -119,6 +128,11 @@ def script_class(address: Address, kinds: Mapping[str, type[ModelFile]]) -> type
 @cache
 def _started(address: Address) -> SimpleNamespace:
     assert address.path is not None
+    if framework_of(parsed(address.path.read_bytes())) == KERAS:
+        from whichdevice.models.keras_script import kept_keras
+
+        if (kept := kept_keras(_kept(address))) is not None:
+            return kept
     return start(address.path, address.arguments).functions
 
 
@@ -137,83 +151,9 @@ def start(path: Path, arguments: Sequence[str]) -> Script:
             from whichdevice.models.torch_script import start_torch
 
             return start_torch(path)
-        return _start_keras(path)
+        from whichdevice.models.keras_script import start_keras
 
-
-def _start_keras(path: Path) -> Script:
-    """The script with its compiled model and the data of `fit`."""
-    import keras
-
-    seen: dict[str, Any] = {}
-
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call":
-            return
-        name, own = frame.f_code.co_name, frame.f_locals.get("self")
-        if name == "__enter__" and type(own).__name__ == "GradientTape":
-            sys.setprofile(None)
-            seen["tape"] = line_of(frame, path)
-            raise Started
-        if name in ("fit", "train_on_batch") and isinstance(own, keras.Model) and "x" in frame.f_locals:
-            sys.setprofile(None)
-            seen.update(frame.f_locals, line=line_of(frame, path))
-            raise Started
-
-    sys.setprofile(look)
-    try:
-        run(path)
-    except Started:
-        pass
-    finally:
-        sys.setprofile(None)
-    if "tape" in seen:
-        raise StudyError(
-            f"{path.name}, line {seen['tape']}: a loop with tf.GradientTape runs on TensorFlow alone; put its step "
-            "into train_step() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
-        )
-    if "self" not in seen:
-        raise StudyError(f"{path.name}: ended, and nothing called fit: which training is meant?")
-    model, line = seen["self"], seen["line"]
-    if not model.compiled:
-        raise StudyError(f"{path.name}, line {line}: the model is not compiled: call model.compile(...) before fit")
-    x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
-    batch, examples = _keras_sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"))
-    policy = getattr(model.dtype_policy, "name", "float32")
-    found = Found(
-        framework=KERAS,
-        batch_size=batch,
-        examples=examples,
-        epochs=int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0),
-        steps_per_epoch=seen.get("steps_per_epoch"),
-        precision="mixed" if policy.startswith("mixed") else "single",
-        line=line,
-    )
-    parts = x if y is None and _streams(x) else tuple(part for part in (x, y, weights) if part is not None)
-    functions = SimpleNamespace(model=lambda: model, data=lambda: parts)
-    return Script(found, functions, x if _streams(x) else None)
-
-
-def _streams(x: Any) -> bool:
-    """Whether `fit` takes targets from x itself: a tf.data.Dataset, a PyDataset, a DataLoader or a generator."""
-    return hasattr(x, "as_numpy_iterator") or not (hasattr(x, "shape") or isinstance(x, Mapping | list | tuple))
-
-
-def _keras_sizes(x: Any, batch: int | None, steps: int | None) -> tuple[int, int | None]:
-    """Batch size and examples of one epoch, of what `fit` was given."""
-    if not _streams(x):
-        first = x
-        while isinstance(first, Mapping | list | tuple):
-            first = next(iter(first.values())) if isinstance(first, Mapping) else first[0]
-        return min(batch or 32, len(first)), (batch or 32) * steps if steps else len(first)
-    if hasattr(x, "cardinality"):  # tf.data
-        part = next(iter(x.take(1)))
-        while isinstance(part, Mapping | list | tuple):
-            part = next(iter(part.values())) if isinstance(part, Mapping) else part[0]
-        count = steps or int(x.cardinality())
-        return int(part.shape[0]), count * int(part.shape[0]) if count > 0 else None
-    batch = int(getattr(x, "batch_size", None) or batch or 32)
-    length = steps or (len(x) if hasattr(x, "__len__") else None)
-    return batch, length * batch if length else None
+        return start_keras(path)
 
 
 @contextmanager
@@ -230,7 +170,9 @@ def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions and Python."""
-    code = code_hash(*(f"whichdevice.models.{name}" for name in ("scripts", "torch_script", "jax_script")))
+    code = code_hash(
+        *(f"whichdevice.models.{name}" for name in ("scripts", "keras_script", "torch_script", "jax_script"))
+    )
     digest = hashlib.sha256(repr((address.arguments, platform.python_version(), code)).encode())
     for path in address.files():
         digest.update(path.name.encode() + path.read_bytes())
@@ -251,6 +193,13 @@ def main() -> None:
     except StudyError as error:
         print(error, file=sys.stderr)
         raise SystemExit(1) from None
+    except Exception as error:  # of the frameworks, where a part of the script's model does not work by itself
+        print(f"{address.label}: {error_line(error, address)}", file=sys.stderr)
+        raise SystemExit(1) from None
+    if script.found.framework == KERAS:
+        from whichdevice.models.keras_script import keep_keras
+
+        keep_keras(script, _kept(address))
     keep(address, replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size))))
     sys.stdout.flush()
     os._exit(0)  # threads of the script's data loaders would go on

@@ -304,8 +304,7 @@ def _again(optimizer: Any, module: Any) -> Any:
     weights = [each for each in module.parameters() if each.requires_grad]
     if optimizer is None:
         return torch.optim.AdamW(weights)
-    known = {*inspect.signature(type(optimizer).__init__).parameters}
-    known -= {"fused"} if weights and weights[0].is_meta else set()  # PyTorch refuses it there
+    known = inspect.signature(type(optimizer).__init__).parameters
     return type(optimizer)(weights, **{name: each for name, each in optimizer.defaults.items() if name in known})
 
 

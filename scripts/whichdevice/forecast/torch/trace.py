@@ -232,7 +232,9 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
         group["params"] = [
             torch.nn.Parameter(torch.empty(each.shape, dtype=each.dtype, device="meta")) for each in held
         ]
-        if group.get("foreach", True) is None and not group.get("fused"):
+        if group.get("fused"):  # PyTorch refuses it on `meta`; one kernel more or less
+            group["fused"], group["foreach"] = False, None
+        if group.get("foreach", True) is None:
             group["foreach"] = True
         for each in group["params"]:
             each.grad = torch.empty_like(each)

@@ -1,0 +1,276 @@
+"""The training of an ordinary Keras script: the model and the data that `fit` is given.
+
+What looks words and categories up runs on the host, as in training: its part of the model is cut off and applied to the
+data. The rest of the model is kept with a sample of its data as files, if its configuration makes it again; other
+processes read those, on whichever backend, and do not run the script.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from whichdevice.errors import StudyError
+from whichdevice.models.data import arrays_of, as_tree
+from whichdevice.models.framework import KERAS
+from whichdevice.models.script_run import SAMPLE, Found, Script, Started, line_of, run
+from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
+
+LOOK_UPS = (
+    "TextVectorization",
+    "StringLookup",
+    "IntegerLookup",
+    "Hashing",
+    "HashedCrossing",
+)  # run on TensorFlow alone
+SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
+MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
+
+
+def start_keras(path: Path) -> Script:
+    """The script's compiled model and the data of its `fit`; raises StudyError in one line where nothing fits it."""
+    seen = _stopped(path)
+    if "tape" in seen:
+        raise StudyError(
+            f"{path.name}, line {seen['tape']}: a loop with tf.GradientTape runs on TensorFlow alone; put its step "
+            "into train_step() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
+        )
+    if "self" not in seen:
+        raise StudyError(f"{path.name}: ended, and nothing called fit: which training is meant?")
+    model, line = seen["self"], seen["line"]
+    if not model.compiled:
+        raise StudyError(f"{path.name}, line {line}: the model is not compiled: call model.compile(...) before fit")
+    x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
+    batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
+    policy = getattr(model.dtype_policy, "name", "float32")
+    host, device, names = _divided(model)
+    parts = tuple(part for part in (x, y, weights) if part is not None)
+    sample, lengths = _sample(x if _streams(x) else parts, batch, host, f"{path.name}, line {line}")
+    found = Found(
+        framework=KERAS,
+        batch_size=batch,
+        examples=examples,
+        epochs=int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0),
+        steps_per_epoch=seen.get("steps_per_epoch"),
+        precision="mixed" if policy.startswith("mixed") else "single",
+        line=line,
+        notes=(*([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []), *lengths),
+    )
+    functions = SimpleNamespace(model=lambda: device, data=lambda: sample)
+    return Script(found, functions, _batches(x, parts, batch, host))
+
+
+def keep_keras(script: Script, file: Path) -> None:
+    """Write the model's configuration and the sample as `file`.json and .npz; nothing of a large model."""
+    model = script.functions.model()
+    with suppress(Exception):  # no configuration, or none that can be written: the script runs again
+        if model.built and model.count_params() > MOST_KEPT:
+            return
+        policy = getattr(model.dtype_policy, "name", "float32")
+        parts = zip(PARTS, script.functions.data(), strict=False)
+        arrays = {key: array for name, part in parts for key, array in named(part, name).items()}
+        text = json.dumps({"policy": policy, "model": json.loads(model.to_json())})
+        np.savez(file.with_suffix(".npz"), **arrays)
+        file.with_suffix(".model").write_text(text, encoding="utf-8")
+
+
+def kept_keras(file: Path) -> SimpleNamespace | None:
+    """The functions of a kept script in this process's backend and number format; None: it must run again."""
+    if not file.with_suffix(".model").is_file():
+        return None
+    import keras
+
+    with np.load(file.with_suffix(".npz")) as held:
+        arrays = dict(held)
+    data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
+    text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
+    config = json.dumps(_with_policy(text["model"], text["policy"], keras.config.dtype_policy().name))
+
+    def model() -> Any:
+        return keras.models.model_from_json(config)
+
+    try:
+        model()
+    except Exception:  # a class or function of the script's own
+        return None
+    return SimpleNamespace(model=model, data=lambda: data)
+
+
+def _stopped(path: Path) -> dict[str, Any]:
+    """The variables of `fit` where the script enters it with its line, or the line of a GradientTape; {}: it ended."""
+    import keras
+
+    seen: dict[str, Any] = {}
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
+        name, own = frame.f_code.co_name, frame.f_locals.get("self")
+        if name == "__enter__" and type(own).__name__ == "GradientTape":
+            sys.setprofile(None)
+            seen["tape"] = line_of(frame, path)
+            raise Started
+        if name in ("fit", "train_on_batch") and isinstance(own, keras.Model) and "x" in frame.f_locals:
+            sys.setprofile(None)
+            seen.update(frame.f_locals, line=line_of(frame, path))
+            raise Started
+
+    sys.setprofile(look)
+    try:
+        run(path)
+    except Started:
+        pass
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def _streams(x: Any) -> bool:
+    """Whether `fit` takes targets from x itself: a tf.data.Dataset, a PyDataset, a DataLoader or a generator."""
+    return hasattr(x, "as_numpy_iterator") or not (hasattr(x, "shape") or isinstance(x, Mapping | list | tuple))
+
+
+def _sizes(x: Any, batch: int | None, steps: int | None, validation: float | None) -> tuple[int, int | None]:
+    """Batch size and examples of one epoch, of what `fit` was given."""
+    if not _streams(x):
+        count = len(leaves(as_tree(x))[0])
+        trained = int(count * (1.0 - (validation or 0.0)))
+        return min(batch or 32, count), (batch or 32) * steps if steps else trained
+    if hasattr(x, "cardinality"):  # tf.data
+        size = int(leaves(next(iter(x.take(1))))[0].shape[0])
+        count = steps or int(x.cardinality())
+        return size, count * size if count > 0 else None
+    batch = int(getattr(x, "batch_size", None) or batch or 32)
+    length = steps or (len(x) if hasattr(x, "__len__") else None)
+    return batch, length * batch if length else None
+
+
+Host = Callable[[Any], tuple[Any, ...]]  # from the script's inputs to those of the model's other part
+
+
+def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
+    """The part of a model that looks words up, the rest as a model compiled as it, and the look-ups' names.
+
+    (None, the model, []) where nothing is looked up, or layers are called several times or by a class of the script.
+    """
+    import keras
+
+    try:
+        edges = [(each, leaves(each.input), leaves(each.output)) for each in model.layers]
+        one = isinstance(model, keras.Sequential)
+        inputs, outputs = (model.inputs[0], model.outputs[0]) if one else (model.input, model.output)
+    except (AttributeError, ValueError, RuntimeError, TypeError):
+        return None, model, []
+    looks = {id(layer) for layer, taken, _ in edges if _looks_up(layer) or any(t.dtype == "string" for t in taken)}
+    looks -= {id(layer) for layer, *_ in edges if isinstance(layer, keras.layers.InputLayer)}
+    if not looks:
+        return None, model, []
+    for layer, _, made in reversed(edges):  # what comes before a look-up
+        followers = {id(other) for other, taken, _ in edges if {*map(id, made)} & {*map(id, taken)}}
+        if followers & looks and not isinstance(layer, keras.layers.InputLayer):
+            looks.add(id(layer))
+    needed = {id(t) for layer, taken, _ in edges if id(layer) not in looks for t in taken}
+    cut = [t for t in leaves(inputs) if id(t) in needed and t.dtype != "string"]
+    cut += [t for layer, _, made in edges if id(layer) in looks for t in made if id(t) in needed]
+    host, device = keras.Model(inputs, cut), keras.Model(cut, outputs)
+    device.compile_from_config(model.get_compile_config())
+    names = dict.fromkeys(type(layer).__name__ for layer, *_ in edges if id(layer) in looks)
+    return lambda inputs: tuple(keras.tree.flatten(host(_tensors(inputs)))), device, [*names]
+
+
+def _looks_up(layer: Any) -> bool:
+    return type(layer).__name__ in LOOK_UPS or any(map(_looks_up, getattr(layer, "layers", ())))
+
+
+def _tensors(inputs: Tree) -> Tree:
+    """Words as tensors of TensorFlow, which alone has them."""
+    import tensorflow as tf
+
+    return mapped(lambda each: tf.constant(each) if isinstance(each, np.ndarray) else each, inputs)
+
+
+def _sample(given: Any, batch: int, host: Host | None, where: str) -> tuple[tuple[Tree, ...], list[str]]:
+    """Inputs, targets and weights of the first examples, and in words, how they are padded."""
+    taken, count = [], 0
+    for item in _items(given, batch):
+        parts = tuple(mapped(_array, as_tree(part)) for part in (item if isinstance(item, tuple | list) else (item,)))
+        if host is not None:
+            parts = mapped(_array, host(parts[0])), *parts[1:]
+        flat = {key: leaf for name, part in zip(PARTS, parts, strict=False) for key, leaf in named(part, name).items()}
+        taken.append(flat)
+        count += len(next(iter(flat.values())))
+        each = sum(leaf.nbytes / max(len(leaf), 1) for leaf in flat.values())
+        if count >= max(2 * batch, min(SAMPLE, SAMPLE_BYTES / each)):
+            break
+    if not taken:
+        raise StudyError(f"{where}: the data end before their first batch")
+    notes: list[str] = []
+    joined = {key: _joined([each[key] for each in taken], notes) for key in taken[0]}
+    arrays = arrays_of(tuple(packed(joined, name) for name in PARTS if packed(joined, name) is not None), None, where)
+    return tuple(part for name in PARTS if (part := packed(arrays, name)) is not None), notes[:1]
+
+
+PARTS = ("inputs", "targets", "weights")
+
+
+def _items(given: Any, batch: int) -> Iterator[Any]:
+    """Batches of what `fit` was given, arrays included."""
+    if not _streams(given):
+        parts = tuple(map(as_tree, given))
+        count = len(leaves(parts[0])[0])
+        for start in range(0, count, batch):
+            yield tuple(mapped(lambda each, rows=slice(start, start + batch): each[rows], part) for part in parts)
+    elif hasattr(given, "as_numpy_iterator"):
+        yield from given
+    elif hasattr(given, "__getitem__") and hasattr(given, "__len__") and not hasattr(given, "batch_sampler"):
+        yield from (given[place] for place in range(len(given)))
+    else:
+        yield from given
+
+
+def _array(leaf: Any) -> np.ndarray:
+    leaf = leaf.to_tensor() if hasattr(leaf, "to_tensor") else leaf  # ragged
+    return np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf)
+
+
+def _joined(pieces: list[np.ndarray], notes: list[str]) -> np.ndarray:
+    """Batches as one array; of varying lengths each is cut or padded to the mean, which `notes` says."""
+    sizes = np.array([piece.shape[1:] for piece in pieces]) if len({piece.ndim for piece in pieces}) == 1 else None
+    if sizes is None or (sizes == sizes[0]).all():
+        return np.concatenate(pieces)
+    mean = np.rint(np.average(sizes, axis=0, weights=[len(piece) for piece in pieces])).astype(int)
+    axis = int(np.argmax((sizes != sizes[0]).any(axis=0)))
+    least, most = sizes[:, axis].min(), sizes[:, axis].max()
+    notes.append(f"Lengths vary from {least} to {most}; steps are of the mean, {mean[axis]}.")
+    joined = np.zeros((sum(map(len, pieces)), *mean), pieces[0].dtype)
+    start = 0
+    for piece in pieces:
+        part = piece[(slice(None), *map(slice, mean))]
+        joined[(slice(start, start + len(part)), *map(slice, part.shape[1:]))] = part
+        start += len(part)
+    return joined
+
+
+def _batches(x: Any, parts: tuple[Any, ...], batch: int, host: Host | None) -> Any:
+    """What gives batches one after the other, with what the host looks up; None of arrays in memory."""
+    if host is None:
+        return x if _streams(x) else None
+    import tensorflow as tf
+
+    if not _streams(x):
+        x = tf.data.Dataset.from_tensor_slices(tuple(map(as_tree, parts))).batch(batch)
+    return x.map(lambda inputs, *rest: (host(inputs), *rest)) if hasattr(x, "cardinality") else x
+
+
+def _with_policy(config: Any, old: str, new: str) -> Any:
+    """A model's configuration with another number format in place of its own."""
+    if isinstance(config, dict):
+        if config.get("class_name") == "DTypePolicy" and config["config"] == {"name": old}:
+            return config | {"config": {"name": new}}
+        return {key: _with_policy(part, old, new) for key, part in config.items()}
+    return [_with_policy(part, old, new) for part in config] if isinstance(config, list) else config
