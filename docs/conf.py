@@ -1,9 +1,7 @@
 """The site: Markdown pages of this folder by Sphinx, MyST and furo. `make docs` builds it; a warning is an error."""
 
-import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,14 +25,3 @@ html_theme_options = {
     "navigation_with_keys": True,
     **({"source_repository": ADDRESS, "source_branch": "main", "source_directory": "docs/"} if ADDRESS else {}),
 }
-
-
-def setup(app: Any) -> None:
-    """Copy whole reports beside the page that opens them."""
-    app.connect("build-finished", copy_reports)
-
-
-def copy_reports(app: Any, exception: Exception | None) -> None:
-    """Copy docs/results/gallery into a site that was built."""
-    if exception is None:
-        shutil.copytree(Path(app.srcdir, "results/gallery"), Path(app.outdir, "results/gallery"), dirs_exist_ok=True)

@@ -34,7 +34,7 @@ from whichdevice.forecast.joint import draws
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets
 from whichdevice.forecast.time_model import chip_of
-from whichdevice.forecast.torch.memory import RESERVE, is_tight, need
+from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
 from whichdevice.forecast.torch.several import way_that_fits
 from whichdevice.forecast.work import Item, Work
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
@@ -51,11 +51,13 @@ DOCS = Path(__file__).resolve().parent
 STEPS = DOCS / "explorer_steps.json.gz"
 PASSES = (1, 4)  # examples of one pass of a language model: what `ask` tries
 BATCHES = {"hf": (1, 8, 32, 128), "timm": (32, 128, 256), "own": (32, 128, 512)}  # of a step
-MIXED, SINGLE = "mixed 16 bits", "TF32 or float32"
+MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
-FORMATS = {MIXED: "mixed_bfloat16", SINGLE: "tf32", LORA: "mixed_bfloat16", QLORA: "mixed_bfloat16"}
+FORMATS = {
+    HALF: "bfloat16", MIXED: "mixed_bfloat16", SINGLE: "tf32", LORA: "mixed_bfloat16", QLORA: "mixed_bfloat16",
+}  # fmt: skip
 TUNING = {LORA: {"method": "lora"}, QLORA: {"method": "qlora"}}
-LARGE = 5e8  # parameters from which on nobody trains in float32
+LARGE, HUGE = 5e8, 4e9  # parameters from which on nobody trains in float32, or keeps float32 beside 16 bits
 PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")
 LEFT_OUT = re.compile(  # of config/llm_models.csv: earlier versions of one shape, and models that few train
     r"llm-foundry|405B|8x22B|Llama-2-[17]|CodeLlama|Llama-3-|Mistral-7B-v0.1|Qwen2-|gemma-2b|gemma-7b|phi-1_5|neox|pythia-[126]"
@@ -107,7 +109,7 @@ def wanted() -> list[tuple[str, str, int]]:
 def trace(names: Iterable[str] = ()) -> None:
     """Trace the models that are named, or all, on two processes, and write the file after each."""
     held = read_steps() if STEPS.is_file() else {}
-    todo = [each for each in wanted() if not names or each[1] in names]
+    todo = [each for each in wanted() if not names or each[1] in names or each[0] in names]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(traced, *each): each for each in todo}
         for done in as_completed(running):
@@ -155,7 +157,9 @@ def _usual(library: str, name: str, how: str) -> bool:
 
     if library != "hf":
         return how in (MIXED, SINGLE)
-    return how != SINGLE or (known_models()[name].parameters or 0) < LARGE
+    known = known_models()[name]
+    most = {SINGLE: LARGE, MIXED: HUGE}.get(how, math.inf)
+    return (known.parameters or 0) < most and (how != HALF or known.in_bfloat16)
 
 
 def _of_hugging_face(name: str, how: str, precision: str) -> tuple[Any, int | None]:
@@ -305,8 +309,12 @@ def decided(
 def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
     """The record of a traced step on a device, as forecast/torch/records.py makes it; None: there is no such one."""
     precision = usual_precision(target, "single" if how == SINGLE else "mixed")
-    steps = model["steps"].get(SINGLE if how == MIXED and precision == "float32" else how)
-    if steps is None or (how in TUNING and precision == "float32") or target.refusal(precision, "eager"):
+    traced_as = SINGLE if how == MIXED and precision == "float32" else how
+    if how == HALF:  # as `ask` takes a large decoder: all in bfloat16 where a GPU has it
+        traced_as = HALF if precision == "mixed_bfloat16" else MIXED
+        precision = "bfloat16" if traced_as == HALF else precision
+    steps = model["steps"].get(traced_as)
+    if steps is None or (how in (*TUNING, HALF) and precision == "float32") or target.refusal(precision, "eager"):
         return None
     available = target.memory - RESERVE
 
@@ -314,7 +322,7 @@ def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Ta
         return _kept(*steps[f"{size}{'c' * bool(ways)}"])
 
     def fits(trace: Any) -> bool:
-        return need(trace) <= available
+        return need(trace) <= available * (1 - SPREAD)
 
     trace = way_that_fits(traced, batch, 1, fits, tunable=model["library"] == "hf").trace
     needed, work, gradients = need(trace), trace.work, trace.memory["gradients"]

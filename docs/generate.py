@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import outputs
 from address import ADDRESS
 from scorecard import results_parts
 
@@ -71,6 +72,7 @@ def main() -> None:
     if parser.parse_args().costs:
         COSTS.write_text(counted_costs(), encoding="utf-8")
     for path, text in generated().items():
+        path.parent.mkdir(exist_ok=True)
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(path.relative_to(PROJECT))
@@ -83,14 +85,15 @@ def generated() -> dict[Path, str]:
         "config": config,
         "targets": targets,
         "workloads": workloads,
-        "tables": tables,
         "figures": figures,
         "record": record,
         "hardware": hardware,
         "support": support,
     }
-    found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{page()}" for name, page in pages.items()}
-    parts = {"clone": clone_commands(), "ask": ask_output(), "kinds": kinds_of_models(), **results_parts()}
+    texts = {name: page() for name, page in pages.items()} | tables()
+    found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{text}" for name, text in texts.items()}
+    parts = {"clone": clone_commands(), "download": download(), "kinds": kinds_of_models(), **results_parts()}
+    parts |= {f"output-{name}": outputs.block(name) for name in outputs.COMMANDS}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
             found[path] = with_parts(text, parts, path.name)
@@ -120,7 +123,7 @@ def grid(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def _cell(text: str) -> str:
     """One line; outside of code and links, characters that Markdown or HTML would read are escaped."""
-    parts = re.split(r"(`[^`]*`|\[\w+\]\(#\w+\))", " ".join(text.split()))
+    parts = re.split(r"(`[^`]*`|\[\w+\]\(\w+\.md\))", " ".join(text.split()))
     plain = [re.sub(r"([*<\[\]])|(?<!\w)_|_(?!\w)", lambda found: "\\" + found[0], each) for each in parts[::2]]
     parts[::2] = plain
     return "".join(parts).replace("|", "\\|")
@@ -135,19 +138,24 @@ def clone_commands() -> str:
     words = (
         "" if ADDRESS else "The project has no public address yet. Unpack its archive, or copy its folder, then:\n\n"
     )
-    install = (
-        "cd whichdevice",
-        "python3 -m venv .venv",
-        "source .venv/bin/activate",
-        "pip install uv",
-        "uv pip install .",
-    )
-    return f"{words}```console\n{first}" + "".join(f"$ {command}\n" for command in install) + "```"
+    install = ("cd whichdevice", "python3 -m venv .venv", "source .venv/bin/activate", "pip install uv",
+               "uv pip install '.[jax]'")  # fmt: skip
+    lines = first + "".join(f"$ {command}\n" for command in install)
+    return f"{words}<!-- not run: installs -->\n```console\n{lines}```"
 
 
-def ask_output() -> str:
-    """What the first command of the documentation printed when it was last run."""
-    return f"```text\n{(DOCS / 'start' / 'ask.txt').read_text(encoding='utf-8').rstrip()}\n```"
+ONLY_ASK = (
+    "Only to ask,\nbeside your own PyTorch: `pip install .`, 0.24 GB; for Keras and JAX `pip install '.[jax]'`: "
+    "[install](docs/start/install.md)."
+)
+
+
+def download() -> str:
+    """What the two commands need, with the sizes that envs/install.sh prints."""
+    script = (PROJECT / "envs" / "install.sh").read_text(encoding="utf-8")
+    found = re.search(r'cpu\) echo "downloads ([^,]+), takes ([^"]+ of disk)', script)
+    assert found is not None
+    return f"Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. " + ONLY_ASK
 
 
 def citation() -> str:
@@ -220,7 +228,7 @@ def config() -> str:
     text = (
         "# Config\n\nEvery key, its type, its default and its meaning. A key that you leave out takes its default. "
         "A wrong key or value stops the study before it starts. Examples: "
-        "[Change the study](../how-to/change-the-study.md).\n\n"
+        "[Change the study](../how-to/study.md).\n\n"
     )
     plain = {"study", "seed", "run_on", "prices"}
     text += "## Top level\n\n" + _keys(model.Study, plain) + "\n"
@@ -292,7 +300,7 @@ def workloads() -> str:
     text = (
         "# Workloads\n\nWhat is built in. Put a name under `workloads:` in a config, or use it where a command "
         "asks for a model. `batch_size` and the rest are the recipe's; a config changes each of them. Operations "
-        "are those of one example; [how they are counted](../explain/operations.md). How long a workload takes on "
+        "are those of one example; [how they are counted](../explain/measuring.md). How long a workload takes on "
         "your machine: `whichdevice plan`.\n\n"
     )
     return text + "\n".join(_fact_box(name, costs.get(name, {})) for name in workload_names())
@@ -361,19 +369,21 @@ def workload_costs(names: Iterable[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tables() -> str:
-    """Every table with its columns."""
+def tables() -> dict[str, str]:
+    """A page for each table with its columns, and one that lists them."""
     text = (
         "# Tables\n\n`results/<study>/tables/<name>.csv`, one file each. Times are in seconds unless a column says "
         "otherwise. `whichdevice export --parquet results/<study>` writes them as Parquet.\n\n"
     )
-    text += grid(["table", "holds"], [[f"[{name}](#{name})", table_about(name)] for name in table_names()])
+    text += grid(["table", "holds"], [[f"[{name}]({name}.md)", table_about(name)] for name in table_names()])
+    listed = "\n".join(table_names())
+    found = {"tables/index": f"{text}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"}
     for name in table_names():
-        columns = get_table(name).columns
-        rows = [[f"`{column}`", each.kind, each.text] for column, each in columns.items()]
+        rows = [[f"`{column}`", each.kind, each.text] for column, each in get_table(name).columns.items()]
         about = table_about(name)
-        text += f"\n## {name}\n\n{about[0].upper()}{about[1:]}.\n\n{grid(['column', 'type', 'meaning'], rows)}"
-    return text
+        head = f"# Table {name}\n\n{about[0].upper()}{about[1:]}.\n\n"
+        found[f"tables/{name}"] = head + grid(["column", "type", "meaning"], rows)
+    return found
 
 
 def figures() -> str:
@@ -450,7 +460,7 @@ def hardware() -> str:
     text += (
         "\n## Prices\n\nUSD for an hour of one device, from `config/prices.csv`: the cheapest offer on demand, and the "
         "cheapest spot offer. Prices change often: check them before you rent. "
-        "[How to use other prices](../how-to/prices.md).\n\n"
+        "[How to use other prices](../how-to/choose-what-to-rent.md).\n\n"
     )
     head = ["device", "on demand", "offer", "read on", "spot", "offers"]
     return text + grid(head, [row for each in rows.values() if (row := _prices(each))])

@@ -29,6 +29,7 @@ def results_parts() -> dict[str, str]:
     ]
     return {
         "trust": _trust(sessions),
+        "trust-short": "\n".join([_trust(sessions).splitlines()[0], *_decided()[:2]]),
         "answers": _answers(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(

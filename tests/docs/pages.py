@@ -12,12 +12,13 @@ TEXTS = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PAGES]
 
 
 class Block(NamedTuple):
-    """A fenced block: its page, the line where it begins, its language and its text."""
+    """A fenced block: its page, the line where it begins, its language, its text, and why no test runs it."""
 
     page: Path
     line: int
     language: str
     text: str
+    not_run: str = ""
 
     @property
     def place(self) -> str:
@@ -33,7 +34,8 @@ def blocks(language: str) -> list[Block]:
 def _blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in re.finditer(r"^```(\S*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        yield Block(page, text.count("\n", 0, found.start()) + 1, found[1], found[2])
+        why = re.search(r"<!-- not run: (.+) -->\n$", text[: found.start()])
+        yield Block(page, text.count("\n", 0, found.start()) + 1, found[1], found[2], why[1] if why else "")
 
 
 def commands(block: Block) -> list[str]:
@@ -61,7 +63,11 @@ def anchors(page: Path) -> set[str]:
     return {each.strip().replace(" ", "-") for each in words}
 
 
-def words(page: Path) -> int:
-    """Words of a page as a reader counts them: no bars of tables, no output of a command."""
-    text = re.sub(r"^```text\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+def by_hand(page: Path) -> int:
+    """Words of a page that somebody wrote, as a reader counts them: no bars of tables, no output of a command."""
+    text = page.read_text(encoding="utf-8")
+    if text.startswith("<!-- Generated"):
+        return 0
+    text = re.sub(r"<!-- generated: ([\w-]+) -->.*?<!-- end: \1 -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^```text\n.*?^```$|<!--.*?-->", "", text, flags=re.MULTILINE | re.DOTALL)
     return sum(bool(re.search(r"\w", word)) for word in text.split())

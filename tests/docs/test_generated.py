@@ -22,8 +22,7 @@ def test_the_address_is_in_one_place(generate: ModuleType, monkeypatch: pytest.M
     assert address not in "".join(map(str, generate.generated().values()))
     monkeypatch.setattr(generate, "ADDRESS", address)
     found = {path.name: text for path, text in generate.generated().items()}
-    for name in ("README.md", "install.md"):
-        assert f"$ git clone {address} whichdevice" in found[name]
+    assert f"$ git clone {address} whichdevice" in found["install.md"]
     assert f'repository-code: "{address}"' in found["CITATION.cff"]
     first = next(cell for cell in json.loads(found["colab.ipynb"])["cells"] if cell["cell_type"] == "code")
     assert f'ADDRESS = "{address}"' in "".join(first["source"])

@@ -236,7 +236,7 @@ def test_a_counter_for_root_only_is_a_reason_without_a_path(tmp_path: Path, monk
         return read(path, **options)
 
     monkeypatch.setattr(Path, "read_text", guarded)
-    with pytest.raises(MeterError, match=r"^RAPL's energy_uj is readable by root only; see docs/how-to/energy.md"):
+    with pytest.raises(MeterError, match=r"^RAPL's energy_uj is readable by root only; see docs/how-to/study.md"):
         package_counters(tmp_path)
 
 

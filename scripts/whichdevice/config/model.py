@@ -349,7 +349,7 @@ class StudyFile(Study):
     """What a config file may say: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(
-        default_factory=Storage, description="a bucket for datasets and results: docs/how-to/bucket.md"
+        default_factory=Storage, description="a bucket for datasets and results: docs/how-to/merge.md"
     )
 
 

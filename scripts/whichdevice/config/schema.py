@@ -19,7 +19,7 @@ GUIDE = """
 A key left out takes its default; a wrong key or value is an error that says what would be right. To change the
 study, change a line here; or copy this file and name the copy with --configfile, which replaces this one; or
 set single keys for one call: snakemake --cores 1 all --config study=try 'measure={seconds: 5}'
-Every key is explained in docs/reference/config.md, with examples in docs/how-to/change-the-study.md.
+Every key is explained in docs/reference/config.md, with examples in docs/how-to/study.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
 The quick study: every small workload on any machine in about six minutes, no network needed.

@@ -113,7 +113,7 @@ def _joules(path: Path) -> float:
     try:
         return int(path.read_text(encoding="utf-8")) / 1e6
     except PermissionError as error:  # since CVE-2020-8694 (Linux 5.10 and fixed earlier ones)
-        raise MeterError(f"RAPL's {path.name} is readable by root only; see docs/how-to/energy.md") from error
+        raise MeterError(f"RAPL's {path.name} is readable by root only; see docs/how-to/study.md") from error
     except OSError as error:
         raise MeterError(f"RAPL's {path.name}: {error.strerror or error}") from error
     except ValueError as error:

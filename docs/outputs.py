@@ -1,0 +1,56 @@
+"""Run the commands that open the documentation's pages and keep what they print: `make outputs`.
+
+    python docs/outputs.py [NAME ...]       docs/outputs/<name>.txt, which `docs/generate.py` puts into the pages
+
+Each is one `whichdevice` command. All but one answer from forecasts alone, so that a busy machine changes nothing.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+PROJECT = DOCS.parent
+FOLDER = DOCS / "outputs"
+WIDTH = "120"
+COMMANDS = {
+    "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring "
+    '--devices T4,"RTX 4090","H100 SXM"',
+    "ask": "ask docs/examples/my_model.py --examples 60000 --epochs 10",
+    "keras": 'ask docs/examples/train_keras.py --no-measuring --devices T4,L4,"RTX 4090","A100 SXM 80GB"',
+    "fit": 'ask hf:meta-llama/Llama-3.1-8B --tokens 1e8 --no-measuring --devices "RTX 4090","A100 SXM 80GB"',
+    "rent": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",
+    "free": "ask docs/examples/torch_resnet18.py --examples 50000 --epochs 10 --only free --no-measuring",
+    "pipeline": 'ask docs/examples/train_torch.py --no-measuring --devices T4,"RTX 4090"',
+    "generate": 'ask decoder --mode generate --batch 8 --no-measuring --devices "H100 SXM"',
+}
+
+
+def main() -> None:
+    """Run the commands that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="*", choices=[*COMMANDS, []])
+    FOLDER.mkdir(exist_ok=True)
+    for name in parser.parse_args().name or COMMANDS:
+        (FOLDER / f"{name}.txt").write_text(printed(COMMANDS[name]), encoding="utf-8")
+        print(f"docs/outputs/{name}.txt")
+
+
+def printed(command: str) -> str:
+    """What a command prints on standard output."""
+    call = [sys.executable, "-m", "whichdevice", *shlex.split(command)]
+    variables = {**os.environ, "COLUMNS": WIDTH, "PYTHONPATH": str(PROJECT / "scripts")}
+    return subprocess.run(call, cwd=PROJECT, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def block(name: str) -> str:
+    """The command and its output for a page."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").rstrip()
+    return f"```console\n$ whichdevice {COMMANDS[name]}\n```\n\n```text\n{text}\n```"
+
+
+if __name__ == "__main__":
+    main()
