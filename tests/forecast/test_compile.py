@@ -165,3 +165,20 @@ def test_where_a_compile_fails_another_architectures_program_is_taken_and_the_ro
     unsupported = ": Unsupported algorithm on the current device(s)"
     records, _ = compiled(monkeypatch, {"P40": unsupported, "others": 1e9}, ["P4", "A100 SXM 80GB"], "mixed_float16")
     assert records["P4"].status == "failed" and records["P4"].reason == f"a fault on P4{unsupported}"
+
+
+def test_a_gpus_program_is_first_and_the_second_process_begins_with_the_tpus(installed, monkeypatch):
+    lists = []
+
+    def process(module, job, *_):
+        lists.append([request["device"] for _, request in json.loads(job)["requests"]])
+        return Finish("failed", "it ended", 1)
+
+    monkeypatch.setattr(compiling, "supervise_module", process)
+    monkeypatch.setattr(compiling, "PARALLEL", 2)
+    monkeypatch.setattr(compiling, "usable_cores", lambda: 2)
+    tpu = asked()[0].model_copy(update={"device": "TPU v5e"})
+    compile_programs([tpu, *asked()])
+    longest = sorted(each for each in lists if len(each) == max(map(len, lists)))
+    assert all(each[-1] == "TPU v5e" or each[0] == "TPU v5e" for each in longest)
+    assert any(each[0] != "TPU v5e" for each in lists) and any(each[0] == "TPU v5e" for each in lists)

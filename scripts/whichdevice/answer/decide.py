@@ -26,6 +26,7 @@ NEAR = 0.05  # another device is better where it is so by more than this share .
 NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not worth moving a training elsewhere
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
 SURE, LIKELY = 0.9, 0.7
+AVOID_USD = 5.0
 QUANTILES = (0.1, 0.5, 0.9)
 By = Literal["cost", "time"]
 
@@ -359,11 +360,13 @@ def _on_front(option: Option, options: Sequence[Option]) -> bool:
 
 
 def _to_avoid(best: Option, choices: Sequence[Option]) -> Option | None:
-    """The choice that costs most of those that are slower, too, where it costs twice as much and the money counts."""
+    """The choice that costs most of those that are slower, too, where it costs twice as much and AVOID_USD more."""
     worse = [
         each
         for each in choices
-        if (each.seconds or 0) > (best.seconds or 0) and (each.usd or 0) > max(2 * (best.usd or 0), 1.0)
+        if (each.seconds or 0) > (best.seconds or 0)
+        and (each.usd or 0) > max(2 * (best.usd or 0), (best.usd or 0) + AVOID_USD)
+        and each.row.card != best.row.card
     ]
     return max(worse, key=lambda each: each.usd or 0.0, default=None)
 

@@ -249,12 +249,15 @@ class _Pool:
         (folder / "claims").mkdir()
 
     def _ordered(self) -> list[int]:
-        """TPU programs first, as they take longest; then all targets of one step side by side."""
+        """All targets of one step side by side, a GPU's first, as one of them serves for a first answer.
+
+        A second process begins at the other end, so that a step is traced once, and TPUs, which take longest, early.
+        """
 
         def place(number: int) -> tuple[Any, ...]:
             asked = self._drafts[number].asked
             kind = find_target(asked.device, asked.devices).kind
-            return kind == "gpu", _step(asked), number
+            return kind == "tpu", _step(asked), number
 
         return sorted(self._drafts, key=place)
 
@@ -305,6 +308,7 @@ class _Pool:
                     self._done.put((number, self._record(number, parts.pop(number))))
 
         asked = [(number, self._drafts[number].asked.model_dump(mode="json")) for number in self._unclaimed()]
+        asked = asked[:: -1 if worker % 2 else 1]
         compilers = {
             find_target(draft.asked.device, draft.asked.devices).compiler
             for draft in self._drafts.values()
