@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from whichdevice.config.hardware import hardware_rows  # noqa: E402
+from whichdevice.forecast.time_model import forecast_step  # noqa: E402
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step  # noqa: E402
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
@@ -195,10 +197,15 @@ class Sequences(nn.Module):
 
 
 @pytest.mark.parametrize(("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
-def test_recurrent_layers_are_one_kernel_a_layer_and_direction(layer, gates):
-    trace = trace_step(step_of(lambda: Sequences(layer), (100, 16)), 8)
-    products = [item for item in trace.work.items if item.kind == "product"]
-    assert sum(item.count for item in products) == 2 * 2 * 2  # forward and backward
-    inputs = 2 * (16 + 64) + 2 * (128 + 64)
-    assert trace.work.operations == trace.fused.operations == 3 * 2 * 8 * 100 * gates * 64 * inputs
-    assert any("time step" in note for note in trace.notes)
+def test_recurrent_layers_read_their_weights_anew_for_each_time_step(layer, gates):
+    trace, longer = (trace_step(step_of(lambda: Sequences(layer), (steps, 16)), 8) for steps in (100, 200))
+    for work in (trace.work, trace.fused):
+        steps = [item for item in work.items if item.kind == "recurrent"]
+        assert sum(item.count for item in steps) == 2 * 4 * 2 * 100  # kernels, layers and directions, passes, steps
+        assert sum(item.bytes * item.count for item in steps) > 4 * 2 * 100 * gates * 64 * 64 * 4
+        assert sum(item.count for item in work.items if item.kind == "product") == 4 * 2
+        inputs = 2 * (16 + 64) + 2 * (128 + 64)
+        assert work.operations == 3 * 2 * 8 * 100 * gates * 64 * inputs
+        assert work.sent < 40
+    alone, twice = (forecast_step(each.work, hardware_rows()["V100 SXM2"]).device_time for each in (trace, longer))
+    assert twice > 1.8 * alone  # however small the products are

@@ -259,7 +259,7 @@ def software_of(work: Work) -> str:
 def typical_host(work: Work, fitted: Mapping[str, Any]) -> tuple[float, float]:
     """The time in seconds in which a typical host sends a step off, and its log spread."""
     host = fitted["host"]
-    return host["step"] + host["kernel"] * work.kernels, host["log_sd"]
+    return host["step"] + host["kernel"] * work.sent, host["log_sd"]
 
 
 FEW_KERNELS = 10  # a single operation rather than a model

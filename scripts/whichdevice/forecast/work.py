@@ -35,6 +35,7 @@ Kind = Literal[
     "grouped convolution backward",
     "attention",
     "attention backward",
+    "recurrent",  # a kernel of a time step, which waits for the last one; cuDNN sends all of a layer off together
     "norm",
     "batch norm",  # in training, with statistics of the batch
     "optimizer",
@@ -91,6 +92,11 @@ class Work:
     def kernels(self) -> float:
         """How many kernels run."""
         return sum(item.count for item in self.items)
+
+    @property
+    def sent(self) -> float:
+        """How many kernels, or loops of them, the host sends off from Python."""
+        return sum(item.count for item in self.items if item.kind != "recurrent")
 
     @property
     def grouped(self) -> bool:

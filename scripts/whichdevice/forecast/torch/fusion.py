@@ -30,7 +30,7 @@ class Fusion:
         self._readers: list[set[int | None]] = []  # groups; None: kernels of libraries
         self._group_age: list[int] = []
         self._joined: list[int] = []  # by group: the one it is part of
-        self._libraries: list[tuple[Kind, Precision, float, float]] = []
+        self._libraries: list[tuple[Kind, Precision, float, float, int]] = []
 
     def put(
         self,
@@ -40,13 +40,14 @@ class Fusion:
         reads: Sequence[int],
         writes: Sequence[int],
         nbytes: Mapping[int, float],
+        count: int = 1,
     ) -> None:
-        """Add a kernel; storages have numbers, and `nbytes` what it moves of each."""
+        """Add a kernel, or `count` of a library; storages have numbers, and `nbytes` what it moves of each."""
         values = [self._value(each, nbytes[each]) for each in dict.fromkeys(reads)]
         age = max((self._age[each] for each in values), default=0)
         group: int | None = None
         if operations:
-            self._libraries.append((kind, precision, operations, sum(nbytes.values())))
+            self._libraries.append((kind, precision, operations, sum(nbytes.values()), count))
             age += 1
         else:
             makers = {self._whole(made) for each in values if (made := self._maker[each]) is not None}
@@ -69,8 +70,8 @@ class Fusion:
 
     def items(self) -> Iterator[Item]:
         """Kernels as items: those of libraries, and the joined ones as their sum."""
-        for kind, precision, operations, moved in self._libraries:
-            yield Item(kind, precision, operations, moved, 1)
+        for each in self._libraries:
+            yield Item(*each)
         moved_by: dict[int, float] = defaultdict(float)
         latest = set(self._now.values())
         for value, size in enumerate(self._bytes):

@@ -123,7 +123,7 @@ class Traced:
             operations=work.operations,
             nbytes=work.bytes,
             kernels=work.kernels,
-            host_time=host_time(work.kernels),
+            host_time=host_time(work.sent),
             collectives=collectives,
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
-from whichdevice.forecast.torch.recurrent import NOTE, RECURRENT, recurrent
+from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
@@ -276,7 +276,6 @@ class AsOnGPU(TorchFunctionMode):
         if name == "scaled_dot_product_attention":
             return self._attention(function, *args, **kwargs)
         if name in RECURRENT:
-            self._kernels.notes.add(NOTE)
             return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
             return function(*args, **kwargs | {"dropout_p": 0.0}) if len(args) < 12 else function(*args, **kwargs)
@@ -368,9 +367,17 @@ class Kernels(TorchDispatchMode):
         self._put(kind, half, operations, nbytes, launches, inputs, outputs)
         return result
 
-    def product(self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Count a kernel that PyTorch's CPU build lacks."""
-        self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
+    def product(
+        self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any], steps: int = 0
+    ) -> None:
+        """Count a kernel that PyTorch's CPU build lacks; or two for each time step, which reads its `inputs` anew."""
+        if not steps:
+            self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
+            return
+        weights = sum(each.numel() * each.element_size() for each in inputs if each.dim() == 2)
+        rest = moved("", inputs, outputs) - weights
+        nbytes = (weights + rest // steps) // 2
+        self._put("recurrent", dtype in HALF, operations / steps / 2, nbytes, 2 * steps, (), ())
 
     def _put(
         self,
@@ -387,7 +394,7 @@ class Kernels(TorchDispatchMode):
         if self._kind is None:
             sizes = {storage_of(each): float(each.numel() * each.element_size()) for each in [*inputs, *outputs]}
             reads, writes = ([storage_of(each) for each in some] for some in (inputs, outputs))
-            self.fusion.put(kind, full, float(operations), reads, writes, sizes)
+            self.fusion.put(kind, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
 
     def fixed(self, tensor: Any) -> bool:
         """Whether a tensor's values depend on no input and no weight."""
