@@ -57,7 +57,7 @@ FORMATS = {
     HALF: "bfloat16", MIXED: "mixed_bfloat16", SINGLE: "tf32", LORA: "mixed_bfloat16", QLORA: "mixed_bfloat16",
 }  # fmt: skip
 TUNING = {LORA: {"method": "lora"}, QLORA: {"method": "qlora"}}
-LARGE, HUGE = 5e8, 4e9  # parameters from which on nobody trains in float32, or keeps float32 beside 16 bits
+LARGE, HUGE = 5e8, 1.5e9  # parameters from which on nobody trains in float32, or keeps float32 beside 16 bits
 PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")
 LEFT_OUT = re.compile(  # of config/llm_models.csv: earlier versions of one shape, and models that few train
     r"llm-foundry|405B|8x22B|Llama-2-[17]|CodeLlama|Llama-3-|Mistral-7B-v0.1|Qwen2-|gemma-2b|gemma-7b|phi-1_5|neox|pythia-[126]"
@@ -70,7 +70,8 @@ CLASSIFIERS = {
     "regnetx_032 regnety_032 regnety_160 convnext_tiny convnext_base convnext_large convnextv2_tiny hrnet_w32 "
     "ghostnet_100 swin_tiny_patch4_window7_224 swin_base_patch4_window7_224 deit_small_patch16_224 "
     "deit3_base_patch16_224 beit_base_patch16_224 mixer_b16_224 vit_small_patch16_224 vit_base_patch16_224 "
-    "vit_large_patch16_224",
+    "vit_large_patch16_224 resnext101_32x4d convnext_small regnety_080 hrnet_w18 vgg13 dla60 dpn68 poolformer_s24 "
+    "res2net50_26w_4s maxvit_tiny_tf_224 tinynet_a efficientnet_b1",
     256: "efficientnet_b2 darknet53 cspdarknet53",
     299: "inception_v3 xception41",
     320: "efficientnet_b4",
@@ -107,9 +108,11 @@ def wanted() -> list[tuple[str, str, int]]:
 
 
 def trace(names: Iterable[str] = ()) -> None:
-    """Trace the models that are named, or all, on two processes, and write the file after each."""
+    """Trace the models that are named, in this order, or all, on two processes, and write the file after each."""
     held = read_steps() if STEPS.is_file() else {}
-    todo = [each for each in wanted() if not names or each[1] in names or each[0] in names]
+    order = list(names)
+    todo = [each for each in wanted() if not order or each[1] in order]
+    todo.sort(key=lambda each: order.index(each[1]) if order else 0)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(traced, *each): each for each in todo}
         for done in as_completed(running):
@@ -120,8 +123,8 @@ def trace(names: Iterable[str] = ()) -> None:
                 print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
                 continue
             print(name, ", ".join(held[name]["steps"]), flush=True)
-            order = {each[1]: place for place, each in enumerate(wanted())}
-            kept = dict(sorted(((k, v) for k, v in held.items() if k in order), key=lambda pair: order[pair[0]]))
+            places = {each[1]: place for place, each in enumerate(wanted())}
+            kept = dict(sorted(((k, v) for k, v in held.items() if k in places), key=lambda pair: places[pair[0]]))
             lines = ",\n".join(
                 f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in kept.items()
             )

@@ -300,7 +300,7 @@ def workloads() -> str:
     text = (
         "# Workloads\n\nWhat is built in. Put a name under `workloads:` in a config, or use it where a command "
         "asks for a model. `batch_size` and the rest are the recipe's; a config changes each of them. Operations "
-        "are those of one example; [how they are counted](../explain/measuring.md). How long a workload takes on "
+        "are of one example; [how they are counted](../explain/measuring.md). How long a workload takes on "
         "your machine: `whichdevice plan`.\n\n"
     )
     return text + "\n".join(_fact_box(name, costs.get(name, {})) for name in workload_names())

@@ -115,7 +115,7 @@ def reproduced() -> list[list[str]]:
             learned = row["metric"] == "validation_accuracy"
             counts = row["standing"] == "as published" and row["metric"] in REPRODUCED and row["measured"]
             if not counts or row["unit"] == "us/sample" or (learned and row["data"] == "standin"):
-                continue  # a time per example is that of the epoch again
+                continue  # a time per example is the epoch's again
             interval = (
                 f" [{_digits(row['measured_low'])}, {_digits(row['measured_high'])}]" if row["measured_low"] else ""
             )

@@ -90,7 +90,7 @@ def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:
     for model, text in (
         (torch.nn.Linear(2, 1), "ask: a torch.nn.Module needs a batch of examples"),
         (keras.Sequential([keras.layers.Dense(2)]), "ask: the Keras model is not compiled"),
-        (lambda x: x, "ask: a function is none of a file, a compiled Keras model and a torch.nn.Module"),
+        (lambda x: x, "ask: a function is not a file, a compiled Keras model or a torch.nn.Module"),
     ):
         with pytest.raises(StudyError, match=text):
             wd.ask(model)

@@ -196,7 +196,7 @@ def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) 
         return _write_keras(model, x, y, batch)
     if "torch" not in kinds:
         raise StudyError(
-            f"ask: a {type(model).__name__} is none of a file, a compiled Keras model and a torch.nn.Module; write a "
+            f"ask: a {type(model).__name__} is not a file, a compiled Keras model or a torch.nn.Module; write a "
             "JAX function into a file: docs/start/your-model.md"
         )
     if x is None:

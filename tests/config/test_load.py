@@ -136,7 +136,7 @@ def test_a_model_with_a_train_step_of_its_own_runs_in_fit_where_nobody_names_a_l
     study = with_model_settings(load_study({"workloads": {"gan": {"module": "gan.py"}}}))
     assert study.workloads["gan"].loop == ["fit"]
     named = {"workloads": {"gan": {"module": "gan.py", "loop": "epoch"}}}
-    with pytest.raises(StudyError, match="a train_step of its own, which only `fit` runs"):
+    with pytest.raises(StudyError, match="its own train_step, which only `fit` runs"):
         check_axes(resolved(load_study(named)))
 
 

@@ -35,7 +35,7 @@ EXPECTED = {
     "asks_a_person": r"^asks_a_person.py: data\(\) fails on jax: EOFError: .* \(line 11\); nobody answers",
     "nan_target": r"^nan_target.py: data\(\): its targets are not finite: example \d+ has nan$",
     "two_losses": r"^two_losses.py: model\(\) returns a compiled model, and the file has LOSS, too: leave one out$",
-    "own_step": r"^the model has a train_step of its own, which loop epoch does not run: take loop: fit$",
+    "own_step": r"^the model has its own train_step, which loop epoch does not run: take loop: fit$",
     "lacks_a_backend": r"^lacks_a_backend.py: model\(\) fails on tensorflow: \w+: .*[Tt]ensor.* \(line \d+\)$",
 }
 

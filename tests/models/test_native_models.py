@@ -181,9 +181,9 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
     [
         ("return Net()", "return 3", "model() returns a int; a torch.nn.Module is needed"),
         ("nn.Linear(4, 10)", "nn.Linear(5, 10)", "mine.py: the first training step fails: RuntimeError: "),
-        ('"cross_entropy"', '"categorical"', "LOSS 'categorical' is none of torch.nn.functional, e.g. cross_entropy"),
+        ('"cross_entropy"', '"categorical"', "LOSS 'categorical' is not in torch.nn.functional, e.g. cross_entropy"),
         ('LOSS = "cross_entropy"', "", "the model's forward takes no `labels`; add LOSS"),
-        ('"SGD"', '"Adamw"', "OPTIMIZER 'Adamw' is none of torch.optim, e.g. AdamW"),
+        ('"SGD"', '"Adamw"', "OPTIMIZER 'Adamw' is not in torch.optim, e.g. AdamW"),
         ('"SGD"', '"LBFGS"', "LBFGS evaluates the loss many times a step"),
     ],
 )

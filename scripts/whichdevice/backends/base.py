@@ -202,7 +202,7 @@ def check_own_step(model: Any, loop: str) -> None:
     """Raise StudyError where the loop would not run the model's own step."""
     own = [name for name in overridden(model) if name == "train_step"]
     if loop == "epoch" and own:
-        raise StudyError("the model has a train_step of its own, which loop epoch does not run: take loop: fit")
+        raise StudyError("the model has its own train_step, which loop epoch does not run: take loop: fit")
     if loop == "epoch" and model.run_eagerly:
         raise StudyError("the model is compiled with run_eagerly, which loop epoch does not do: take loop: fit")
 

@@ -87,7 +87,7 @@ def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Pat
 
     def start() -> Finish:
         if drafts:
-            progress.phase("killed from outside (signal 9): once more")
+            progress.phase("killed from outside (signal 9): it starts again")
             shutil.rmtree(folder)
             folder.mkdir()
         drafts.append(RecordDraft(study.study, run, request, datetime.now(UTC)))
@@ -192,7 +192,7 @@ def _repeated(study: Study, request: Request, first: Record, parent: Path, log: 
     again, why_not = repetition(first, request, study.measure.retry_disturbed)
     if again is None:
         return with_note(first, why_not)
-    progress.phase(f"disturbed ({first.noise.reasons[0]}): once more")
+    progress.phase(f"disturbed ({first.noise.reasons[0]}): it is measured again")
     with _fresh_folder(parent) as folder:
         return chosen(first, run_attempt(study, first.run, again, folder, log, progress))
 

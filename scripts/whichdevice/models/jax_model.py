@@ -190,7 +190,7 @@ class JaxFile(NativeFile):
                 import optax
 
                 if not hasattr(optax, name or ""):
-                    raise StudyError(f"{file}: OPTIMIZER {name!r} is none of optax, e.g. adamw; or write optimizer()")
+                    raise StudyError(f"{file}: OPTIMIZER {name!r} is not in optax, e.g. adamw; or write optimizer()")
                 made = getattr(optax, name or "")(RATE)
         if not (hasattr(made, "init") and hasattr(made, "update")):
             raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of optax is needed")
@@ -228,7 +228,7 @@ class JaxFile(NativeFile):
             found = None
         if found is None:
             raise StudyError(
-                f"{self.address.label}: {constant} {name!r} is none of cross_entropy, mean_squared_error and "
+                f"{self.address.label}: {constant} {name!r} is not cross_entropy, mean_squared_error or in "
                 f"optax.losses; write a function {constant.lower()}(output, target)"
             )
         return found  # type: ignore[no-any-return]

@@ -278,7 +278,7 @@ class TorchFile(NativeFile):
             kind = getattr(optim, name, None)
             if not isinstance(kind, type) or not issubclass(kind, optim.Optimizer):
                 raise StudyError(
-                    f"{file}: OPTIMIZER {name!r} is none of torch.optim, e.g. AdamW; or write optimizer(model)"
+                    f"{file}: OPTIMIZER {name!r} is not in torch.optim, e.g. AdamW; or write optimizer(model)"
                 )
             with self._explaining(f"OPTIMIZER {name}"):
                 made = kind([each for each in module.parameters() if each.requires_grad])
@@ -320,7 +320,7 @@ class TorchFile(NativeFile):
             name = "cross_entropy" if name in ("CrossEntropyLoss", "NLLLoss") else name
         if found is None:
             raise StudyError(
-                f"{self.address.label}: {constant} {name!r} is none of torch.nn.functional, e.g. cross_entropy; or "
+                f"{self.address.label}: {constant} {name!r} is not in torch.nn.functional, e.g. cross_entropy; or "
                 f"write a function {constant.lower()}(output, target)"
             )
 

@@ -182,7 +182,7 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             (
                 "loop",
                 "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
-                f"the model of {module} has a train_step of its own, which only `fit` runs",
+                f"the model of {module} has its own train_step, which only `fit` runs",
             ),
             (
                 "sequence_length",

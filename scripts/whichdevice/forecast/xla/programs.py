@@ -146,7 +146,7 @@ def make_step(
             raise StudyError(f"{module}: an operation, which has no inference; leave out --mode")
         return _operation(workload)
     if not isinstance(workload, TrainingWorkload):
-        raise StudyError(f"{module}: no model of its own to compile")
+        raise StudyError(f"{module}: it has no model to compile")
     if isinstance(workload, NativeFile):
         return _native(workload, mode)
     if mode in GENERATING:
