@@ -61,6 +61,34 @@ def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: argparse.Namesp
 
 
 @pytest.mark.slow
+def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.Namespace) -> None:
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    optimizer, other = (torch.optim.SGD(net.parameters(), lr=0.1, momentum=each) for each in (0.9, 0.0))
+    images, labels, losses = torch.from_numpy(X), torch.from_numpy(Y).long(), []
+    with wd.watch(net, optimizer) as step:
+        other.step()
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(images), labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    step.ask(examples=900, epochs=3, measure=False)
+    workload = workload_class(asked.model)(Options(batch_size=len(X)))
+    train, _ = workload.splits({})
+    module = workload.model().module
+    inputs, target = workload.batch({name: torch.from_numpy(each) for name, each in train.arrays.items()}, slice(0, 8))
+    assert workload.loss(target, workload.forward(module, inputs, target)).ndim == 0
+    assert workload.optimizer(module).defaults["momentum"] == 0.9 and asked.examples == 900
+    with pytest.raises(StudyError, match="watch: the optimiser did not step"), wd.watch(net, optimizer):
+        pass
+    with pytest.raises(StudyError, match=r"watch: a torch.nn.Module and a torch.optim.Optimizer are needed"):
+        wd.watch(lambda x: x, optimizer)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: argparse.Namespace) -> None:
     files = set()

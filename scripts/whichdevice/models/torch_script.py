@@ -48,9 +48,10 @@ class Call(NamedTuple):
 class Tape(TorchFunctionMode):
     """Records what a script calls from its first module in training on, outside of modules and of the optimiser."""
 
-    def __init__(self, start: Callable[[FrameType | None], None]) -> None:
+    def __init__(self, start: Callable[[FrameType | None], None] | None) -> None:
         super().__init__()
-        self.start = start  # is called where the training starts, and does not return
+        self.start = start  # is called where the training starts, and does not return; None: the program trains on
+        self.recording = True
         self.calls: list[Call] = []
         self.depth = 0  # of modules
         self.mixed = False  # whether a module runs under autocast
@@ -60,12 +61,14 @@ class Tape(TorchFunctionMode):
         """Call the function and record it; gradients of the recorded modules are zeros, which take no time."""
         kwargs = kwargs or {}
         backward = getattr(func, "__name__", "") == "backward" and args and torch.is_tensor(args[0])
-        if backward and self.depth == 0 and self.calls:
+        if backward and self.recording and self.depth == 0 and self.calls:
             self.losses.append(args[0])
-            self._without_gradients()
-            return None
+            if self.start is not None:
+                self._without_gradients()
+                return None
         result = func(*args, **kwargs)
-        if self.depth == 0 and self.calls and torch.is_grad_enabled() and any(map(torch.is_tensor, _leaves(result))):
+        listens = self.recording and self.depth == 0 and self.calls and torch.is_grad_enabled()
+        if listens and any(map(torch.is_tensor, _leaves(result))):
             self.calls.append(Call(func, args, kwargs, result))
         return result
 
@@ -77,7 +80,7 @@ class Tape(TorchFunctionMode):
     def enter(self, module: torch.nn.Module, args: Any) -> None:
         """A module is called; a large one is not waited for."""
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
-        if self.depth == 0 and torch.is_grad_enabled() and module.training:
+        if self.start is not None and self.depth == 0 and torch.is_grad_enabled() and module.training:
             sizes = [each.numel() for each in module.parameters() if each.requires_grad]
             if sum(sizes) > MOST_PARAMETERS:
                 named: Mapping[str, Any] = next(
@@ -90,8 +93,16 @@ class Tape(TorchFunctionMode):
     def leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output."""
         self.depth -= 1
-        if self.depth == 0 and torch.is_grad_enabled():
+        if self.recording and self.depth == 0 and torch.is_grad_enabled():
             self.calls.append(Call(module, args, kwargs, output))
+
+    def hooks(self, step: Callable[..., None]) -> list[Any]:
+        """Registered for all modules, and `step` for all optimisers."""
+        return [
+            register_module_forward_pre_hook(self.enter),
+            register_module_forward_hook(self.leave, with_kwargs=True),
+            register_optimizer_step_pre_hook(step),
+        ]
 
 
 class Step(torch.nn.Module):
@@ -123,13 +134,22 @@ class Step(torch.nn.Module):
 
         for call in self.calls:
             function = self.called[call.function] if isinstance(call.function, int) else call.function
-            outputs.append(function(*_mapped(value, call.args), **_mapped(value, call.kwargs)))
+            args, name = _mapped(value, call.args), getattr(function, "__name__", "")
+            if (
+                name.endswith("_") and not name.endswith("__") and args
+            ):  # an earlier loss may still need what it changes
+                args = (args[0].clone(), *args[1:])
+            outputs.append(function(*args, **_mapped(value, call.kwargs)))
         given = [value(each) for each in self.losses]
         loss = sum((getattr(each, "loss", each) for each in given[1:]), getattr(given[0], "loss", given[0]))
         first = next(
             (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
         )
         return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, _leaves(first))))
+
+    def extra_repr(self) -> str:
+        """The functions that are called in turn, by which one step is known from another."""
+        return " ".join(str(getattr(call.function, "__name__", call.function)) for call in self.calls)
 
 
 class StepOutput(dict[str, Any]):
@@ -139,6 +159,50 @@ class StepOutput(dict[str, Any]):
     def loss(self) -> Any:
         """The mean loss of the batch."""
         return self["loss"]
+
+
+class Watch:
+    """The training step of a PyTorch loop that runs on: `with Watch(optimizer) as step:` around its first steps.
+
+    After it `module`, `batch` (tensors by name) and `optimizer` (a function of a module) are those of the first step.
+    """
+
+    meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
+    probing = False  # whether a script is run so
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer, self._tape = optimizer, Tape(None)
+        self._hooks: list[Any] = []
+        Watch.meant = self
+
+    def __enter__(self) -> "Watch":
+        if not Watch.probing:
+            self._hooks = self._tape.hooks(lambda optimizer, *_: self._ends(optimizer))
+            self._tape.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        if self._hooks:
+            self._tape.__exit__(*error)
+        if error[0] is None and not Watch.probing:
+            if self._tape.recording:
+                raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
+            self.module, self.batch = _step(self._tape, "watch")
+            self.optimizer = partial(_again, type(self._optimizer), dict(self._optimizer.defaults))
+            self._tape.calls.clear()
+
+    def _ends(self, optimizer: torch.optim.Optimizer) -> None:
+        if optimizer is self._optimizer:
+            self._tape.recording = False
+        elif self._tape.recording:  # another training's
+            self._tape.calls.clear()
+            self._tape.losses.clear()
+
+    def means(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether this optimiser's training is meant."""
+        return optimizer is self._optimizer
 
 
 def start_torch(path: Path) -> Script:
@@ -157,16 +221,16 @@ def start_torch(path: Path) -> Script:
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if callable(closure):  # it works out the loss
             closure()
+        if Watch.meant is not None and not Watch.meant.means(optimizer):
+            tape.calls.clear()
+            tape.losses.clear()
+            return
         seen.stepped.append(optimizer)
         others = _weights_of(_optimizers_in(frames(inspect.currentframe())))
         if optimizer in seen.stepped[:-1] or others <= _weights_of(seen.stepped):
             start(inspect.currentframe())
 
-    hooks = [
-        register_module_forward_pre_hook(tape.enter),
-        register_module_forward_hook(tape.leave, with_kwargs=True),
-        register_optimizer_step_pre_hook(stop),
-    ]
+    hooks, Watch.probing, Watch.meant = tape.hooks(stop), True, None
     try:
         with tape:
             run(path)
@@ -175,10 +239,11 @@ def start_torch(path: Path) -> Script:
     finally:
         for hook in hooks:
             hook.remove()
+        Watch.probing = False
     if not tape.calls:
         ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
         raise StudyError(f"{path.name}: {ended}: which training is meant?")
-    step, batch = _step(tape, path)
+    step, batch = _step(tape, path.name)
     size = len(next(iter(batch.values())))
     loader = _loader(seen.scopes, size)
     found = Found(
@@ -191,13 +256,12 @@ def start_torch(path: Path) -> Script:
     )
     data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
     optimizer = next(iter(seen.stepped or _optimizers_in(seen.scopes)), None)
-    functions = SimpleNamespace(
-        model=lambda: step, data=lambda: data, optimizer=lambda module: _again(optimizer, module)
-    )
+    again = partial(_again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
+    functions = SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda module: again(module))
     return Script(found, functions, loader)
 
 
-def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
+def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor]]:
     """The part of the tape that the loss needs, and the tensors of the first batch by name."""
     calls = tape.calls
     made: dict[int, list[Result]] = {}  # by tensor, in the order of calls: an operation in place makes it again
@@ -221,14 +285,12 @@ def _step(tape: Tape, path: Path) -> tuple[Step, dict[str, torch.Tensor]]:
             waiting += [int(found.source) for each in given if (found := maker(each, place)) is not None]
     modules = [place for place in sorted(needed) if isinstance(calls[place].function, torch.nn.Module)]
     if not modules:
-        raise StudyError(f"{path.name}: its loss follows from no module: which training is meant?")
+        raise StudyError(f"{name}: its loss follows from no module: which training is meant?")
     kept = [place for place in sorted(needed) if place >= modules[0]]  # what came before made the batch
     first = calls[modules[0]]
     tensors = [leaf for leaf in (*_leaves(first.args), *_leaves(first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
     if not tensors:
-        raise StudyError(
-            f"{path.name}: the first module takes no tensor, so its batch is not known; write a model file"
-        )
+        raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
     weights = {id(each) for place in modules for each in calls[place].function.parameters()}
     order = {old: new for new, old in enumerate(kept)}
     batch: dict[str, torch.Tensor] = {}
@@ -299,13 +361,13 @@ def _weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
     return {id(each) for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]}
 
 
-def _again(optimizer: Any, module: Any) -> Any:
-    """A fresh optimiser of the same kind and settings over the module's trained parameters."""
+def _again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
+    """A fresh optimiser of the same kind and settings over the module's trained parameters; of no kind AdamW."""
     weights = [each for each in module.parameters() if each.requires_grad]
-    if optimizer is None:
+    if kind is type(None):
         return torch.optim.AdamW(weights)
-    known = inspect.signature(type(optimizer).__init__).parameters
-    return type(optimizer)(weights, **{name: each for name, each in optimizer.defaults.items() if name in known})
+    known = inspect.signature(kind.__init__).parameters
+    return kind(weights, **{name: each for name, each in defaults.items() if name in known})
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
