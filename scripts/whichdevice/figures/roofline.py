@@ -43,7 +43,7 @@ def draw_roofline(study: StudyResults) -> Figure:
     limits = study.limits[study.limits["ridge"].notna()]
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
-        return style.empty(study, "A roof needs a matrix product and a memory stream, which were not measured.")
+        return style.empty(study, "A roof needs a matrix product and a memory stream, measured without much noise.")
     shown = devices[:MOST_PANELS]
     best = _one_each(cells, study)
     names = best["workload"].unique()

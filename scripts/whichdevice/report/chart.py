@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from html import escape
 
 from whichdevice.answer import Answer, Option
-from whichdevice.numbers import time_words, usd_words
+from whichdevice.numbers import time_words
 
 WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
 LEAST_USD = 0.01  # what costs less or nothing is drawn here
-TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400)  # seconds that an axis may name
-
+TIMES = (  # seconds that an axis may name, as far as there is room
+    1, 5, 20, 60, 180, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 16 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400,
+    16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
+)  # fmt: skip
+COSTS = (LEAST_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
+APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
 PLACES = (  # of a name from its dot, the best first
@@ -27,6 +31,8 @@ SIZES = {  # for report/live.js, which draws the same picture anew
     "right": RIGHT,
     "least_usd": LEAST_USD,
     "times": TIMES,
+    "costs": COSTS,
+    "apart": APART,
     "dot": DOT,
     "letter": LETTER,
     "anchors": ANCHORS,
@@ -44,14 +50,12 @@ def chart(answer: Answer) -> str:
     across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
     label = escape(f"Cost against time of {len(shown)} devices for {answer.amount.words}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
-    for second in (each for each in TIMES if min(times) / 1.5 <= each <= max(times) * 1.5):
+    for second in _ticks(TIMES, times, across, APART[0]):
         parts.append(_line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
         parts.append(_text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
-    for power in range(math.floor(math.log10(min(costs))), math.ceil(math.log10(max(costs))) + 1):
-        usd = 10.0**power
-        if min(costs) / 1.5 <= usd <= max(costs) * 1.5:
-            parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
-            parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= LEAST_USD else usd_words(usd), "end"))
+    for usd in _ticks(COSTS, costs, up, APART[1]):
+        parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
+        parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= LEAST_USD else f"{usd:,.10g}", "end"))
     parts.append(_text(LEFT - 6, MARGIN - 2, "USD", "end"))
     parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {answer.amount.words}", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
@@ -61,6 +65,16 @@ def chart(answer: Answer) -> str:
         parts += _point(one, one is answer.pick, x, y, across, up)
         parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
     return "".join([*parts, "</svg>"])
+
+
+def _ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
+    """What an axis names: of these what is among the values, not too near to the one before or to the axis' unit."""
+    found: list[float] = []
+    for each in names:
+        inside = min(values) / 1.1 <= each <= max(values) * 1.1 and place(each) > MARGIN + 12
+        if inside and (not found or abs(place(each) - place(found[-1])) >= apart):
+            found.append(each)
+    return found
 
 
 def _kind(option: Option, pick: bool) -> str:

@@ -300,13 +300,14 @@ const whichdevice = (() => {
     const line = (kind, x1, y1, x2, y2) => make("line", { class: kind, x1, y1, x2, y2 });
     const label = (x, y, text, anchor, kind = "") => make("text", { class: kind, x, y, "text-anchor": anchor }, text);
     const parts = [], taken = [];
-    for (const second of data.chart.times.filter((each) => Math.min(...times) / 1.5 <= each && each <= Math.max(...times) * 1.5))
+    const ticks = (names, values, place, apart) => names.reduce((found, each) => {
+      const inside = Math.min(...values) / 1.1 <= each && each <= Math.max(...values) * 1.1 && place(each) > margin + 12;
+      return inside && (!found.length || Math.abs(place(each) - place(found.at(-1))) >= apart) ? [...found, each] : found;
+    }, []);
+    for (const second of ticks(data.chart.times, times, across, data.chart.apart[0]))
       parts.push(line("grid", across(second), margin, across(second), high - below), label(across(second), high - below + 16, timeWords(second), "middle"));
-    for (let power = Math.floor(Math.log10(Math.min(...costs))); power <= Math.ceil(Math.log10(Math.max(...costs))); power++) {
-      const usd = 10 ** power;
-      if (Math.min(...costs) / 1.5 > usd || usd > Math.max(...costs) * 1.5) continue;
-      parts.push(line("grid", left, up(usd), wide - right, up(usd)), label(left - 6, up(usd) + 4, usd <= data.chart.least_usd ? "free" : usdWords(usd), "end"));
-    }
+    for (const usd of ticks(data.chart.costs, costs, up, data.chart.apart[1]))
+      parts.push(line("grid", left, up(usd), wide - right, up(usd)), label(left - 6, up(usd) + 4, usd <= data.chart.least_usd ? "free" : digits(usd, 10), "end"));
     parts.push(label(left - 6, margin - 2, "USD", "end"), label(wide - right, high - 6, data.chart.axis, "end"));
     const { dot, letter, anchors, places } = data.chart;
     const key = (each) => [each === answer.pick ? 0 : 1, each.row.is_here ? 0 : 1, each.usd];
