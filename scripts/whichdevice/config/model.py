@@ -280,7 +280,6 @@ def _default_workloads() -> dict[str, Workload]:
     return {
         "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
-        "mnist_official": Workload(batch_size=[1024]),
         "mnist_cnn": Workload(batch_size=[1024]),
         "fashion_cnn": Workload(batch_size=[128], fraction=[0.1]),
         "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),

@@ -22,7 +22,7 @@ set single keys for one call: snakemake --cores 1 all --config study=try 'measur
 Every key is explained in docs/reference/config.md, with examples in docs/how-to/study.md.
 This file is generated from scripts/whichdevice/config by `make config`."""
 QUICK_HEADER = """\
-The quick study: every small workload on any machine in about six minutes, no network needed.
+The quick study: small workloads on any machine in about six minutes, no network needed.
 Two large ones are only forecast: they keep a GPU busy, and so show where GPUs differ.
 Run it: make study, or snakemake --cores 1 all
 Three workloads run smaller than published, and learning has a time budget; records and report say so.
