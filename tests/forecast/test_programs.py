@@ -13,6 +13,7 @@ import pytest
 
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import all_targets, cuda_folder, find_target
+from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.xla import compile as compiling
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.records.products import CompiledRecord, ProgramRequest
@@ -89,6 +90,12 @@ def test_a_training_step_does_about_three_times_the_operations_of_inference(foun
     assert inference.operations == 2 * 64 * (2 * 64 * 512)
     assert 2 < training.operations / inference.operations <= 3
     assert training.memory_needed > inference.memory_needed
+
+
+def test_the_host_is_measured_where_a_step_compiles_and_takes_longer_in_training(found):
+    training, inference = (found[name].facts for name in ("training", "inference"))
+    assert training.host_time > inference.host_time > LAUNCH * inference.kernels
+    assert answer(found["training"])["host_time"] == training.host_time
 
 
 def test_convolutions_leave_memory_a_lower_bound(found):
