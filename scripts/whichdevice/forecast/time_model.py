@@ -45,6 +45,7 @@ LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under loa
 # Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
 # compute capability: the link of GPUs that the sheet gives none of their own.
 PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
+CONFLICTING_POWER = 1000.0  # watts of a GPU whose sources conflict: 1,000 or 1,400 for the B300
 PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
 FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
@@ -136,7 +137,7 @@ class Peaks:
             return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
         link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
         low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
-        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, row.power_w)
+        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, row.power_w or CONFLICTING_POWER)
 
 
 def chip_of(device: str) -> str:
