@@ -16,7 +16,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint lock config docs explorer results forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,8 @@ help:
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
 	@echo "make explorer           write the page of well-known models, docs/_build/html/explorer.html"
+	@echo "make outputs            run the commands that open the documentation's pages, keep what they print"
+	@echo "make pictures           draw the answer and the explorer, docs/images (needs Chromium)"
 	@echo "make results            make tables and picture of docs/results from its records and sessions"
 	@echo "make forecasts          fit and test the forecasts against published times, write their page"
 	@echo "make lock               resolve envs/*.in anew (UPGRADE=1 takes newer versions)"
@@ -90,6 +92,13 @@ docs: test-environment
 
 explorer: test-environment
 	PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
+
+outputs: test-environment
+	$(PY) docs/outputs.py
+	$(PY) docs/generate.py
+
+pictures: test-environment
+	PYTHONPATH=scripts:. $(PY) docs/pictures.py
 
 results: test-environment
 	$(PY) docs/records.py tables

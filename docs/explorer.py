@@ -261,8 +261,10 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
         })  # fmt: skip
     assert first is not None
     devices = sorted(rows)
+    shown = answer_parts(first)
+    shown["head"] = [*shown["head"][:3], "whole training", *shown["head"][4:]]
     data = {
-        "common": {key: value for key, value in live_data(first).items() if key != "rows"},
+        "common": {key: value for key, value in live_data(first).items() if key != "rows"} | {"head": shown["head"]},
         "devices": [rows[device] for device in devices],
         "draws": _draws(targets),
         "order": list(all_devices), "letters": LETTERS, "codes": CODES, "scale": SCALE, "marks": MARKS,
@@ -270,7 +272,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
     }  # fmt: skip
     text = _environment().get_template("explorer.html").render(
         style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
-        own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=answer_parts(first), data=data,
+        own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=data,
         models=models, default=DEFAULT, dates=_dates(known.values()),
         batches=sorted({size for sizes in BATCHES.values() for size in sizes}), ways=list(FORMATS),
     )  # fmt: skip
@@ -313,9 +315,10 @@ def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Ta
     """The record of a traced step on a device, as forecast/torch/records.py makes it; None: there is no such one."""
     precision = usual_precision(target, "single" if how == SINGLE else "mixed")
     traced_as = SINGLE if how == MIXED and precision == "float32" else how
-    if how == HALF:  # as `ask` takes a large decoder: all in bfloat16 where a GPU has it
-        traced_as = HALF if precision == "mixed_bfloat16" else MIXED
-        precision = "bfloat16" if traced_as == HALF else precision
+    if how == HALF and precision != "mixed_bfloat16":
+        traced_as = MIXED
+    elif how in (*TUNING, HALF) and precision == "mixed_bfloat16":  # as `ask` takes a large decoder where a GPU has it
+        precision = "bfloat16"
     steps = model["steps"].get(traced_as)
     if steps is None or (how in (*TUNING, HALF) and precision == "float32") or target.refusal(precision, "eager"):
         return None

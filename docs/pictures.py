@@ -1,0 +1,45 @@
+"""Draw the pictures of the documentation that are pages of this project: `make pictures`. Needs Chromium.
+
+    python docs/pictures.py       docs/images/answer.png and explorer.png
+
+The answer is the one that opens README. The scorecard is drawn by `make results`, forecasts.png by `make forecasts`.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from explorer import write_page
+from outputs import COMMANDS, PROJECT
+
+IMAGES = Path(__file__).resolve().parent / "images"
+WIDE, HIGH = 1280, 860
+
+
+def main() -> None:
+    """Write both pages into a folder of their own, and draw their first screens."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        pages = {"answer": Path(folder) / "answer.html", "explorer": Path(folder) / "explorer.html"}
+        call = [sys.executable, "-m", "whichdevice", *shlex.split(COMMANDS["front"]), "--html", str(pages["answer"])]
+        variables = {**os.environ, "PYTHONPATH": str(PROJECT / "scripts")}
+        subprocess.run(call, cwd=PROJECT, env=variables, check=True, stdout=subprocess.DEVNULL)
+        write_page(pages["explorer"])
+        program = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
+        choice = "model=meta-llama%2FLlama-3.1-8B&how=LoRA&batch=8&of=tokens&units=50000000"
+        for name, address in (("answer", ""), ("explorer", choice)):
+            page.goto(f"{pages[name].as_uri()}#{address}")
+            page.screenshot(path=IMAGES / f"{name}.png")
+            print(f"docs/images/{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
