@@ -456,14 +456,15 @@ def _settling(answer: Answer) -> list[str]:
         pick is None
         or pick.row.is_here
         or not pick.row.usd_per_hour
-        or (pick.sure or 0.0) >= SURE
+        or (pick.row.devices > 1 and pick.row.kind == "gpu")
         or answer.by != "cost"
     ):
         return []
     price = math.ceil(MEASURING_HOURS * pick.row.usd_per_hour)
     if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * price:
         return []
-    return [f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.device}" --max-usd {price}']
+    spot = " --spot" * pick.row.spot
+    return [f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.row.card}"{spot} --max-usd {price}']
 
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
