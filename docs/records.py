@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from whichdevice.answer.words import STUDY_HEAD, study_rows
+from whichdevice.answer.table import STUDY_HEAD, study_rows
 from whichdevice.config.hardware import HARDWARE
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables

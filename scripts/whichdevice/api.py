@@ -133,7 +133,7 @@ class Asked:
         return _known(self.answer.options[names.index(device)])
 
     def __repr__(self) -> str:
-        from whichdevice.answer.words import text
+        from whichdevice.answer.table import text
 
         return "\n".join(text(self.answer))
 

@@ -14,15 +14,8 @@ from synthetic_forecasts import compiled_for
 from whichdevice.answer import Answer, Wants, answers
 from whichdevice.answer.decide import amount_of, decide, draws
 from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, estimated, measured_spread
-from whichdevice.answer.words import (
-    fits_words,
-    head,
-    known_words,
-    lines,
-    notes,
-    study_lines,
-    text,
-)
+from whichdevice.answer.table import head, known_words, study_lines, text
+from whichdevice.answer.words import fits_words, lines, notes
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
 from whichdevice.numbers import time_words, usd_words

@@ -11,7 +11,7 @@ import synthetic
 from report_page import page_of
 from synthetic_forecasts import compiled_for
 
-from whichdevice.answer.words import study_text
+from whichdevice.answer.table import study_text
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.planning.progress import answer_lines

@@ -1,11 +1,10 @@
-"""The words and the table of an answer: for a terminal, the page, the report and a notebook, made here alone.
+"""The words of an answer: for a terminal, the page, the report and a notebook, made here alone.
 
-The first line is the decision. What stands above the table has at most eight lines; a table has at most six columns.
+The first line is the decision. What stands above the table has at most eight lines.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
 from whichdevice.answer.decide import (
@@ -20,13 +19,11 @@ from whichdevice.answer.decide import (
     Answer,
     Option,
 )
-from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, Row, Work
 from whichdevice.config.prices import USD_PER_KWH
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MOST_LINES = 8
-LEAST_ROWS = 5  # of a table, as far as there are choices
-LEAST_WIDTH = 60
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
@@ -91,7 +88,7 @@ def lines(answer: Answer) -> list[str]:
     """What stands above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    found = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
+    found = [decision(answer), _why(answer), *_either(answer), *fastest_line(answer), *_with_more_time(answer)]
     found += [*filter(None, [waiting(answer)]), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
     return found[:MOST_LINES]
 
@@ -101,8 +98,8 @@ def decision(answer: Answer) -> str:
     pick = answer.pick
     assert pick is not None and pick.seconds is not None
     row, here = pick.row, answer.here
-    took = _time(pick)
-    cost = "" if pick.usd is None else f", USD {_usd(pick)}"
+    took = time_of(pick)
+    cost = "" if pick.usd is None else f", USD {usd_of(pick)}"
     if answer.work.mode == "operation" and row.step_time:
         hourly = "" if row.usd_per_hour is None else say("hourly", usd=usd_words(row.usd_per_hour))
         rate, amount = rate_words(answer, row), answer.amount.words
@@ -111,7 +108,7 @@ def decision(answer: Answer) -> str:
         cost += SENTENCES["electricity"] * row.price.startswith("electricity")
     instead = "" if row.is_here or here is None else without_time(here)
     if not row.is_here and here is not None and here.seconds is not None:
-        instead = say("instead", time=_time(here, interval=False), where=where(here.row))
+        instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
     return say("decision", use=name_words(pick), time=took, instead=instead, usd=cost)
 
 
@@ -147,7 +144,7 @@ def where(row: Row) -> str:
     return "here" if row.device == "this machine" else f"on {row.device}"
 
 
-def _time(option: Option, interval: bool = True) -> str:
+def time_of(option: Option, interval: bool = True) -> str:
     if option.seconds is None:
         return "no time"
     rough = option.row.rough
@@ -155,7 +152,7 @@ def _time(option: Option, interval: bool = True) -> str:
     return time_words(option.seconds, rough) + ends
 
 
-def _usd(option: Option, interval: bool = True) -> str:
+def usd_of(option: Option, interval: bool = True) -> str:
     if option.usd is None:
         return "–"
     rough = option.row.rough
@@ -208,16 +205,16 @@ def _either(answer: Answer) -> list[str]:
         return []
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
-        apart.append(say("takes", time=_time(rival, interval=False)))
+        apart.append(say("takes", time=time_of(rival, interval=False)))
     if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
-        apart.append(say("costs", usd=_usd(rival, interval=False)))
+        apart.append(say("costs", usd=usd_of(rival, interval=False)))
     mine, other = pick.row.memory_available, rival.row.memory_available
     if mine and other and abs(math.log(mine / other)) > 0.2:
         apart.append(say("memory", other=f"{other / 1e9:.0f}", mine=f"{mine / 1e9:.0f}"))
     return [say("rival", device=rival.device, apart=", ".join(apart) or SENTENCES["same"])]
 
 
-def _fastest(answer: Answer) -> list[str]:
+def fastest_line(answer: Answer) -> list[str]:
     pick, fastest = answer.pick, answer.fastest
     if pick is None or fastest is None or fastest is pick or not fastest.seconds or not pick.seconds:
         return []
@@ -227,8 +224,8 @@ def _fastest(answer: Answer) -> list[str]:
     if fastest.usd is not None and pick.usd is not None and fastest.usd > pick.usd:
         hourly = (fastest.usd - pick.usd) / (pick.seconds - fastest.seconds) * HOUR
         more = say("more", usd=usd_words(hourly))
-    device, usd = fastest.device, _usd(fastest, interval=False)
-    return [say("fastest", device=device, time=_time(fastest), usd=usd, more=more)]
+    device, usd = fastest.device, usd_of(fastest, interval=False)
+    return [say("fastest", device=device, time=time_of(fastest), usd=usd, more=more)]
 
 
 def _with_more_time(answer: Answer) -> list[str]:
@@ -241,7 +238,7 @@ def _with_more_time(answer: Answer) -> list[str]:
     days = math.ceil((cheapest.seconds_high or cheapest.seconds) / DAY)
     if days > 365:
         return []
-    time, usd = _time(cheapest, interval=False), _usd(cheapest, interval=False)
+    time, usd = time_of(cheapest, interval=False), usd_of(cheapest, interval=False)
     return [say("more_time", device=cheapest.device, time=time, usd=usd, days=days)]
 
 
@@ -278,7 +275,7 @@ def _tight(answer: Answer) -> list[str]:
     words = f"Memory is tight there: {fits_words(pick.row).partition(': ')[2]} GB."
     if other is None:
         return [words]
-    return [f"{words} If it does not fit: {other.device}, {_time(other, False)}, USD {_usd(other, False)}."]
+    return [f"{words} If it does not fit: {other.device}, {time_of(other, False)}, USD {usd_of(other, False)}."]
 
 
 def _free(answer: Answer) -> list[str]:
@@ -295,7 +292,9 @@ def _free(answer: Answer) -> list[str]:
             words += f", a week {week:g} h" * bool(week) + ": keep checkpoints"
     paid = next((each for each in answer.options if each.device == pick.row.card), None)
     if paid is not None and paid.usd is not None:
-        words += f". {'On demand' if pick.row.spot else 'Paid'}: USD {_usd(paid, interval=False)} ({paid.row.provider})"
+        words += (
+            f". {'On demand' if pick.row.spot else 'Paid'}: USD {usd_of(paid, interval=False)} ({paid.row.provider})"
+        )
     return [f"{words}."]
 
 
@@ -442,7 +441,7 @@ def _taken_away(answer: Answer) -> list[str]:
         return []
     if (pick.usd or 0.0) - (best.usd or 0.0) < max(SPOT_SAVES * (pick.usd or 0.0), 1.0):
         return []
-    what = f"{best.row.card}, {_time(best, False)}, USD {_usd(best, False)}"
+    what = f"{best.row.card}, {time_of(best, False)}, USD {usd_of(best, False)}"
     return [f"Cheaper where it may be taken away at any moment: {what} (--spot)."]
 
 
@@ -464,7 +463,9 @@ def _settling(answer: Answer) -> list[str]:
     if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * price:
         return []
     spot = " --spot" * pick.row.spot
-    return [f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.row.card}"{spot} --max-usd {price}']
+    return [
+        f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.row.card}"{spot} --max-usd {price}'
+    ]
 
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
@@ -482,68 +483,6 @@ def _buying(answer: Answer) -> list[str]:
     return [f"To buy one (about USD {usd_words(pick.row.card_usd)}) is cheaper from {two(hours)} h of use on."]
 
 
-def head(answer: Answer) -> list[str]:
-    """Names of the table's columns."""
-    whole = answer.amount.words if len(answer.amount.words) < 20 else "whole training"
-    return ["device", "fits, GB", "a token" if answer.work.mode == "generate" else "a step", whole, "USD", "known by"]
-
-
-def cells(answer: Answer, everything: bool = False) -> list[tuple[bool, list[str]]]:
-    """A row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
-    return [(option is answer.pick, _cells(option)) for option in shown(answer, everything)]
-
-
-def shown(answer: Answer, everything: bool = False) -> list[Option]:
-    """Options that the table shows: unless `everything`, without those that are dearer and slower than another."""
-    named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
-    places = [each for each in answer.options if each.ruled_out != RULED_OUT["spot"]]
-    places = [each for each in places if everything or not (_without_answer(each) or _is_folded(answer, each))]
-    kept = [bool(each.ruled_out) or each.on_front or any(each is one for one in named) for each in places]
-    more = LEAST_ROWS - sum(kept)
-    found = []
-    for option, keeps in zip(places, kept, strict=True):
-        if everything or keeps or more > 0:
-            found.append(option)
-            more -= not keeps
-    return found
-
-
-def _without_answer(option: Option) -> bool:
-    """Whether nothing is known but why: neither a time nor that it does not fit."""
-    return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
-
-
-def _is_folded(answer: Answer, option: Option) -> bool:
-    """Whether it is a spot machine that nobody asked for, or one of several numbers of devices that is too few."""
-    several = answer.pick is not None and any(
-        each.row.devices > 1 and each.row.kind == "gpu" for each in answer.options
-    )
-    return option.ruled_out == RULED_OUT["spot"] or (several and option.row.evidence == DOES_NOT_FIT)
-
-
-def folded(answer: Answer, everything: bool = False) -> str:
-    """What the table leaves out and why; empty where it shows all."""
-    kept = shown(answer, everything)
-    left = [option for option in answer.options if not any(option is each for each in kept)]
-    left = [option for option in left if option.ruled_out != RULED_OUT["spot"]]
-    reasons: dict[str, list[str]] = {}
-    for option in left:
-        if _without_answer(option) or _is_folded(answer, option):
-            reasons.setdefault(option.ruled_out or "", []).append(option.device)
-    hidden = [option.device for option in left if option.ruled_out is None]
-    found = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
-    small = reasons.pop(RULED_OUT["fits"], []) + reasons.pop(RULED_OUT["tight"], [])
-    found += [f"Too small: {joined(small, 5)}."] if small else []
-    return " ".join([*found, *(f"{joined(names, 4)}: {why}." for why, names in reasons.items())])
-
-
-def _cells(option: Option) -> list[str]:
-    row = option.row
-    step = time_words(row.step_time, row.rough) if row.step_time else "–"
-    whole = "–" if option.seconds is None else _time(option)
-    return [row.device, fits_words(row), step, whole, _usd(option), known_words(option)]
-
-
 def fits_words(row: Row) -> str:
     """`3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
     if row.memory_needed is None:
@@ -553,131 +492,9 @@ def fits_words(row: Row) -> str:
     return f"{mark}{two(row.memory_needed / 1e9)}{available}"
 
 
-def known_words(option: Option) -> str:
-    """How a row is known, or why it is no choice."""
-    row = option.row
-    if option.ruled_out:
-        return option.ruled_out.partition(":")[0] if len(option.ruled_out) > 40 else option.ruled_out
-    known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
-    marks = [word for word, holds in (("rough", row.rough), ("busy", row.disturbed)) if holds]
-    return ", ".join([known, *marks])
-
-
 def joined(names: Sequence[str], most: int = 99) -> str:
     """`T4, L4 and A10G`; of many the first few."""
     names = list(dict.fromkeys(names))
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str]:
-    """The whole answer for a terminal of this width."""
-    width = max(width, LEAST_WIDTH)
-    above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
-    below = [part for line in filter(None, [folded(answer, everything), *notes(answer)]) for part in wrap(line, width)]
-    return [*above, "", *_table(head(answer), cells(answer, everything), width, (2, -1, 1)), "", *below]
-
-
-def _table(names: list[str], rows: list[tuple[bool, list[str]]], width: int, leave_out: Sequence[int]) -> list[str]:
-    """Columns side by side. Where they are too wide columns go, in the order of `leave_out`; -1: ends of intervals."""
-    marked = [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
-    texts = [["  " + names[0], *names[1:]], *marked]
-    kept = list(range(len(names)))
-    for left_out in (None, *leave_out):
-        if left_out == -1:
-            texts = [[text.partition(" [")[0] for text in row] for row in texts]
-        kept = [place for place in kept if place != left_out]
-        widths = [max(len(row[place]) for row in texts) for place in kept]
-        if sum(widths) + 2 * (len(widths) - 1) <= width:
-            break
-    texts = [[row[place] for place in kept] for row in texts]
-    last = len(widths) - 1
-    return [
-        "  ".join(
-            cell.ljust(size) if place in (0, last) else cell.rjust(size)
-            for place, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()[:width]
-        for row in texts
-    ]
-
-
-def by_stake(answers: Sequence[Answer]) -> list[Answer]:
-    """Those first in which a wrong choice costs most; single operations last."""
-    return sorted(answers, key=lambda each: (each.work.mode == "operation", [-worst for worst in _at_stake(each)]))
-
-
-def _at_stake(answer: Answer) -> tuple[float, float]:
-    """USD and seconds by which the worst choice that ends in time exceeds the pick."""
-    pick = answer.pick
-    if pick is None:
-        return 0.0, 0.0
-    timely = [each for each in answer.options if each.ruled_out is None and (each.in_time or 0.0) >= IN_TIME]
-    usd = max(((each.usd or 0.0) - (pick.usd or 0.0) for each in timely), default=0.0)
-    seconds = max(((each.seconds or 0.0) - (pick.seconds or 0.0) for each in timely), default=0.0)
-    return max(usd, 0.0), max(seconds, 0.0)
-
-
-def study_lines(answers: Sequence[Answer]) -> list[str]:
-    """What a study comes to, in sentences: which device for which of its workloads."""
-    if not answers:
-        return ["Nothing was measured yet, and nothing was forecast."]
-    ordered = _trained(answers)
-    groups: dict[str, list[str]] = {}
-    for answer in ordered:
-        if answer.pick is not None:
-            groups.setdefault(name_words(answer.pick), []).append(answer.work.workload)
-    uses = [f"{what} for {joined(names, 5)}" for what, names in groups.items()]
-    found = [f"{'; '.join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])])}."] if uses else []
-    same = [answer.work.workload for answer in ordered if _same_elsewhere(answer)]
-    if same:
-        found.append(f"Which GPU it is hardly matters for {joined(same, 5)}.")
-    hurry = [
-        f"{answer.work.workload} on {line[9:-1].partition(';')[0]}" for answer in ordered for line in _fastest(answer)
-    ]
-    if hurry:
-        found.append(f"In a hurry: {'; '.join(hurry[:2])}.")
-    bad = [line for answer in answers for line in notes(answer) if "contradicts" in line]
-    return found + bad
-
-
-def _trained(answers: Sequence[Answer]) -> list[Answer]:
-    """Those of trainings, or of operations where there is nothing else."""
-    return by_stake([each for each in answers if each.work.mode != "operation"] or answers)
-
-
-def _same_elsewhere(answer: Answer) -> bool:
-    """Whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
-    others = [each for each in answer.options if each.ruled_out is None and not each.row.is_here and each.seconds]
-    times, costs = [each.seconds or 0.0 for each in others], [each.usd or 0.0 for each in others]
-    return len(others) > 2 and max(times) - min(times) <= NEAR_SECONDS and max(costs) - min(costs) <= LITTLE_USD
-
-
-LITTLE_USD = 1.0  # of a study's workload: less is not worth a sentence
-STUDY_HEAD = ["workload", "for", "here", "pick", "fastest", "a wrong choice costs"]
-
-
-def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Rows of a study's table: each training here, by the pick and by the fastest, and what is at stake."""
-
-    def brief(option: Option | None) -> str:
-        if option is None or option.seconds is None:
-            return "–" if option is None else option.ruled_out or "–"
-        return f"{option.device}: {_time(option, False)}, USD {_usd(option, False)}"
-
-    found = []
-    for answer in _trained(answers):
-        usd, seconds = _at_stake(answer)
-        stakes = [f"USD {usd_words(usd)}"] * (usd >= LITTLE_USD) + [time_words(seconds)] * (seconds > NEAR_SECONDS)
-        stake = f"up to {' or '.join(stakes)}" if stakes else "little"
-        options = (answer.here, answer.pick, answer.fastest)
-        found.append([answer.work.workload, answer.amount.words, *map(brief, options), stake])
-    return found
-
-
-def study_text(answers: Sequence[Answer], width: int) -> list[str]:
-    """The answers of a study for a terminal of this width: sentences, then a row for each workload."""
-    width = max(width, LEAST_WIDTH)
-    above = [part for line in study_lines(answers) for part in wrap(line, width)]
-    rows = [(False, row) for row in study_rows(answers)]
-    return [*above, "", *_table(STUDY_HEAD, rows, width, (1, 4, -1, 5))] if rows else above

@@ -222,7 +222,7 @@ class Screen:
 
     def show(self, found: "Sequence[Answer]", more: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
-        from whichdevice.answer.words import text
+        from whichdevice.answer.table import text
 
         size = get_terminal_size((100, 40))
         parts = [line for answer in found for line in [*text(answer, size.columns, self._everything), ""]]

@@ -172,7 +172,7 @@ def _job_text(job: dict[str, Any]) -> str:
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
     """The report's first screen for a terminal of this width; empty without tables."""
-    from whichdevice.answer.words import study_text
+    from whichdevice.answer.table import study_text
     from whichdevice.results import StudyResults
 
     folder = Path(root)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.answer import Answer, Option, words
+from whichdevice.answer import Answer, Option, table, words
 from whichdevice.answer.decide import (
     DIGITS,
     HOUR,
@@ -56,7 +56,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer).replace(answer.amount.words, "{amount}"),
-        "head": words.head(answer),
+        "head": table.head(answer),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
         "where": "" if answer.here is None else words.where(answer.here.row),
@@ -98,7 +98,7 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "rate": words.rate_words(answer, row) if row.step_time else "",
         "fits": words.fits_words(row),
         "step": time_words(row.step_time, row.rough) if row.step_time else "–",
-        "known": words.known_words(Option(row)),
+        "known": table.known_words(Option(row)),
         "waits": words.waiting(replace(answer, pick=option)),
         "steps": steps,
     }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from whichdevice.answer import Answer, words
+from whichdevice.answer import Answer, table, words
 from whichdevice.numbers import number
 from whichdevice.report.chart import chart
 from whichdevice.report.live import live_data
@@ -48,10 +48,10 @@ NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measur
 def first_screen(study: StudyResults) -> dict[str, Any]:
     """Sentences, a row for each workload, each answer in full, and what to keep in mind."""
     return {
-        "lead": words.study_lines(study.answers),
-        "head": words.STUDY_HEAD,
-        "rows": words.study_rows(study.answers),
-        "answers": [answer_parts(answer) for answer in words.by_stake(study.answers)],
+        "lead": table.study_lines(study.answers),
+        "head": table.STUDY_HEAD,
+        "rows": table.study_rows(study.answers),
+        "answers": [answer_parts(answer) for answer in table.by_stake(study.answers)],
         "facts": list(facts(study)),
         "compared": compared(study),
     }
@@ -62,11 +62,11 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
     return {
         "title": words.title(answer),
         "lines": words.lines(answer),
-        "head": words.head(answer),
-        "cells": words.cells(answer, everything),
+        "head": table.head(answer),
+        "cells": table.cells(answer, everything),
         "chart": chart(answer),
         "live": live_data(answer) if answer.pick is not None and len(answer.options) > 1 else None,
-        "notes": [*filter(None, [words.folded(answer, everything)]), *words.notes(answer)],
+        "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
     }
 
 
