@@ -86,6 +86,21 @@ def model():
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
+LINEN = """
+from flax import linen as nn
+INPUT, TARGET, LOSS, OPTIMIZER = {"shape": (6,)}, {"shape": (1,)}, "mean_squared_error", "adam"
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x, train):
+        x = nn.BatchNorm(use_running_average=not train, momentum=0.5)(nn.Dense(8)(x))
+        return nn.Dense(1)(nn.Dropout(0.5, deterministic=not train)(x))
+
+def model():
+    return Net()
+"""
+
+
 def file_of(folder: Path, text: str) -> str:
     folder.mkdir(exist_ok=True)
     path = folder / "mine.py"
@@ -225,3 +240,26 @@ def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     path.write_text(TORCH, encoding="utf-8")
     model = workload_class(str(path))(Options(batch_size=2, precision="float32")).model()
     assert own_formats(model, "float32") is None
+
+
+def test_a_module_of_flax_linen_trains_with_its_statistics_and_its_dropout(tmp_path):
+    jax, _ = pytest.importorskip("jax"), pytest.importorskip("flax")
+    from whichdevice.backends.jax_function import State, function_step
+
+    workload = made(tmp_path, LINEN)
+    train, _ = workload.splits({})
+    model = workload.model()
+    first, optimizer = State(model.trained, model.held, None), workload.optimizer()
+    first = first._replace(optimizer=optimizer.init(model.trained))
+    state, _ = jax.jit(function_step(workload, model, optimizer))(first, *workload.batch(train.arrays, np.arange(4)))
+    moved = [(one != two).any() for one, two in zip(*map(jax.tree.leaves, (first, state)), strict=True)]
+    assert sum(moved) >= 8 and model.sizes()[1] == 6 * 8 + 8 + 16 + 8 + 1  # no gradient of a bias before a norm
+    outputs = [model.apply(model.trained, model.held, train.arrays["inputs"][:4], mode)[0] for mode in (True, False)]
+    assert outputs[0].shape == (4, 1) and (outputs[0] != outputs[1]).any()
+
+
+def test_two_functions_are_no_model_of_jax(tmp_path):
+    pytest.importorskip("jax")
+    text = LINEN.replace("return Net()", "return (lambda key, shape: None), (lambda parameters, x: x)")
+    with pytest.raises(StudyError, match=r"returns two functions; return \(parameters, apply\)"):
+        made(tmp_path, text).model()

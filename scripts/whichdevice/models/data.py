@@ -228,7 +228,7 @@ def _plain(given: Any, where: str, name: str) -> np.ndarray:
         return array.astype(np.int32)
     if array.dtype == object and array.ndim == 0:
         raise StudyError(f"{where} returns {_described(given)}; {WANTED}")
-    raise StudyError(f"{where} returns an array of type {array.dtype}; numbers are needed")
+    raise StudyError(f"{where} returns an array of type {array.dtype}; numbers are needed: look words up in data()")
 
 
 def _described(value: Any) -> str:

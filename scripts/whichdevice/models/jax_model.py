@@ -1,8 +1,8 @@
 """A workload made of a file whose `model()` returns a JAX function with its parameters (docs/start/your-model.md).
 
 `model()` returns a pair (parameters, apply) with `apply(parameters, inputs)`, which may also take `training` and `key`,
-or a module of Flax NNX. The file's `loss(output, target)` and `metric(output, target)` are functions of `jax.numpy`,
-and `optimizer()` returns a transformation of optax.
+or a module of Flax, linen or NNX. The file's `loss(output, target)` and `metric(output, target)` are functions of
+`jax.numpy`, and `optimizer()` returns a transformation of optax.
 """
 
 import inspect
@@ -22,6 +22,14 @@ from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.base import Arrays
 
+MODES = {  # arguments by which a module of Flax linen knows whether it trains; True: that it does not
+    "training": False, "train": False, "is_training": False, "deterministic": True, "use_running_average": True,
+}  # fmt: skip
+NEEDED = "a pair (parameters, apply) or a module of Flax"
+HOW = {  # of packages whose modules are no functions of a batch by themselves
+    "equinox": "(parameters, apply): parameters, rest = eqx.partition(module, eqx.is_inexact_array), apply = lambda "
+    "parameters, x: jax.vmap(eqx.combine(parameters, rest))(x)",
+}
 RATE = 1e-3  # of an optimiser that is given by its name
 
 
@@ -109,7 +117,10 @@ class JaxFile(NativeFile):
         if isinstance(built, JaxStep):
             model = JaxModel(built.trained, built.held, self._applied, "step", self, built.run)
         else:
-            model = self._pair(built) if isinstance(built, tuple) else self._module(built)
+            kinds = {each.__module__.partition(".")[0] for each in type(built).__mro__}
+            linen = "flax" in kinds and hasattr(built, "init_with_output")
+            pair = isinstance(built, tuple)
+            model = self._linen(built) if linen else self._pair(built) if pair else self._module(built)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
@@ -125,6 +136,11 @@ class JaxFile(NativeFile):
                 f"{self.address.label}: model() returns a tuple of {len(built)}; (parameters, apply) is needed"
             )
         trained, function = built
+        if any(map(callable, jax.tree.leaves(trained))):
+            raise StudyError(
+                f"{self.address.label}: model() returns two functions; return (parameters, apply), the parameters as "
+                "init gives them"
+            )
         known = inspect.signature(function).parameters
         held = {"key": jax.random.key_data(jax.random.key(0))} if "key" in known else {}
 
@@ -137,6 +153,33 @@ class JaxFile(NativeFile):
 
         return JaxModel(jax.tree.map(jax.numpy.asarray, trained), held, apply, "function", self)
 
+    def _linen(self, built: Any) -> JaxModel:
+        """A module of Flax linen as its parameters and its other collections, which its `apply` takes."""
+        import jax
+
+        known = inspect.signature(type(built).__call__).parameters
+        key = jax.random.key(0)
+
+        def call(function: Callable[..., Any], first: Any, inputs: Any, training: bool, **others: Any) -> Any:
+            args, named = call_arguments(inputs)
+            modes = {name: training ^ off for name, off in MODES.items() if name in known}
+            return function(first, *args, **named, **modes, **others)
+
+        example = mapped(lambda each: jax.numpy.zeros((1, *each.shape), each.dtype), self.inputs)
+        held = dict(call(built.init, {"params": key, "dropout": key}, example, False))
+        trained = held.pop("params", {})
+
+        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
+            collections, (now, later) = held["collections"], jax.random.split(jax.random.wrap_key_data(held["key"]))
+            given = {"params": trained, **collections}
+            output, changed = call(
+                built.apply, given, inputs, training, rngs={"dropout": now}, mutable=[*collections] if training else []
+            )
+            return output, {"collections": {**collections, **changed}, "key": jax.random.key_data(later)}
+
+        state = {"collections": held, "key": jax.random.key_data(key)}
+        return JaxModel(trained, state, apply, type(built).__name__, self)
+
     def _module(self, built: Any) -> JaxModel:
         """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""
         import jax
@@ -148,7 +191,7 @@ class JaxFile(NativeFile):
         except ImportError:
             is_module = False
         if not is_module:
-            raise self._wrong_model(built, "a pair (parameters, apply) or a flax.nnx.Module")
+            raise self._wrong_model(built, HOW.get(type(built).__mro__[-2].__module__.partition(".")[0], NEEDED))
         graph, trained, *rest = nnx.split(built, nnx.Param, ...)
         others = rest[0]
 

@@ -18,16 +18,10 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
+from whichdevice.models.model_file import looks_up
 from whichdevice.models.script_run import SAMPLE, Found, Script, Started, line_of, run
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 
-LOOK_UPS = (
-    "TextVectorization",
-    "StringLookup",
-    "IntegerLookup",
-    "Hashing",
-    "HashedCrossing",
-)  # run on TensorFlow alone
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
 MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
 
@@ -166,7 +160,7 @@ def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
         inputs, outputs = (model.inputs[0], model.outputs[0]) if one else (model.input, model.output)
     except (AttributeError, ValueError, RuntimeError, TypeError):
         return None, model, []
-    looks = {id(layer) for layer, taken, _ in edges if _looks_up(layer) or any(t.dtype == "string" for t in taken)}
+    looks = {id(layer) for layer, taken, _ in edges if looks_up(layer) or any(t.dtype == "string" for t in taken)}
     looks -= {id(layer) for layer, *_ in edges if isinstance(layer, keras.layers.InputLayer)}
     if not looks:
         return None, model, []
@@ -181,10 +175,6 @@ def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
     device.compile_from_config(model.get_compile_config())
     names = dict.fromkeys(type(layer).__name__ for layer, *_ in edges if id(layer) in looks)
     return lambda inputs: tuple(keras.tree.flatten(host(_tensors(inputs)))), device, [*names]
-
-
-def _looks_up(layer: Any) -> bool:
-    return type(layer).__name__ in LOOK_UPS or any(map(_looks_up, getattr(layer, "layers", ())))
 
 
 def _tensors(inputs: Tree) -> Tree:

@@ -50,6 +50,7 @@ from whichdevice.workloads.base import (
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
 SEED = 1
 FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
+LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing")  # of TensorFlow
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
@@ -70,6 +71,7 @@ HINTS = (  # what an error's text holds, and what to do
     ("has no attribute 'placeholder'", "this is TensorFlow 1: write it with Keras"),
     ("No module named", "install it here, or put it beside the model's file"),
     ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
+    ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: take those of keras.ops"),
     ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
@@ -148,6 +150,10 @@ class ModelFile(TrainingWorkload):
         with self._explaining("model()"):
             built = self._called("model")
             self._signature = found = signature_of(built, self._shapes[0], label)
+        if (layer := next(filter(looks_up, getattr(built, "layers", ())), None)) is not None:
+            raise StudyError(
+                f"{label}: layer {layer.name} looks up on the host: call it in data(), or ask about the script"
+            )
         given, target = self._shapes
         if given is not None:
             check_inputs(given, found, self.length, label)
@@ -418,6 +424,11 @@ def _of_hub(model: Any) -> Generation:
         return ops.cast(scores[:, -1], "float32"), filled
 
     return Generation(empty_cache, call)
+
+
+def looks_up(layer: Any) -> bool:
+    """Whether a layer or one inside of it looks words or numbers up, which runs on the host."""
+    return type(layer).__name__ in LOOK_UPS or any(map(looks_up, getattr(layer, "layers", ())))
 
 
 def overridden(model: Any) -> list[str]:
