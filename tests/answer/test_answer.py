@@ -268,6 +268,13 @@ def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() ->
     assert "▶ 8 × H100" in shown and "Too small: H100 and 2 × H100." in shown and shown.count("2 × H100") == 1
 
 
+def test_where_one_gpu_is_too_late_several_are_named() -> None:
+    line = "Several GPUs that share the batch may end in time: --gpus 2,4."
+    late, pair = replace(SIZE, deadline=60.0), replace(FAST, device="2 × H100", devices=2)
+    assert line in notes(answer(FAST, wants=late)) and line not in notes(answer(FAST))
+    assert line not in notes(answer(FAST, pair, wants=late))
+
+
 def test_a_pick_whose_memory_is_tight_names_one_that_has_room() -> None:
     tight = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
     line = "Memory is tight there: 15 of 15 GB. If it does not fit: H100, 5 min, USD 0.25."

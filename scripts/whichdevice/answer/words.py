@@ -427,7 +427,23 @@ def notes(answer: Answer) -> list[str]:
         found.append(f"A rented machine takes {minutes:.0f} min to start; they are in its time and price.")
     if answer.work.mode == "train" and answer.pick is not None:
         found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
-    return [*memory_words(answer), *found, *_taken_away(answer), *_settling(answer), *_buying(answer)]
+    return [
+        *memory_words(answer),
+        *found,
+        *_several(answer),
+        *_taken_away(answer),
+        *_settling(answer),
+        *_buying(answer),
+    ]
+
+
+def _several(answer: Answer) -> list[str]:
+    """Where one GPU is too late, that several may not be; PyTorch's are asked about by themselves."""
+    late = answer.by != answer.wants.by and answer.work.mode == "train"
+    if not late or any(row.devices > 1 and row.kind == "gpu" for row in answer.work.rows):
+        return []
+    counts = [str(count) for count in (2, 4, 8) if answer.work.batch % count == 0]
+    return [f"Several GPUs that share the batch may end in time: --gpus {','.join(counts)}."] if counts else []
 
 
 def _taken_away(answer: Answer) -> list[str]:

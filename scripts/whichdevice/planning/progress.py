@@ -33,7 +33,7 @@ DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
-PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 70 take about 50 s
+PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 80 take about a minute
 DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
