@@ -125,3 +125,26 @@ def test_without_anything_it_says_what_to_do(
 def test_the_notebook_is_kept_without_outputs(project_root):
     notebook = json.loads(Path(project_root / "docs/colab.ipynb").read_text(encoding="utf-8"))
     assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in notebook["cells"])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_a_study_needs_is_added_and_the_frameworks_are_the_runtimes_own(
+    packed: bool, project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = json.loads((project_root / "docs/colab.ipynb").read_text(encoding="utf-8"))["cells"]
+    [source] = ["".join(cell["source"]) for cell in cells if "def asked():" in "".join(cell["source"])]
+    monkeypatch.chdir(project_root)
+    if packed:
+        monkeypatch.syspath_prepend(str(project_root))
+        hatch_build = pytest.importorskip("hatch_build")
+        study = [f"{each}; extra == 'study'" for each in hatch_build.extras(project_root / "envs")["study"]]
+        lines = [*hatch_build.requirements("base", project_root / "envs"), *study, "torch==2; extra == 'torch'"]
+        info = tmp_path / "scripts" / "whichdevice-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("".join(f"Requires-Dist: {each}\n" for each in lines), encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"Path": Path}
+    exec(source.partition("missing =")[0], names)
+    found = names["asked"]()  # type: ignore[operator]
+    assert {"pandas", "snakemake", "tensorflow-datasets"} <= set(found)
+    assert not any(each.startswith(("tensorflow==", "jax", "torch", "keras")) for each in found)
