@@ -1,6 +1,6 @@
 #!/bin/sh
 # On a rented machine, in the project's folder: make each environment and measure what it can of ~/study.json.
-# Usage: sh envs/rented.sh <gpu|tpu> <environment>...
+# Usage: [SCRIPT=train.py] sh envs/rented.sh <gpu|tpu> <environment>... (a script is looked at there, too)
 set -eu
 kind=$1 python=
 shift
@@ -14,5 +14,6 @@ if [ -z "$python" ]; then # Google's images have Python 3.10
 fi
 for environment in "$@"; do
     sh envs/install.sh "$environment" "$python"
+    [ -z "${SCRIPT:-}" ] || PYTHONPATH=scripts .venv/bin/python -m whichdevice.models.scripts "$SCRIPT"
     PATH="$PWD/.venv/bin:$PATH" snakemake --cores 1 "$kind" --configfile "$HOME/study.json"
 done

@@ -22,6 +22,9 @@ from whichdevice.__main__ import main
 from whichdevice.commands import rent
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device
+from whichdevice.models.address import read_address
+from whichdevice.models.script_run import Found
+from whichdevice.models.scripts import keep
 
 pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
@@ -350,6 +353,15 @@ def test_the_task_sends_the_study_and_each_environment_that_its_backends_need(st
     assert script.splitlines()[-1] == "sh envs/rented.sh gpu gpu torch"
     tpu = ["--device", "tpu", "--accelerator", "tpu-v6e-1", "--config", own, "devices={gpu: {kind: tpu}}"]
     assert task_of(capsys, *tpu)[0]["run"].splitlines()[-1] == "sh envs/rented.sh tpu tpu cpu"
+
+
+def test_a_training_script_is_looked_at_on_the_machine_and_measured_in_its_number_format(stage, capsys):
+    Path("train.py").write_text("import torch\nloss.backward()\n")
+    keep(read_address("train.py"), Found("torch", 64, 512, 5, precision="single"))  # as if it was looked at here
+    assert main(["rent", "train.py", "--on", "RTX 4090", "--dry-run"]) == 0
+    script = json.loads(capsys.readouterr().out)["run"]
+    assert '"module": "train.py", "precision": ["tf32"]' in script
+    assert script.splitlines()[-1] == "SCRIPT=train.py sh envs/rented.sh gpu torch"
 
 
 CATALOGUES = {  # SkyPilot would download them; https://github.com/skypilot-org/skypilot-catalog, catalogs/v8

@@ -99,13 +99,19 @@ def run(args: argparse.Namespace) -> int:
 
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
     """The config that measures one model on a rented device, in the number format that people use there."""
+    from whichdevice.commands.ask import looked_at
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import find_target
+    from whichdevice.models.loading import workload_class
+    from whichdevice.models.script_run import Found
     from whichdevice.planning.one_model import config_name
 
     if not args.on:
         raise StudyError(f'rent: {args.model} on which device? --on "RTX 4090"')
     target = find_target(args.on)
+    args.model = looked_at(args.model)
+    found: Found | None = getattr(workload_class(args.model), "found", None)
+    precision = usual_precision(target, found.precision if found is not None else "mixed")
     name = config_name(args.model)
     return {
         "study": f"rent_{name}",
@@ -113,7 +119,7 @@ def model_study(args: argparse.Namespace) -> dict[str, Any]:
         "train": {"epochs": 0},
         "data": {"source": "standin"},
         "forecast": {"devices": []},
-        "workloads": {name: {"module": args.model, "precision": [usual_precision(target)]}},
+        "workloads": {name: {"module": args.model, "precision": [precision]}},
     }
 
 
@@ -144,6 +150,9 @@ def within_budget(hours: float, usd: float | None, most: float | None) -> float:
 
 def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """SkyPilot's task for the study's runs on a kind of device; raises StudyError on what would only cost money."""
+    from whichdevice.models.address import read_address
+    from whichdevice.models.scripts import trains
+
     kind, study, runs = args.device, plan.study, plan.wanted(args.device)
     environments = dict.fromkeys(name for run in runs if (name := ENVIRONMENTS[kind].get(run.cell.backend)))
     if not environments:
@@ -161,7 +170,9 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
-    script = f"{send}\nsh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
+    names = [each.module for each in study.workloads.values()]
+    looks = [f"SCRIPT={shlex.quote(name)} " for name in names if trains(read_address(name))]  # there it runs once more
+    script = f"{send}\n{''.join(looks[:1])}sh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
 
 
