@@ -170,7 +170,7 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
-    names = [each.module for each in study.workloads.values()]
+    names = [each.module for each in study.workloads.values() if each.module]
     looks = [f"SCRIPT={shlex.quote(name)} " for name in names if trains(read_address(name))]  # there it runs once more
     script = f"{send}\n{''.join(looks[:1])}sh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
