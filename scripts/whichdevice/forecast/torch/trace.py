@@ -37,7 +37,7 @@ MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 LARGE = 4e9  # bytes of a module that is not built for real
-FEW_LAYERS = 4, 6  # that are traced of many equal ones
+FEW_LAYERS = 2, 4  # that are traced of many equal ones
 LIST = 48  # tensors that one kernel of an optimiser takes
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
@@ -77,7 +77,7 @@ class Trace:
     `memory` is in bytes, each storage rounded up to 512: weights (buffers too), gradients, optimizer (its state),
     activations (kept by the forward pass, with inputs), update (what the optimiser takes for a while), working (the
     most that the passes hold beside weights, whole gradients and the optimiser), passes (the largest sum in forward and
-    backward pass) and peak (the largest of all).
+    backward pass: early, until half of the gradients are whole, or late) and peak (the largest of all).
     """
 
     work: Work
@@ -115,6 +115,9 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
         return shallow + (deep - shallow) * times
 
     memory = {name: extended(each, second.memory[name]) for name, each in first.memory.items()}
+    memory["passes"] = max(memory["early"], memory["late"])
+    updating = sum(memory[part] for part in ("weights", "gradients", "optimizer", "update"))
+    memory["peak"] = max(memory["passes"], updating)
     memory["layers"] = float(step.layers)
     memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (more - few)
     parameters = round(extended(first.parameters, second.parameters))
@@ -156,6 +159,7 @@ def _traced(step: Step, module: Any, size: int, accumulation: int, where: Abstra
                 loss = step.loss(module, batch)
             kept = kernels.live - weights - state
             if trains:
+                kernels.trained = len(trained)
                 for each in trained:
                     each.register_post_accumulate_grad_hook(kernels.accumulated)
                 # By its edge: a tensor would take `AsOnGPU` out of what checkpointing computes again.
@@ -166,9 +170,10 @@ def _traced(step: Step, module: Any, size: int, accumulation: int, where: Abstra
         for items, times in ((its, accumulation), (updates.items(), 1)):
             for item in items:
                 total.put(item, times)
-    passes = kernels.peak + (gradients if accumulation > 1 else 0)
+    whole = gradients if accumulation > 1 else 0
+    passes, early, late = (each + whole for each in (kernels.peak, kernels.early, kernels.late))
     memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "passes": passes}
-    memory |= {"working": kernels.peak_besides - weights - state, "update": updates.peak}
+    memory |= {"early": early, "late": late, "working": kernels.peak_besides - weights - state, "update": updates.peak}
     memory["peak"] = max(passes, weights + gradients + state + updates.peak)
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
     works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
@@ -322,7 +327,8 @@ class Kernels(TorchDispatchMode):
 
     def __init__(self, precision: str, kind: Kind | None = None) -> None:
         super().__init__()
-        self.live = self.peak = self.peak_besides = self.gradients = 0
+        self.live = self.peak = self.early = self.late = self.peak_besides = self.gradients = 0
+        self.trained, self.whole = 1, 0  # parameters, and those whose gradient is whole
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
@@ -338,6 +344,8 @@ class Kernels(TorchDispatchMode):
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         schema = function._schema
+        if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
+            return result
         outputs = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
         inputs = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
         if schema.is_mutable and not outputs:
@@ -349,7 +357,7 @@ class Kernels(TorchDispatchMode):
         elif schema.is_mutable:
             self._fixed.difference_update(map(storage_of, outputs))
         view = not schema.is_mutable and all(storage_of(each) in shared for each in outputs)
-        if view or schema.name in NO_KERNEL or schema.name.startswith("prim::"):
+        if view or schema.name in NO_KERNEL:
             return result
         name = schema.name.removeprefix("aten::")
         kind, operations = self._kind or kind_of(name, args), 0.0
@@ -408,12 +416,17 @@ class Kernels(TorchDispatchMode):
                 self._known.add(key)
                 self.live += rounded(each)
                 self.peak = max(self.peak, self.live)
+                if 2 * self.whole < self.trained:
+                    self.early = max(self.early, self.live)
+                else:
+                    self.late = max(self.late, self.live)
                 self.peak_besides = max(self.peak_besides, self.live - self.gradients)
                 weakref.finalize(storage, self._drop, key, rounded(each))
 
     def accumulated(self, parameter: Any) -> None:
         """Count a parameter's gradient as whole, from when it is."""
         self.gradients += rounded(parameter.grad)
+        self.whole += 1
 
     def _drop(self, key: int, nbytes: int) -> None:
         self._known.discard(key)
