@@ -42,7 +42,7 @@ FAULTS = {
     "LOSS = 3": "LOSS is 3; it must be str, or a tuple or dict of them by output",
     "BATCH_SIZE = 1 / 0": "BATCH_SIZE cannot be worked out: division by zero",
     'INPUT = {"shape": 8}': "INPUT has shape 8; it must be a tuple of sizes of one example, without the batch",
-    'INPUT = {"shape": (8,), "dtype": "float64"}': "INPUT has dtype 'float64'; it must be one of float32, uint8, int32",
+    'INPUT = {"shape": (8,), "dtype": "float16"}': "INPUT has dtype 'float16'; it must be one of float32, uint8, int32",
     'INPUT = {"shape": (8,), "dtype": "int32"}': (
         'INPUT holds whole numbers; add "below", e.g. "below": 10 for the classes 0 to 9'
     ),

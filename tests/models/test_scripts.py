@@ -28,6 +28,8 @@ FOUND = {
 JAX_LOSS = "import jax\nloss = lambda w, x: (w * x).sum()\nx = jax.numpy.ones((4, 3))\n"
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
+    "import keras\nclass Own(keras.Sequential):\n    def train_step(self, data):\n        pass\n"
+    "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: .* write compute_loss",
     "import keras\nif False:\n    keras.Model().fit()": "nothing called fit",
     "import keras\nkeras.optimizers.Adam(lr=1)\nx.fit()": r"not recognized: .*\(line 2\); Keras 3: learning_rate=$",
     "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",

@@ -217,6 +217,7 @@ def _array(value: Any) -> Array:
     shape, dtype, below = value["shape"], value.get("dtype", "float32"), value.get("below")
     if not isinstance(shape, tuple) or not all(size is None or (type(size) is int and size > 0) for size in shape):
         raise FaultError(f"has shape {shape!r}; it must be a tuple of sizes of one example, without the batch")
+    dtype = {"int64": "int32", "float64": "float32"}.get(dtype, dtype)  # as data() of such arrays is taken
     if dtype not in DTYPES:
         raise FaultError(f"has dtype {dtype!r}; it must be one of {', '.join(DTYPES)}")
     if below is not None and (type(below) is not int or below < 1):

@@ -5,6 +5,7 @@ data. The rest of the model is kept with a sample of its data as files, if its c
 processes read those, on whichever backend, and do not run the script.
 """
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
-from whichdevice.models.model_file import looks_up
+from whichdevice.models.model_file import looks_up, overridden
 from whichdevice.models.script_run import SAMPLE, Found, Script, Started, line_of, run
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 
@@ -39,6 +40,11 @@ def start_keras(path: Path) -> Script:
     model, line = seen["self"], seen["line"]
     if not model.compiled:
         raise StudyError(f"{path.name}, line {line}: the model is not compiled: call model.compile(...) before fit")
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            f"{path.name}, line {line}: the model has a train_step(data) of TensorFlow or PyTorch; "
+            "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
+        )
     x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
     batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
     policy = getattr(model.dtype_policy, "name", "float32")

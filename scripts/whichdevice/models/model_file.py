@@ -73,6 +73,7 @@ HINTS = (  # what an error's text holds, and what to do
     ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
     ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: take those of keras.ops"),
     ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
+    (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
     ("expected axis", "is the batch a part of INPUT's shape? It is the shape of one example"),
