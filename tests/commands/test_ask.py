@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import synthetic
-from answer.test_answer import FAST, SMALL, answer
+from answer.test_answer import FAST, MIDDLE, SMALL, answer
 
 from whichdevice.__main__ import main
 from whichdevice.answer import Row, Wants
@@ -274,7 +274,8 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
         return gpus_needed(asked, [answer(*rows, wants=wants)])  # type: ignore[arg-type]
 
     enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, device="T4")
-    assert needed("net.py", enough, FAST) == []
+    assert needed("net.py", enough, FAST, MIDDLE, small) == []
+    assert needed("net.py", enough, FAST, small) == [1, 2, 4]  # half of them are too small: a large model
     assert needed("net.py", enough, small) == needed("net.py", late, FAST) == [1, 2, 4]  # of a batch of 100
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]

@@ -24,7 +24,7 @@ from whichdevice.config.model import FORECAST_DEVICES
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
-    from whichdevice.answer import Answer, Wants
+    from whichdevice.answer import Answer, Row, Wants
     from whichdevice.config.hardware import Software
     from whichdevice.forecast.targets import Target
     from whichdevice.planning.one_model import OneModel
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
-GPUS_HELP += "default: 1, and in PyTorch more where that does not fit or is late"
+GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
 DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
 
 
@@ -120,8 +120,12 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     if args.gpus is None and software == "eager" and args.mode == "train":
         found = asked.answers(wants, [], compiled)
         if several := gpus_needed(args, found):
-            left = asked.left
-            asked = one_model(args, targets_of(args.devices, several, software), several)
+            left, small = asked.left, {row.device for each in found for row in too_small(each)}
+            # One without bfloat16 has a number format of its own, whose traces take as long as those of all others.
+            names = [
+                each.device for each in targets if each.device not in small or not each.refusal("bfloat16", software)
+            ]
+            asked = one_model(args, targets_of(",".join(names), several, software), several)
             asked.left = left
             compiled = asked.forecast()
     records: list[Path] = []
@@ -136,7 +140,7 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
 
 
 def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int]:
-    """Numbers of GPUs to choose from where no single one holds a PyTorch model, or none ends in time; else none.
+    """Numbers of GPUs to choose from where half of them do not hold a PyTorch model, or none ends in time; else none.
 
     The batch is the user's or the file's, and shared out evenly; that of an `hf:` model is ours and grows with them.
     """
@@ -144,12 +148,18 @@ def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int
     from whichdevice.models.hugging_face import PREFIX
 
     late = [each for each in found if each.by != each.wants.by]
-    if not any(each.fits_nowhere for each in found) and not late:
+    large = [each for each in found if 2 * len(too_small(each)) >= sum(row.rented for row in each.work.rows)]
+    if not large and not late:
         return []
     if args.batch is None and args.steps is None and args.model.startswith(PREFIX):
         return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]
     shared = [count for count in GPU_COUNTS if all(each.work.batch % count == 0 for each in found)]
     return shared if len(shared) > 1 else []
+
+
+def too_small(answer: "Answer") -> "list[Row]":
+    """Rows of devices elsewhere that do not hold the model."""
+    return [row for row in answer.work.rows if row.rented and row.fits is False]
 
 
 MOST_GPUS = 64  # that are tried without being asked for
