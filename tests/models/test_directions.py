@@ -1,0 +1,59 @@
+"""Which way the answer goes for awkward kinds of models: forecasts of a T4 and an H100, from a trace of the step."""
+
+from pathlib import Path
+
+import pytest
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.models.loading import workload_class
+from whichdevice.workloads.base import Options
+
+pytest.importorskip("torch")
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.records import step_of
+from whichdevice.forecast.torch.trace import trace_step
+
+FOLDER = Path(__file__).parent
+HOST = (10e-6, 0.1)  # seconds of a usual host for each kernel, and their spread
+ANY, FAST = "any card will do: the host decides", "a fast card is worth it"
+DIRECTIONS = {
+    "small_mlp_torch": ANY, "small_lstm_torch": ANY, "graphs_torch": ANY, "diffusion_unet_torch": FAST,
+    "audio_encoder_torch": FAST, "recommender_torch": FAST,
+}  # fmt: skip
+
+
+def traced(name: str, **options):
+    chosen = workload_class(f"{FOLDER}/{name}.py")
+    size = chosen.recipe.batch_size
+    workload = chosen(Options(size, "mixed_bfloat16", given=options))
+    return trace_step(step_of(workload, "mixed_bfloat16", "train"), size), size
+
+
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_a_small_model_takes_any_card_and_a_large_one_a_fast_one(name):
+    work = traced(name)[0].work
+    host = (work.kernels * HOST[0], HOST[1])
+    slow, fast = (forecast_step(work, hardware_rows()[device], host=host) for device in ("T4", "H100 SXM"))
+    if DIRECTIONS[name] == ANY:
+        assert slow.seconds < 1.3 * fast.seconds
+    else:
+        assert slow.device_time > 3 * host[0] and slow.seconds > 3 * fast.seconds
+
+
+def test_a_recommenders_step_moves_its_whole_tables_several_times():
+    """Adam reads four arrays of every row and writes three, of all rows; in one pass or in many."""
+    trace, _ = traced("recommender_torch")
+    table = 4.0 * 500_000 * 64
+    assert 7 * table < trace.work.bytes < 24 * table and trace.work.operations < 1e9
+
+
+def test_messages_of_a_graph_are_gathered_and_scattered():
+    kinds = {item.kind for item in traced("graphs_torch")[0].work.items}
+    assert "gather and scatter" in kinds
+
+
+def test_a_checkpointed_encoder_runs_forward_twice_and_keeps_less():
+    """Four passes in place of three: a backward pass is two."""
+    (checkpointed, _), (plain, _) = traced("checkpointed_torch"), traced("checkpointed_torch", plain=True)
+    assert checkpointed.work.operations == pytest.approx(4 / 3 * plain.work.operations, rel=0.03)
+    assert checkpointed.memory["activations"] < 0.5 * plain.memory["activations"]
