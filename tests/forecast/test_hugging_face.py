@@ -11,11 +11,14 @@ pytest.importorskip("transformers")
 from whichdevice.commands.ask import targets_of  # noqa: E402
 from whichdevice.errors import StudyError  # noqa: E402
 from whichdevice.forecast.study import program_requests  # noqa: E402
+from whichdevice.forecast.targets import find_target  # noqa: E402
+from whichdevice.forecast.torch.records import Traced  # noqa: E402
 from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
 from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
 from whichdevice.models.loading import read_address, workload_class  # noqa: E402
 from whichdevice.models.tuning import Tuning  # noqa: E402
 from whichdevice.planning.one_model import OneModel  # noqa: E402
+from whichdevice.records.products import ProgramRequest  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
 SMALL = {
@@ -65,6 +68,19 @@ def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, a
     for counts in ([1], [64]):
         question = OneModel(name, targets_of("L4,T4", counts, "eager"), precision=asked, gpus=counts)
         assert {each.device: each.precision for each in program_requests(question.study)} == formats
+
+
+def test_a_trace_is_kept_for_other_batches_devices_and_numbers_of_gpus(folder, working_folder, monkeypatch):
+    def work(batch, devices):
+        asked = ProgramRequest(
+            device="L4", devices=devices, workload="w", module=folder, precision="bfloat16", batch_size=batch
+        )
+        return Traced(asked).record(asked, find_target("L4", devices))[3]
+
+    first = work(8, 1)
+    monkeypatch.setattr("whichdevice.forecast.torch.trace.trace_step", None)
+    again = work(16, 2)
+    assert again.operations == first.operations
 
 
 def test_names_of_models():

@@ -10,12 +10,16 @@ RESERVE were found on timm's table of training times, whose batches are the larg
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
+from whichdevice.files import write_atomically
 from whichdevice.forecast.work import Item
 
 if TYPE_CHECKING:  # what is read of a trace needs no PyTorch
@@ -40,25 +44,36 @@ def is_tight(needed: float, available: float) -> bool:
 
 
 class Plan:
-    """The traces of a step, by its batch size and by what is changed, each made once."""
+    """The traces of a step, by its batch size and by what is changed, each made once: also for later, in `folder`."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    def __init__(self, step: Step, folder: Path | None = None) -> None:
+        self.step, self._folder = step, folder
         self._traces: dict[tuple[int, tuple[str, ...]], Trace] = {}
 
     def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
         """The step of so many examples with these of WAYS."""
         if (size, ways) not in self._traces:
-            from whichdevice.forecast.torch.trace import trace_step
-
             step, ahead = self.step, tuple(way for way in ways if way not in AFTERWARDS)
             for way in ahead:
                 step = WAYS[way](step)
-            trace = trace_step(step, size) if ahead == ways else self.trace(size, ahead)
+            trace = self._kept(step, size, ahead) if ahead == ways else self.trace(size, ahead)
             for way in ways[len(ahead) :]:
                 trace = AFTERWARDS[way](trace)
             self._traces[size, ways] = trace
         return self._traces[size, ways]
+
+    def _kept(self, step: Step, size: int, ways: tuple[str, ...]) -> Trace:
+        from whichdevice.forecast.torch.trace import Trace, trace_step
+
+        path = None if self._folder is None else self._folder / f"{', '.join([str(size), *ways])}.json"
+        if path is not None and path.is_file():
+            with suppress(OSError, ValueError, KeyError, TypeError, StudyError):  # one that cannot be read is made anew
+                return Trace.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        trace = trace_step(step, size)
+        if path is not None:
+            with suppress(OSError):  # a folder that cannot be written costs the next call its time
+                write_atomically(json.dumps(trace.digest()), path)
+        return trace
 
     def changed(self, size: int, enough: Callable[[Trace], bool]) -> Iterator[tuple[tuple[str, ...], Trace]]:
         """Each change alone, then several together until `enough`, of those that the model takes."""

@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from whichdevice.forecast.torch.several import Way, accumulated, way_that_fits
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
-from whichdevice.models.loading import workload_class
+from whichdevice.machine.facts import installed_versions
+from whichdevice.measuring.request import content_key
+from whichdevice.models.loading import workload_class, workload_hash
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.records.products import GENERATING, Change, Collective, CompileFacts, CompileStatus, ProgramRequest
@@ -25,6 +28,7 @@ from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
+TRACES = Path("results/programs/traces")
 COMPILED = ("by torch.compile; its memory is that of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
@@ -64,7 +68,7 @@ class Traced:
         # Of generation, which calls the module for each word, no published times are of compiled modules.
         self._compiled = workload.compiled and self._cache is None
         step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
-        self.plan = Plan(step)
+        self.plan = Plan(step, _folder(request, step.precision) if workload.address.kind == "hub" else None)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
@@ -197,6 +201,13 @@ class Traced:
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
         return {"largest_batch": found.batch_size, "largest_batch_reason": found.reason}
+
+
+def _folder(request: ProgramRequest, precision: str) -> Path:
+    """Where traces of an `hf:` model are kept: a name made of all that they depend on but their batch."""
+    asked = request.model_dump(mode="json", include={"module", "mode", "sequence_length", "options"})
+    code = workload_hash(request.module, "whichdevice.forecast.torch.records")
+    return TRACES / content_key(asked, precision, code, installed_versions(("torch", "transformers")))
 
 
 def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
