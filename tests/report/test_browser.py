@@ -97,7 +97,7 @@ def test_names_that_are_programs_stay_text(opened: Any) -> None:
 
 @LONG
 def test_a_device_that_was_not_measured_has_a_mark_and_no_empty_rows(opened: Any) -> None:
-    assert "tpu not measured no tpu on this host" in opened.locator(".marks").inner_text()
+    assert "Not measured: tpu (no tpu on this host)" in opened.locator(".marks").inner_text()
     assert "tpu" not in opened.locator(f"{ROWS} td.device").all_inner_texts()
 
 
