@@ -39,18 +39,12 @@ COSTS_COLUMNS: dict[str, Column] = {
     "usd_per_million": Column("float", "US dollars per million units, geometric mean over processes"),
     "usd_per_million_low": Column("float", "lower end of the 95 % interval: of the time, the price is taken as exact"),
     "usd_per_million_high": Column("float", "upper end of the 95 % interval"),
-    "units_per_usd": Column("float", "units for one US dollar: a million / usd_per_million"),
-    "units_per_usd_low": Column("float", "lower end of its 95 % interval"),
-    "units_per_usd_high": Column("float", "upper end of its 95 % interval"),
     "n_metered": Column("int", "runs behind the energy"),
     "meter": Column("text", "which meter, or why none"),
     "watts": Column("float", "W, mean over the metered steady state, geometric mean over processes"),
     "joules_per_million": Column("float", "J per million units, geometric mean over processes"),
     "joules_per_million_low": Column("float", "lower end of the 95 % interval"),
     "joules_per_million_high": Column("float", "upper end of the 95 % interval"),
-    "units_per_joule": Column("float", "units for one joule: a million / joules_per_million"),
-    "units_per_joule_low": Column("float", "lower end of its 95 % interval"),
-    "units_per_joule_high": Column("float", "upper end of its 95 % interval"),
     "joules_blur": Column("float", "share of the reading that the meter's own update time may hide, the largest"),
     "joules_between": Column("float", "share of the metered time that lies between timed windows, the largest"),
     "host_joules_per_million": Column("float", "J per million units of the processors of a GPU's or TPU's host"),
@@ -85,10 +79,6 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     joules = geometric(good["joules_per_unit"] * MILLION, cell)
     frame["n_metered"] = joules["n"]
     frame[_bounds("joules_per_million")] = joules[["mean", "low", "high"]].to_numpy()
-    for per, name in (("units_per_usd", "usd_per_million"), ("units_per_joule", "joules_per_million")):
-        frame[_bounds(per)] = (
-            MILLION / frame[[name, f"{name}_high", f"{name}_low"]].replace(0.0, float("nan")).to_numpy()
-        )
     frame["watts"] = geometric(good["steady_watts"], cell)["mean"]
     frame["joules_blur"] = (good["meter_update"] / good["metered_seconds"]).groupby(cell).max()
     frame["joules_between"] = (1 - good["seconds"] / good["metered_seconds"]).clip(lower=0).groupby(cell).max()
