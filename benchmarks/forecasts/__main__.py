@@ -16,13 +16,9 @@ from typing import Any
 from benchmarks.forecasts import language_models
 from benchmarks.forecasts.decisions import RECORD, decisions
 from benchmarks.forecasts.page import write_page
-
-from whichdevice.files import CONFIG
-from whichdevice.forecast.time_model import CONSTANTS
-from whichdevice.forecast.validation import (
+from benchmarks.forecasts.validation import (
     DIGESTS,
     PUBLISHED,
-    SCORECARD,
     Published,
     constants_of,
     evaluations,
@@ -32,6 +28,10 @@ from whichdevice.forecast.validation import (
     small_steps,
     write,
 )
+
+from whichdevice.files import CONFIG
+from whichdevice.forecast.joint import SCORECARD
+from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import CompiledProgram, compile_program

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.forecasts.validation import SURE, Forecasts
 
 from whichdevice.answer.decide import NEAR, Amount, By, Wants, decide
 from whichdevice.answer.rows import FORECAST, Work
 from whichdevice.answer.rows import Row as Device
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.validation import SURE, Forecasts
 
 RECORD = Path(__file__).parents[2] / "docs" / "results" / "decisions.json"
 FEW = 3  # devices that a comparison has at least

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.forecasts.traces import sums, write
+from benchmarks.forecasts.validation import read_traces
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import CONFIG
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.forecast.validation import read_traces
 from whichdevice.models.hugging_face import configuration
 from whichdevice.models.tuning import Tuning
 

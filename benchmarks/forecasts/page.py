@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.forecasts.validation import Forecasts, Row
 from matplotlib.figure import Figure
 
-from whichdevice.forecast.validation import Card, Forecasts, Row
+from whichdevice.forecast.joint import Card
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "forecast-validation.md"

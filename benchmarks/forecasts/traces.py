@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 import torch
+from benchmarks.forecasts.validation import TRACES, read_traces
 
 from whichdevice.forecast.torch.trace import Step, trace_step
-from whichdevice.forecast.validation import TRACES, read_traces
 from whichdevice.forecast.work import Work
 
 LIBRARY = "timm"

@@ -70,12 +70,8 @@ def time_words(seconds: float, rough: bool = False) -> str:
     about = "about " if rough else ""
     if seconds < 1:
         return about + (f"{two(seconds * 1e3, rough)} ms" if seconds >= 1e-3 else f"{two(seconds * 1e6, rough)} µs")
-    for limit, one, unit in (
-        (90, 1.0, "s"),
-        (90 * 60, 60.0, "min"),
-        (3 * 86400, 3600.0, "h"),
-        (730 * 86400, 86400.0, "days"),
-    ):
+    limits = (90, 1.0, "s"), (90 * 60, 60.0, "min"), (3 * 86400, 3600.0, "h"), (730 * 86400, 86400.0, "days")
+    for limit, one, unit in limits:
         if seconds < limit:
             return f"{about}{two(seconds / one, rough)} {unit}"
     return "years"

@@ -16,8 +16,8 @@ from benchmarks.forecasts.language_models import (
     timed_rows,
     verdict,
 )
+from benchmarks.forecasts.validation import read_traces
 
-from whichdevice.forecast.validation import read_traces
 from whichdevice.models.hugging_face import known_models
 
 SOURCES = {"llm-foundry", "torchtune", "torchtitan"}

@@ -122,7 +122,7 @@ def compiled(monkeypatch, needs: dict[str, float], asked: list[str], precision: 
             need = needs.get(request["device"], needs["others"])
             value = {"status": "failed", "reason": f"a fault on {request['device']}{need}", "done": True}
             if not isinstance(need, str):
-                facts = {"memory": 1e12, "memory_available": 1e12, "memory_needed": need}
+                facts = {"memory": 1e12, "memory_available": 1e12, "memory_needed": need, "memory_tight": True}
                 value = {"status": "ok", "reason": None, "facts": facts, "work": WORK, "done": True}
             on_message({"event": "part", "place": str(number), "value": value})
         return Finish("ok", None, 0)
@@ -142,6 +142,7 @@ def test_cards_of_an_architecture_share_a_program_and_the_record_says_whose_it_i
     assert [records[device].program_device for device in ADA] == ["RTX 6000 Ada"] * 4
     assert records["RTX 6000 Ada"].program_device is None and records["A30"].program_device is None
     assert records["L4"].facts.memory_available == 23612293120 - 600e6
+    assert [records[name].facts.memory_tight for name in ("RTX 6000 Ada", "L4")] == [True, False]  # with its own memory
 
 
 def test_another_cards_program_rules_a_card_out_only_where_it_misses_the_memory_by_far(installed, monkeypatch):

@@ -4,10 +4,11 @@ import pytest
 
 pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
 
+from benchmarks.forecasts.validation import read_traces
+
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, is_tight, need
 from whichdevice.forecast.torch.trace import Trace
-from whichdevice.forecast.validation import read_traces
 from whichdevice.forecast.work import Work
 
 LADDER = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)

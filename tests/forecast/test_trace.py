@@ -202,7 +202,8 @@ def test_recurrent_layers_read_their_weights_anew_for_each_time_step(layer, gate
     for work in (trace.work, trace.fused):
         steps = [item for item in work.items if item.kind == "recurrent"]
         assert sum(item.count for item in steps) == 2 * 4 * 2 * 100  # kernels, layers and directions, passes, steps
-        assert sum(item.bytes * item.count for item in steps) > 4 * 2 * 100 * gates * 64 * 64 * 4
+        weights = 4 * 2 * 100 * gates * 64 * 64 * 4
+        assert weights < sum(item.bytes * item.count for item in steps) < 1.5 * weights  # gates of its own step alone
         assert sum(item.count for item in work.items if item.kind == "product") == 4 * 2
         inputs = 2 * (16 + 64) + 2 * (128 + 64)
         assert work.operations == 3 * 2 * 8 * 100 * gates * 64 * inputs

@@ -7,21 +7,21 @@ from functools import cache
 import numpy as np
 import pytest
 from benchmarks.forecasts.decisions import cases, decisions, picks, read_decisions
-
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
-from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, pace_of, read_constants
-from whichdevice.forecast.validation import (
+from benchmarks.forecasts.validation import (
     Published,
     constants_of,
     evaluations,
     fit_factors,
     left_out,
     published_rows,
-    read_scorecard,
     scorecard,
     small_steps,
 )
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.errors import StudyError
+from whichdevice.forecast.joint import read_scorecard
+from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, pace_of, read_constants
 from whichdevice.forecast.work import Item, Work
 
 PUBLISHED = Published(published_rows())

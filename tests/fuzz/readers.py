@@ -35,8 +35,7 @@ from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import read_table, table, write_table
 from whichdevice.tables.make import TABLES, write_tables
 from whichdevice.tables.published import published_table, read_published
-from whichdevice.tables.run_details import epoch_rows
-from whichdevice.tables.runs import run_row
+from whichdevice.tables.runs import epoch_rows, run_row
 from whichdevice.tables.summary import summary_table
 
 ROOT = Path(__file__).parents[2]

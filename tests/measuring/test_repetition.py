@@ -10,8 +10,7 @@ from whichdevice.cells import Run
 from whichdevice.config.load import write_study
 from whichdevice.locks import LOCK_FOLDER
 from whichdevice.measuring import measure as measuring
-from whichdevice.measuring.attempts import chosen, repetition, with_note
-from whichdevice.measuring.measure import measure
+from whichdevice.measuring.measure import chosen, measure, repetition, with_note
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.schema import Artefact, Breakdown, Energy, MeteredPart, Noise, Record
 from whichdevice.records.store import read_record

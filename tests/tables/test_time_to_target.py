@@ -13,8 +13,7 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
 from whichdevice.tables.base import table
 from whichdevice.tables.make import TABLES
-from whichdevice.tables.run_details import epoch_rows
-from whichdevice.tables.runs import configured_runs
+from whichdevice.tables.runs import configured_runs, epoch_rows
 from whichdevice.tables.time_to_target import Goal, goal_of, recipe_target, time_to_target_table
 
 

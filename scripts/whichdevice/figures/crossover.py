@@ -67,7 +67,7 @@ def draw_crossover(study: StudyResults) -> Figure:
         notes.append(f"{len(by_workload) - len(shown)} more workloads in the tables")
     if any(len(found) > MOST_LINES for found in by_workload.values()):
         notes.append("some pairs left to the tables")
-    style.footnote(figure, "; ".join(notes))
+    figure.supxlabel("; ".join(notes))
     return figure
 
 

@@ -59,7 +59,7 @@ def draw_roofline(study: StudyResults) -> Figure:
     formats = set(best["product"]) | set(limits["product"])
     figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
     more = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
-    style.footnote(figure, style.runs_note(best["n"]) + more)
+    figure.supxlabel(style.runs_note(best["n"]) + more)
     return figure
 
 

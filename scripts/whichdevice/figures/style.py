@@ -131,16 +131,11 @@ def empty(study: StudyResults, missing: str, command: str | None = None) -> Figu
     return figure
 
 
-def footnote(figure: Figure, text: str) -> None:
-    """Say something below the figure, before the data source."""
-    figure._footnote = text  # type: ignore[attr-defined]
-
-
 def finish(figure: Figure, title: str, study: StudyResults) -> None:
-    """Title above; footnote, data source and absent devices below."""
+    """Title above; below the figure's own supxlabel, the data source and absent devices."""
     width = figure.get_size_inches()[0]
     figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
-    parts = [getattr(figure, "_footnote", ""), data_note(study)]
+    parts = [figure.get_supxlabel(), data_note(study)]
     if study.absent and study.devices:
         parts.append(f"not measured: {', '.join(study.absent)}")
     text = " · ".join(part for part in parts if part)

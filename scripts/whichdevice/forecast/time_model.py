@@ -8,7 +8,7 @@ times how much longer this class of work takes in practice, plus a time for each
 of their sum, the roofline, fits published times worse.) Each software (programs of XLA, PyTorch operation by operation,
 torch.compile) has its own factors. joint.py has how far that is off.
 A step takes the larger of the device's time and of the host's, which sends it off. `make forecasts` fits all constants
-to published times (validation.py). The forecast holds for a step whose data is on the device.
+to published times (benchmarks/forecasts/). The forecast holds for a step whose data is on the device.
 """
 
 import json

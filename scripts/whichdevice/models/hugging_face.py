@@ -30,42 +30,19 @@ PREFIX = "hf:"
 LARGE = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
-    "method",
-    "lora_rank",
-    "lora_layers",
-    "lora_dropout",
-    "gradient_checkpointing",
-    "gradient_accumulation",
-    "optimizer",
-)
+    "method", "lora_rank", "lora_layers", "lora_dropout",
+    "gradient_checkpointing", "gradient_accumulation", "optimizer",
+)  # fmt: skip
 CLASSIFIERS = (
-    "bert",
-    "distilbert",
-    "roberta",
-    "xlm-roberta",
-    "deberta-v2",
-    "electra",
-    "albert",
-    "camembert",
-    "modernbert",
-)
+    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
+)  # fmt: skip
 LAYERS = (
-    "num_hidden_layers",
-    "n_layer",
-    "n_layers",
-    "num_layers",
-    "num_decoder_layers",
-    "encoder_layers",
-    "decoder_layers",
-)
+    "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
+)  # fmt: skip
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 UNEQUAL = (
-    "first_k_dense_replace",
-    "mlp_only_layers",
-    "moe_layer_freq",
-    "decoder_sparse_step",
-    "hybrid_override_pattern",
-)
+    "first_k_dense_replace", "mlp_only_layers", "moe_layer_freq", "decoder_sparse_step", "hybrid_override_pattern",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

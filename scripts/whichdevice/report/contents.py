@@ -14,7 +14,7 @@ import yaml
 
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
-from whichdevice.forecast.validation import read_scorecard
+from whichdevice.forecast.joint import read_scorecard
 from whichdevice.numbers import number, percent, price, quality, seconds, size
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with

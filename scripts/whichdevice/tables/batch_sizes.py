@@ -27,19 +27,8 @@ TINY = 1e-12
 WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
 MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
 CROSSOVER_READ = [
-    *WORK,
-    *MEANS,
-    "device",
-    "kind",
-    "batch_size",
-    "repeat",
-    "value",
-    "unit",
-    "source",
-    "machine",
-    "session",
-    "model",
-]
+    *WORK, *MEANS, "device", "kind", "batch_size", "repeat", "value", "unit", "source", "machine", "session", "model",
+]  # fmt: skip
 SAME_SETTINGS, OWN_BEST = "same settings", "own best"
 CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
 PARTLY, ONE_SIZE = "partly undecided", "one size"

@@ -24,8 +24,7 @@ from whichdevice.study_cells import make_tables
 from whichdevice.tables import comparison, get_table, runs, table_names
 from whichdevice.tables.base import Columns, Sources, read_table, write_table
 from whichdevice.tables.published import read_published
-from whichdevice.tables.run_details import epoch_rows
-from whichdevice.tables.runs import run_row
+from whichdevice.tables.runs import epoch_rows, run_row
 
 Rows = list[dict[str, Any]]
 Parts = tuple[dict[str, Any], Rows]  # the row of one record, and the rows of its epochs

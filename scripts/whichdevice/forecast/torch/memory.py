@@ -99,7 +99,24 @@ class Plan:
 
 def checkpointed(step: Step) -> Step:
     """With gradient checkpointing: the model's own, or of the blocks that it repeats."""
+    from torch import nn
     from torch.utils.checkpoint import checkpoint
+
+    class Checkpointed(nn.Module):
+        """A block whose activations are computed again in the backward pass; its attributes are the block's."""
+
+        def __init__(self, block: Any) -> None:
+            super().__init__()
+            self.block = block
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return checkpoint(self.block, *args, use_reentrant=False, **kwargs)
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(super().__getattr__("block"), name)
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
@@ -108,8 +125,8 @@ def checkpointed(step: Step) -> Step:
         elif hasattr(module, "set_grad_checkpointing"):  # of timm
             module.set_grad_checkpointing()
         else:
-            for block in blocks_of(module):
-                block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+            for owner, name, block in blocks_of(module):
+                setattr(owner, name, Checkpointed(block))
         return module
 
     return replace(step, build=build)
@@ -129,15 +146,18 @@ def adapted(step: Step, method: str) -> Step:
     return replace(step, build=build, optimizer=Tuning(method).optimizer_for, precision="bfloat16")
 
 
-def blocks_of(module: Any) -> list[Any]:
-    """The children of one class in one container that have the most parameters; empty where none repeats."""
-    groups: dict[tuple[int, type], list[Any]] = {}
-    for owner in module.modules():
-        for child in owner.children():
-            groups.setdefault((id(owner), type(child)), []).append(child)
+def blocks_of(module: Any) -> list[tuple[Any, str, Any]]:
+    """The children of one class in one container that have the most parameters; empty where none repeats.
 
-    def weights(group: list[Any]) -> int:
-        return sum(each.numel() for child in group for each in child.parameters())
+    Each with its container and its name there.
+    """
+    groups: dict[tuple[int, type], list[tuple[Any, str, Any]]] = {}
+    for owner in module.modules():
+        for name, child in owner.named_children():
+            groups.setdefault((id(owner), type(child)), []).append((owner, name, child))
+
+    def weights(group: list[tuple[Any, str, Any]]) -> int:
+        return sum(each.numel() for _, _, child in group for each in child.parameters())
 
     return max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[])
 

@@ -54,7 +54,7 @@ class _Layers(torch.autograd.Function):
         found = [torch.empty_like(each) for each in (data, *given)]
         sums = _groups(found[1 + states :], groups)
         for group, made, kept in zip(_groups(given[states:], groups), sums, gates, strict=True):
-            put(output.dtype, _operations(group[1:], rows), [*group[1:], kept], [gradient, kept], steps)
+            put(output.dtype, _operations(group[1:], rows), group[1:], [gradient, kept], steps)
             put(output.dtype, _operations(group, rows) + _operations(group[:1], rows), [kept, data, output], made)
         return None, None, None, None, None, *found
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # this module needs no PyTorch
 Sharing = Literal["ddp", "fsdp", "zero2"]
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
-COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32
 

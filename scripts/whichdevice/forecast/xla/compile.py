@@ -109,6 +109,8 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
             "memory": target.memory,
             "memory_available": available,
             "memory_missing": missing if missing > 0 else None,
+            "memory_tight": False,  # with the other card's memory, as are the changes
+            "changes": [],
         }
     )
     record.status, record.reason = "ok", None

@@ -1,8 +1,8 @@
 """How good forecasts have been: constants fitted to published times, and tested on rows that the fit did not see.
 
 config/forecast_published.csv has the published times, config/forecast_digests.json the work of their programs. Factors
-are fitted by least squares of log residuals for each software; n rows of a source weigh as much as √n. The residuals'
-parts are fitted by joint.py. A test leaves out whole groups (models, chips, sources, families), fits everything to the
+are fitted by least squares of log residuals for each software; n rows of a source weigh as much as √n. residuals.py
+fits the residuals' parts. A test leaves out whole groups (models, chips, sources, families), fits everything to the
 rest and forecasts what was left out: single times, ratios of two devices, and which of two is faster.
 """
 
@@ -18,12 +18,13 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from benchmarks.forecasts.residuals import TURNS, Columns, fit
 from scipy.special import ndtr, ndtri
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.files import CONFIG
-from whichdevice.forecast import joint
+from whichdevice.forecast.joint import INTERVAL, Card, interval, residual
 from whichdevice.forecast.time_model import (
     CLOCK_SD,
     LAUNCH_SD,
@@ -45,7 +46,6 @@ from whichdevice.forecast.work import Item, Software, Work
 PUBLISHED = CONFIG / "forecast_published.csv"
 DIGESTS = CONFIG / "forecast_digests.json"
 TRACES = CONFIG / "forecast_traces.json.gz"
-SCORECARD = CONFIG / "forecast_scorecard.json"
 SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
@@ -332,7 +332,7 @@ class Published:
         self.device_bound = ~np.array([row.host_bound for row in rows])
         self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
         self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
-        self.columns = joint.Columns(
+        self.columns = Columns(
             software=[row.software for row in rows],
             family=[row.family for row in rows],
             question=[row.question for row in rows],
@@ -347,7 +347,7 @@ class Published:
         Factors and residuals take turns, so that a family that takes longer than its work says bends no factor.
         """
         chosen = self.device_bound if chosen is None else chosen & self.device_bound
-        turns, variances = (joint.TURNS, None) if start is None else (2, start.residuals["variances"])
+        turns, variances = (TURNS, None) if start is None else (2, start.residuals["variances"])
         factors = self._factors(chosen, start.factors if start else {}, np.zeros(len(self.rows)))
         first = self._residuals(factors, chosen, turns if start is None else 1, variances)
         factors = self._factors(chosen, factors, self._of_families(first, chosen))
@@ -357,7 +357,7 @@ class Published:
         self, factors: Mapping[str, np.ndarray], chosen: np.ndarray, turns: int, start: Mapping[str, float] | None
     ) -> dict[str, Any]:
         logs = self.logs(factors)
-        return joint.fit(logs, self.columns, chosen & ~np.isnan(logs), turns, start)
+        return fit(logs, self.columns, chosen & ~np.isnan(logs), turns, start)
 
     def _factors(
         self, chosen: np.ndarray, start: Mapping[str, np.ndarray], offsets: np.ndarray
@@ -434,17 +434,17 @@ class Forecasts:
     @property
     def within(self) -> float:
         """The factor within which 80 % of the forecasts were."""
-        return float(np.exp(np.quantile(np.abs(self.logs), joint.INTERVAL)))
+        return float(np.exp(np.quantile(np.abs(self.logs), INTERVAL)))
 
     @property
     def stated(self) -> float:
         """The median factor of the stated 80 % intervals."""
-        return float(np.exp(np.median(self.sd) * ndtri(0.5 + joint.INTERVAL / 2)))
+        return float(np.exp(np.median(self.sd) * ndtri(0.5 + INTERVAL / 2)))
 
     @property
     def held(self) -> float:
         """Share of rows inside of their intervals."""
-        return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + joint.INTERVAL / 2)))
+        return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + INTERVAL / 2)))
 
 
 def left_out(
@@ -463,7 +463,7 @@ def left_out(
         hosts = host_times(published, misses, groups != each)
         for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
-            part = joint.residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
+            part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
             logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, CLOCK_SD * unclocked[place])
             launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
@@ -493,17 +493,17 @@ class Pairs:
     @property
     def within(self) -> float:
         """The factor within which 80 % of the forecast ratios were."""
-        return float(np.exp(np.quantile(np.abs(self.published - self.forecast), joint.INTERVAL)))
+        return float(np.exp(np.quantile(np.abs(self.published - self.forecast), INTERVAL)))
 
     @property
     def stated(self) -> float:
         """The median factor of the stated 80 % intervals."""
-        return float(np.exp(np.median(self.sd) * ndtri(0.5 + joint.INTERVAL / 2)))
+        return float(np.exp(np.median(self.sd) * ndtri(0.5 + INTERVAL / 2)))
 
     @property
     def held(self) -> float:
         """Share of pairs inside of their intervals."""
-        return float(np.mean(np.abs(self.published - self.forecast) <= self.sd * ndtri(0.5 + joint.INTERVAL / 2)))
+        return float(np.mean(np.abs(self.published - self.forecast) <= self.sd * ndtri(0.5 + INTERVAL / 2)))
 
     @property
     def decided(self) -> np.ndarray:
@@ -556,9 +556,6 @@ LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
 def evaluations(published: Published, whole: Fitted) -> dict[str, Forecasts]:
     """Forecasts of all rows, by what was left out."""
     return {name: left_out(published, group(published.rows), whole) for name, group in LEFT_OUT.items()}
-
-
-Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out
 
 
 def scorecard(found: Mapping[str, Forecasts]) -> Card:
@@ -621,14 +618,14 @@ def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
     found = left_out(published, lambda row: row.chip, whole, small)
     errors, widths, held = [], [], []
     for row, log, sd, host, host_sd in zip(found.rows, found.logs, found.sd, found.host, found.host_sd, strict=True):
-        low, middle, high = joint.interval(row.seconds / math.exp(log), sd, host, host_sd)
+        low, middle, high = interval(row.seconds / math.exp(log), sd, host, host_sd)
         errors.append(abs(math.log(row.seconds / middle)))
         widths.append(math.log(high / low) / 2)
         held.append(low <= row.seconds <= high)
     return {
         "rows": len(errors),
         "median_error": round(float(np.expm1(np.median(errors))), 3),
-        "within": round(float(np.exp(np.quantile(errors, joint.INTERVAL))), 3),
+        "within": round(float(np.exp(np.quantile(errors, INTERVAL))), 3),
         "stated": round(float(np.exp(np.median(widths))), 3),
         "held": round(float(np.mean(held)), 3),
     }
@@ -689,11 +686,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_rounded(each) for each in value]
     return float(f"{value:.5g}")
-
-
-def read_scorecard(path: Path = SCORECARD) -> Card:
-    """The committed scorecard."""
-    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def write(constants: Mapping[str, Any], path: Path) -> None:

@@ -1,0 +1,161 @@
+"""Fits the parts of whichdevice/forecast/joint.py to logs of published time over forecast.
+
+Offsets and variances are found by EM for restricted maximum likelihood (Dempster, Rubin and Tsutakawa 1981).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+# Standard deviations (log) that a fit starts from. PRIOR_LEVELS levels of this spread count beside a part's own levels.
+START = {"family": 0.1, "question": 0.12, "source": 0.1, "class": 0.15, "chip": 0.1, "chip of software": 0.06,
+         "machine": 0.06, "rest": 0.1}  # fmt: skip
+PRIOR_LEVELS = 3.0
+OF_SOFTWARE = ("family", "question", "source", "rest")  # have a variance for each software; the others one for all
+CENTRE = 0.3  # spread of a software's mean, which its factors leave near zero
+OUTLIER = 2.5  # spreads of a software's logs from their median; what is beyond counts as that far
+TURNS = 60  # of EM
+
+
+class Columns:
+    """What each of some published times belongs to, as a matrix of the levels that questions share."""
+
+    def __init__(
+        self,
+        software: Sequence[str],
+        family: Sequence[str],
+        question: Sequence[str],
+        source: Sequence[str],
+        chip: Sequence[str],
+        chip_class: Sequence[str],
+    ) -> None:
+        self.softwares = sorted(set(software))
+        self.chips = dict(zip(chip, chip_class, strict=True))
+        rows = [
+            [
+                ("centre", of),
+                ("family", its_family, of),
+                ("source", its_source, of),
+                ("class", its_class),
+                ("chip", its_chip),
+                ("chip of software", its_chip, of),
+                ("machine", its_source, its_chip),
+            ]
+            for of, its_family, its_source, its_chip, its_class in zip(
+                software, family, source, chip, chip_class, strict=True
+            )
+        ]
+        self.names: list[tuple[str, ...]] = sorted({each for row in rows for each in row})
+        self.variances = [f"{name[0]}|{name[2]}" if name[0] in OF_SOFTWARE else name[0] for name in self.names]
+        place = {name: number for number, name in enumerate(self.names)}
+        columns = [place[each] for row in rows for each in row]
+        starts = np.arange(0, len(columns) + 1, len(rows[0]))
+        self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
+        asked = sorted(set(zip(software, question, strict=True)))
+        number = {each: place for place, each in enumerate(asked)}
+        self.question = np.array([number[each] for each in zip(software, question, strict=True)])
+        order = {each: place for place, each in enumerate(self.softwares)}
+        self.software = np.array([order[each] for each in software])
+        self.software_of_question = np.array([order[each[0]] for each in asked])
+
+
+def fit(
+    logs: np.ndarray, columns: Columns, chosen: np.ndarray, turns: int = TURNS, start: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Find offsets and variances from the chosen rows' logs of time over forecast [rows].
+
+    Returns {"variances": {part: variance}} and for each software what `residual` takes. A part of OF_SOFTWARE has the
+    name `part|software` among the variances. `start` are variances of an earlier fit.
+    """
+    variances = dict(start or {})
+    for part, sd in START.items():
+        for key in [f"{part}|{each}" for each in columns.softwares] if part in OF_SOFTWARE else [part]:
+            variances.setdefault(key, sd**2)
+    variances["centre"] = CENTRE**2
+    design, member, of_row = columns.design[chosen], columns.question[chosen], columns.software[chosen]
+    logs, of_question = logs[chosen], columns.software_of_question
+    for number in range(len(columns.softwares)):
+        its = logs[of_row == number]
+        if len(its):
+            middle = np.median(its)
+            far = OUTLIER * 1.4826 * np.median(np.abs(its - middle))
+            logs[of_row == number] = np.clip(its, middle - far, middle + far)
+    seen = design.sum(axis=0) > 0
+    design = design[:, seen]
+    keys = [key for key, its in zip(columns.variances, seen, strict=True) if its]
+    size = np.bincount(member, minlength=len(of_question)).astype(float)
+    rows = np.arange(len(member))
+    sums = (csr_array((np.ones(len(member)), (member, rows)), (len(of_question), len(member))) @ design).toarray()
+    total = np.bincount(member, logs, minlength=len(of_question))
+    asked = size > 0
+    for _ in range(turns):
+        noise = np.array([variances[f"rest|{each}"] for each in columns.softwares])
+        wide = np.array([variances[f"question|{each}"] for each in columns.softwares])
+        rest, rest_q, own = noise[of_row], noise[of_question], wide[of_question]
+        pull = own / (rest_q + size * own)  # what a question's offset takes of the sum of its residuals
+        square = (design.T @ (design / rest[:, None])).toarray() - sums.T @ (sums * (pull / rest_q)[:, None])
+        covariance = np.linalg.inv(square + np.diag([1 / variances[key] for key in keys]))
+        effects = covariance @ (design.T @ (logs / rest) - sums.T @ (total * pull / rest_q))
+        offset = pull * (total - sums @ effects)
+        within = own * rest_q / (rest_q + size * own)
+        through = sums @ covariance
+        pulled = pull**2 * (through * sums).sum(axis=1)
+        spread = within + pulled
+        left = logs - design @ effects - offset[member]
+        alone = (design * (design @ covariance - (2 * pull[:, None] * through)[member])).sum(axis=1)
+        left_spread = alone + pulled[member] + within[member]
+        squares: dict[str, list[float]] = {}
+        for key, value in zip(keys, effects**2 + np.diag(covariance), strict=True):
+            squares.setdefault(key, []).append(value)
+        for number, software in enumerate(columns.softwares):
+            squares[f"question|{software}"] = list((offset**2 + spread)[(of_question == number) & asked])
+            squares[f"rest|{software}"] = list((left**2 + left_spread)[of_row == number])
+        for key, values in squares.items():
+            if key != "centre":
+                first = START[key.split("|")[0]] ** 2
+                variances[key] = (sum(values) + PRIOR_LEVELS * first) / (len(values) + PRIOR_LEVELS)
+    names = [name for name, its in zip(columns.names, seen, strict=True) if its]
+    return {"variances": variances} | {
+        software: _of_software(software, names, effects, covariance, variances, columns.chips)
+        for number, software in enumerate(columns.softwares)
+        if (of_row == number).any()
+    }
+
+
+def _of_software(
+    software: str,
+    names: Sequence[tuple[str, ...]],
+    effects: np.ndarray,
+    covariance: np.ndarray,
+    variances: Mapping[str, float],
+    chips: Mapping[str, str],
+) -> dict[str, Any]:
+    """Offsets and spreads of one software; a chip's are of its class, itself and itself with the software."""
+
+    def combined(*wanted: tuple[str, ...], also: float = 0.0) -> tuple[float, float]:
+        chosen = np.array([name in wanted for name in names], dtype=float)
+        return float(chosen @ effects), math.sqrt(float(chosen @ covariance @ chosen) + also)
+
+    def variance(part: str) -> float:
+        return variances[f"{part}|{software}" if part in OF_SOFTWARE else part]
+
+    centre = ("centre", software)
+    families = sorted({name[1] for name in names if name[0] == "family" and name[2] == software})
+    of_chips, classes = {}, {}
+    for chip, its in sorted((chip, its) for chip, its in chips.items() if ("chip", chip) in names):
+        with_software = ("chip of software", chip, software)
+        also = 0.0 if with_software in names else variances["chip of software"]
+        of_chips[chip] = combined(("class", its), ("chip", chip), with_software, also=also)
+    for its in sorted({name[1] for name in names if name[0] == "class"}):
+        classes[its] = combined(("class", its), also=variances["chip"] + variances["chip of software"])
+    return {
+        "variances": {part: variance(part) for part in ("question", "source", "machine", "rest")},
+        "families": {each: combined(centre, ("family", each, software)) for each in families},
+        "family": combined(centre, also=variance("family")),
+        "chips": of_chips,
+        "classes": classes,
+        "class": (0.0, math.sqrt(sum(variances[part] for part in ("class", "chip", "chip of software")))),
+    }
