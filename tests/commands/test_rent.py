@@ -352,7 +352,7 @@ def test_the_task_sends_the_study_and_each_environment_that_its_backends_need(st
     assert sent["data"]["sources"] == {"mnist": "standin"}, "each dataset from the source that is read here"
     assert script.splitlines()[-1] == "sh envs/rented.sh gpu gpu torch"
     tpu = ["--device", "tpu", "--accelerator", "tpu-v6e-1", "--config", own, "devices={gpu: {kind: tpu}}"]
-    assert task_of(capsys, *tpu)[0]["run"].splitlines()[-1] == "sh envs/rented.sh tpu tpu cpu"
+    assert task_of(capsys, *tpu)[0]["run"].splitlines()[-1] == "sh envs/rented.sh tpu tpu jax-tpu"
 
 
 def test_a_training_script_is_looked_at_on_the_machine_and_measured_in_its_number_format(stage, capsys):

@@ -55,6 +55,12 @@ def test_a_wrong_constant_is_named_with_its_line(tmp_path, text):
     assert declared(tmp_path, text).fault == f"{FAULTS[text]} (line 1)"
 
 
+def test_a_constant_that_is_changed_has_its_last_value(tmp_path):
+    assert declared(tmp_path, "BATCH_SIZE = 8\nBATCH_SIZE *= 4").batch_size == 32
+    changed = declared(tmp_path, "INPUT = {'shape': (8,)}\nINPUT |= {'dtype': 'uint8'}")
+    assert changed.fault == "INPUT must be a plain value: it is read without running the file (line 2)"
+
+
 def test_a_misspelt_constant_gets_a_hint(tmp_path):
     assert declared(tmp_path, "BATCHSIZE = 8").hints == ("BATCHSIZE is not used; did you mean BATCH_SIZE?",)
 

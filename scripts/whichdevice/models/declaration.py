@@ -258,6 +258,8 @@ def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     """Names that a statement gives a value: NAME = ..., NAME: type = ..., A = B = ..., A, B = ..., ..."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id, ast.copy_location(ast.BinOp(ast.Name(node.target.id), node.op, node.value), node)
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
         yield node.target.id, node.value
     if not isinstance(node, ast.Assign):
