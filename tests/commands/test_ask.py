@@ -270,7 +270,7 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     """A PyTorch model that no card holds, or that none trains in time; the batch is shared out evenly."""
 
     def needed(model: str, wants: Wants, *rows: Row, **more: Any) -> list[int]:
-        asked = SimpleNamespace(model=model, **({"batch": None, "steps": None} | more))
+        asked = SimpleNamespace(model=model, **({"batch": None, "steps": None, "only": None} | more))
         return gpus_needed(asked, [answer(*rows, wants=wants)])  # type: ignore[arg-type]
 
     enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, device="T4")
@@ -279,6 +279,7 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert needed("net.py", enough, small) == needed("net.py", late, FAST) == [1, 2, 4]  # of a batch of 100
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
+    assert needed("hf:gpt2", late, FAST, only="free") == []
 
 
 def test_the_time_left_never_rises_by_more_than_a_fifth() -> None:

@@ -149,7 +149,7 @@ def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int
 
     late = [each for each in found if each.by != each.wants.by]
     large = [each for each in found if 2 * len(too_small(each)) >= sum(row.rented for row in each.work.rows)]
-    if not large and not late:
+    if (not large and not late) or args.only == "free":
         return []
     if args.batch is None and args.steps is None and args.model.startswith(PREFIX):
         return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]
