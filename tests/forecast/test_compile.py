@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from whichdevice.forecast import host
 from whichdevice.forecast.xla import compile as compiling
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.measuring.supervisor import Finish
@@ -18,6 +19,7 @@ def installed(working_folder, monkeypatch):
     found = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
     monkeypatch.setattr(compiling, "installed_versions", found)
     monkeypatch.setattr(compiling, "PARALLEL", 1)
+    monkeypatch.setattr(host, "rates", lambda _: {})
 
 
 def asked() -> list[ProgramRequest]:
@@ -108,7 +110,7 @@ def test_a_program_made_with_other_xla_flags_is_another_program(installed, monke
     assert not paths & set(map(compiling.cache_path, drafts))
 
 
-WORK = {"platform": "gpu", "items": [], "kernels": 1}
+WORK = {"platform": "gpu", "items": [], "unknown_loops": 0, "unknown_calls": 0}
 
 
 def compiled(monkeypatch, needs: dict[str, float], asked: list[str], precision: str = "float32"):
@@ -122,7 +124,13 @@ def compiled(monkeypatch, needs: dict[str, float], asked: list[str], precision: 
             need = needs.get(request["device"], needs["others"])
             value = {"status": "failed", "reason": f"a fault on {request['device']}{need}", "done": True}
             if not isinstance(need, str):
-                facts = {"memory": 1e12, "memory_available": 1e12, "memory_needed": need, "memory_tight": True}
+                facts = {
+                    "memory": 1e12,
+                    "memory_available": 1e12,
+                    "memory_needed": need,
+                    "memory_tight": True,
+                    "arrays": 100,
+                }
                 value = {"status": "ok", "reason": None, "facts": facts, "work": WORK, "done": True}
             on_message({"event": "part", "place": str(number), "value": value})
         return Finish("ok", None, 0)
@@ -131,6 +139,14 @@ def compiled(monkeypatch, needs: dict[str, float], asked: list[str], precision: 
     common = {"workload": "matmul", "module": "matmul", "precision": precision, "batch_size": 64}
     records = compile_programs([ProgramRequest(device=device, **common) for device in asked])
     return {record.asked.device: record for record in records}, made
+
+
+def test_all_devices_of_a_question_have_the_hosts_time_of_one_measurement(installed, monkeypatch):
+    for seconds, devices in ((1e-6, ["L4"]), (2e-6, ["L4", "A30"])):  # the L4's program is kept by then
+        monkeypatch.setattr(host, "rates", lambda _, its=seconds: {"array": its, "fit": 0.0})
+        records, made = compiled(monkeypatch, {"others": 1e9}, devices)
+        assert [each.facts.host_time for each in records.values()] == pytest.approx([100 * seconds] * len(devices))
+    assert made == ["A30"]
 
 
 ADA = ["L4", "RTX 4090", "L40S", "RTX 4070"]

@@ -1,19 +1,33 @@
-"""The host's time of a step is measured on this machine, once."""
+"""The host's time of a step is measured on a machine once, and is the same for all devices of a question."""
 
 import pytest
 
-from whichdevice.forecast.xla import host as xla_host
+from whichdevice.forecast import host
+from whichdevice.forecast.work import Item, Work
 
 
-def test_a_pytorch_step_of_twice_the_kernels_takes_the_host_twice_as_long():
-    pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
-    from whichdevice.forecast.torch.host import host_time
+@pytest.fixture
+def measured(working_folder):
+    host.rates.cache_clear()
+    yield
+    host.rates.cache_clear()
 
-    assert host_time(2000) == 2 * host_time(1000)
-    assert 4e-6 < host_time(1) < 1e-3
+
+@pytest.mark.parametrize(("software", "package"), [("eager", "torch"), ("xla", "keras")])
+def test_rates_are_kept_for_the_machine(measured, software, package):
+    pytest.importorskip(package)
+    first = host.rates(software)
+    assert all(1e-7 < each < 0.1 for each in first.values()) and first
+    host.rates.cache_clear()
+    assert host.rates(software) == first  # measured anew it would differ
 
 
-def test_a_compiled_step_takes_the_host_longer_with_more_arrays_and_within_fit():
-    call, larger, fit = (xla_host.host_time(*given) for given in ((100, False), (200, False), (100, True)))
-    assert larger == 2 * call and call < fit
-    assert call > 1e-6 and fit < 0.1
+def test_a_step_takes_the_host_longer_with_more_kernels_more_arrays_and_within_fit(monkeypatch):
+    monkeypatch.setattr(host, "rates", lambda software: {"kernel": 1e-5, "array": 1e-6, "fit": 1e-3})
+    compiled = Work("gpu", (Item("product", "half", 1e9, 1e6, 100),))
+    call, larger, fit = (host.host_time(compiled, *given) for given in ((100, False), (200, False), (100, True)))
+    assert (call, larger, fit) == pytest.approx((5e-4, 6e-4, 1.5e-3))
+    assert host.host_time(compiled) is None
+    assert host.host_time(Work("gpu", compiled.items, software="eager")) == pytest.approx(1.4e-3)
+    monkeypatch.setattr(host, "rates", lambda software: {})
+    assert host.host_time(compiled, 100) is None

@@ -13,7 +13,7 @@ times (benchmarks/forecasts/residuals.py); config/forecast_constants.json keeps 
     low, middle, high = interval(0.1, found.sd, host_time=0.02, host_log_sd=0.3)
     times = draws(rows, 2000, seed=0)         # [rows, 2000] step times of one question, in seconds
 
-A step takes the larger of the device's and the host's time. The host's time is one value for all devices.
+A step takes the larger of the device's and the host's time. The host's rates are of one measurement for all devices.
 """
 
 import json

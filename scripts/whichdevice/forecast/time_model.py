@@ -177,8 +177,7 @@ def forecast_step(
 ) -> Forecast:
     """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
-    `host` is the host's time in seconds and its log spread, as torch/host.py and xla/host.py measure it; None: that of
-    a typical host.
+    `host` is the host's time in seconds and its log spread, as host.py finds it; None: that of a typical host.
     Raises StudyError where the sheet lacks a number, or no published time has this software on such a device.
     """
     peaks = Peaks.of(device)

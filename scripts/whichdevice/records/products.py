@@ -92,7 +92,9 @@ class CompileFacts(Part):
     operations: float | None = None  # of matrix products and convolutions
     nbytes: float | None = None  # to and from off-chip memory
     kernels: float | None = None
-    host_time: float | None = None  # in which this machine's software sends the step off; None: not measured
+    arrays: Integer | None = None  # that a call of a compiled step hands over
+    fit: bool = False  # whether Keras' `fit` makes the call
+    host_time: float | None = None  # in which the asking machine sends the step off, by its own rates; None: not known
     collectives: dict[str, Collective] = Field(default_factory=dict)
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None

@@ -46,7 +46,10 @@ COLUMNS: dict[str, Column] = {
     "device_time": Column("float", "s, median without the host"),
     "log_sd_shared": Column("float", "spread of log time that all devices of a question share"),
     "log_sd_own": Column("float", "spread of log time of the chip alone"),
-    "host_time": Column("float", "s, in which the host sends a step off: the same on every device"),
+    "host_time": Column(
+        "float",
+        "s, in which the host sends off the arrays and kernels of the program, by one measurement",
+    ),
     "host_log_sd": Column("float", "its log spread"),
     "note": Column("text", "what makes the interval wider, or the answer another"),
     "own_step_time": Column("float", "s, fastest measured step on this very device, in this number format"),

@@ -12,7 +12,6 @@ import torch
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.host import host_time
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, Plan, is_tight, need
 from whichdevice.forecast.torch.several import Way, accumulated, way_that_fits
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -127,7 +126,6 @@ class Traced:
             operations=work.operations,
             nbytes=work.bytes,
             kernels=work.kernels,
-            host_time=host_time(work.sent),
             collectives=collectives,
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import host
 from whichdevice.forecast.targets import (
     COMPILERS,
     PACKAGES,
@@ -28,6 +29,7 @@ from whichdevice.forecast.targets import (
     program_device,
     software_of,
 )
+from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, UNSUPPORTED, OutOfDeviceMemoryError
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
@@ -65,6 +67,7 @@ def compile_programs(
     records: dict[int, CompiledRecord] = {}
 
     def know(number: int, record: CompiledRecord) -> None:
+        record = _with_host_time(record)
         records[number] = record
         on_record(number, record)
 
@@ -84,6 +87,14 @@ def compile_programs(
         other = _from_elsewhere(record, [each for each in records.values() if _step(each.asked) == _step(record.asked)])
         know(number, record if other is None else other)
     return [records[number] for number in range(len(requests))]
+
+
+def _with_host_time(record: CompiledRecord) -> CompiledRecord:
+    """With the time that this machine takes to send the step off; a kept program has none."""
+    if record.facts is None or record.work is None:
+        return record
+    seconds = host.host_time(Work.from_dict(record.work), record.facts.arrays, record.facts.fit)
+    return record.model_copy(update={"facts": record.facts.model_copy(update={"host_time": seconds})})
 
 
 def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord | None:
@@ -185,6 +196,8 @@ def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: F
         nullcontext() if traced else beside_no_measurement("compiling for forecasts"),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
+        for software in {software_of(draft.asked.module) for draft in drafts.values()}:
+            host.rates(software)  # measured before processes compile beside it
         _Pool({numbers[0]: drafts[numbers[0]] for numbers in same.values()}, Path(folder), log, found).run()
 
 

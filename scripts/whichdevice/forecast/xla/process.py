@@ -16,7 +16,6 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
-from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.xla.hlo_operations import read_work
@@ -113,8 +112,8 @@ class _Compiling:
             program = self._program(step, target, request, request.batch_size)
             work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
-            host = {"host_time": step.host_time() + (LAUNCH * work.kernels if target.kind == "gpu" else 0.0)}
-            facts = facts.model_copy(update={**_facts(program, work), **units, **host, "note": step.note})
+            sent = {"arrays": step.arrays, "fit": step.keras}
+            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": step.note})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)

@@ -1,0 +1,128 @@
+"""How long this machine takes to send a step off: the floor under a step on any GPU. Imports no framework.
+
+    host_time(work, arrays=300, fit=True)     # seconds; None where it cannot be measured here
+
+PyTorch sends each operation off from Python and autograd. A call of a compiled step hands its arrays over; Keras' `fit`
+makes a batch, counts and keeps the state around it. A GPU adds a launch of each kernel. On tiny tensors the CPU
+computes next to nothing, so that a step of them takes what sending it off takes.
+
+The rates are measured in a process of their own, once on a machine and for a software: all devices of a question have
+the same. A rented machine's CPU is another one: its time differs by time_model.py's MEASURED_HOST_SD.
+"""
+
+import hashlib
+import json
+import os
+import subprocess  # nosec B404
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from whichdevice.files import package_first, write_atomically
+from whichdevice.forecast.targets import environment
+from whichdevice.forecast.time_model import LAUNCH
+from whichdevice.forecast.work import Work
+from whichdevice.machine.cpu import cpu_model, thread_environment, usable_cores
+from whichdevice.machine.facts import installed_versions, machine_identity
+from whichdevice.processes import quick_imports
+
+FOLDER = Path("results/programs/hosts")
+PACKAGES = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # by software
+SECONDS = 120  # that measuring may take, imports included
+REPEATS = 7
+LAYERS, WIDTH = 50, 8  # of PyTorch
+KERNELS = 6  # of a layer: product, activation, its gradient, those of input and weight, the sum of the bias's
+ARRAYS, STEPS = 64, 20  # of JAX
+FIT_STEPS, FIT_ARRAYS = 64, 12  # of a layer: two weights, an optimiser's two moments of each, and counters
+
+
+def host_time(work: Work, arrays: int | None = None, fit: bool = False) -> float | None:
+    """Seconds in which a machine like this one sends a step off; None where it is not known.
+
+    A compiled step has so many arrays, and Keras' `fit` or a plain call around it; a traced one its kernels alone.
+    """
+    if work.software == "xla" and arrays is None:
+        return None
+    if not (its := rates("xla" if work.software == "xla" else "eager")):
+        return None
+    if work.software != "xla":
+        return (its["kernel"] + LAUNCH) * work.sent
+    return (arrays or 0) * its["array"] + fit * its["fit"] + (LAUNCH * work.kernels if work.platform == "gpu" else 0.0)
+
+
+@cache
+def rates(software: str) -> Mapping[str, float]:
+    """Seconds of a `kernel` of PyTorch, or of an `array` and a `fit` of a compiled step; empty where that fails."""
+    versions = installed_versions(PACKAGES[software])
+    key = [software, machine_identity(), cpu_model(), usable_cores(), sys.version, versions]
+    path = FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}.json"
+    with suppress(OSError, ValueError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    variables = environment(()) | thread_environment(usable_cores()) | package_first()
+    try:
+        command = [sys.executable, "-m", __name__, software]
+        done = subprocess.run(  # nosec B603
+            command, env=os.environ | variables, capture_output=True, text=True, timeout=SECONDS, check=True
+        )
+        found = dict(json.loads(done.stdout.splitlines()[-1]))
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return {}
+    with suppress(OSError):  # a folder that cannot be written costs the next call a second or two
+        write_atomically(json.dumps(found), path)
+    return found
+
+
+def of_pytorch() -> dict[str, float]:
+    """Seconds of a kernel of a step of tiny layers."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(*(layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())))
+    batch = torch.ones(2, WIDTH)
+
+    def step() -> None:
+        model.zero_grad()
+        model(batch).sum().backward()
+
+    return {"kernel": _fastest(step) / (LAYERS * KERNELS)}
+
+
+def of_compiled() -> dict[str, float]:
+    """Seconds of each array of a call whose result takes its arguments' memory, and what `fit` adds to a call."""
+    with quick_imports("tensorflow", "torch"):
+        import jax
+        import keras
+        import numpy as np
+
+    step = jax.jit(lambda state: [each + 1 for each in state], donate_argnums=(0,))
+    state = [jax.numpy.zeros(()) for _ in range(ARRAYS)]
+
+    def run() -> None:
+        nonlocal state
+        for _ in range(STEPS):
+            state = step(state)
+        jax.block_until_ready(state)
+
+    array = _fastest(run) / (STEPS * ARRAYS)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    inputs = np.zeros((FIT_STEPS, 1), "float32")
+    seconds = _fastest(lambda: model.fit(inputs, inputs, batch_size=1, shuffle=False, verbose=0))
+    return {"array": array, "fit": max(0.0, seconds / FIT_STEPS - FIT_ARRAYS * array)}
+
+
+def _fastest(run: Callable[[], object]) -> float:
+    """Seconds of the fastest of some runs; the first one warms up."""
+    times = []
+    for _ in range(1 + REPEATS):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return min(times[1:])
+
+
+if __name__ == "__main__":
+    print(json.dumps(of_compiled() if sys.argv[1] == "xla" else of_pytorch()))
