@@ -37,6 +37,32 @@ def workload(name, **options):
     return workload_class(name)(Options(1, given=options))
 
 
+GATED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3")
+
+
+@pytest.mark.parametrize("name", [name for name, found in known_models().items() if found.kind in GATED])
+def test_sizes_of_a_decoder_with_a_gated_layer_add_up_to_the_published_weights(name):
+    found = known_models()[name]
+    width, heads = found.number("hidden_size"), found.number("num_attention_heads")
+    of_heads = (2 * heads + 2 * found.number("num_key_value_heads")) * (found.number("head_dim") or width // heads)
+    tied = found.fields.get("tie_word_embeddings", found.kind.startswith("gemma"))
+    layer = width * (of_heads + 3 * found.number("intermediate_size"))
+    weights = found.layers * layer + (1 if tied else 2) * found.vocabulary * width
+    assert weights == pytest.approx(found.parameters, rel=0.002)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", known_models())
+def test_a_step_of_every_model_of_the_table_can_be_traced(name, working_folder):
+    asked = ProgramRequest(
+        device="H100 SXM", workload="w", module=f"hf:{name}", precision="bfloat16", batch_size=1, options={"length": 64}
+    )
+    trace = Traced(asked).trace(1)
+    head = 1 if configuration(name).task != "SequenceClassification" else 2  # published without one
+    assert trace.trained == pytest.approx(known_models()[name].parameters, rel=0.02 * head)
+    assert trace.memory["peak"] > 8 * trace.trained  # weights, gradients and two moments of two bytes
+
+
 def parameters(module):
     return sum(each.numel() for each in module.parameters())
 
