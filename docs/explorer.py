@@ -283,8 +283,8 @@ DEFAULT = ("resnet50", MIXED, 128)
 GROUPS = {
     "hf": "Language, text and speech (Hugging Face)", "timm": "Images: classifiers (timm)", "own": "Others",
 }  # fmt: skip
-STATIC = ("device", "is_here", "usd_per_hour", "start_time", "session_hours", "week_hours", "spot", "prompts", "memory",
-          "use", "power", "rate", "waits")  # fmt: skip
+STATIC = ("device", "is_here", "usd_per_hour", "provider", "start_time", "session_hours", "week_hours", "spot",
+          "prompts", "memory", "use", "power", "rate", "waits")  # fmt: skip
 
 
 def _environment() -> Environment:

@@ -95,6 +95,7 @@ def _parser(first: list[str]) -> argparse.ArgumentParser:
             description=summary,
             epilog=inspect.cleandoc(example),
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # `ask` takes its options from the command line again, for another Python
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)

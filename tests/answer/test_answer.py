@@ -13,9 +13,9 @@ from synthetic_forecasts import compiled_for
 
 from whichdevice.answer import Answer, Wants, answers
 from whichdevice.answer.decide import amount_of, decide, draws
-from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, estimated, measured_spread
-from whichdevice.answer.table import head, known_words, study_lines, text
-from whichdevice.answer.words import fits_words, lines, notes
+from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, estimated, measured_spread, without_time
+from whichdevice.answer.table import by_stake, head, known_words, study_lines, study_rows, text
+from whichdevice.answer.words import fits_words, lines, notes, title
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
 from whichdevice.numbers import time_words, usd_words
@@ -224,6 +224,11 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
         "Fastest of 2; none ends within 60 min; that is sure.",
         "Avoid V100: USD 50, and slower than H100.",
     ]),
+    (HEAVY, (here(), MIDDLE, CHEAP), [  # all but one end too late, and that matters
+        "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
+        "Probably the only one of 3 that ends within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
+        "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
+    ]),
 ]  # fmt: skip
 
 
@@ -253,11 +258,14 @@ def test_a_spot_machine_is_a_row_where_it_is_asked_for_and_else_a_sentence() -> 
     assert said in notes(plain) and said not in notes(asked)
     assert "H100, spot" not in " ".join(text(plain)) and "▶ H100, spot" in " ".join(text(asked))
     assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.5 h")
+    eight = replace(SPOT, device="8 × H100, spot", devices=8)
+    assert lines(answer(eight, wants=replace(heavy, spot=True)))[0].startswith("Rent 8 × H100 as spot machines (Cloud)")
     assert any("keep checkpoints. On demand: USD 7.50 (Cloud)" in line for line in lines(asked))
 
 
 def test_where_nothing_is_left_a_device_is_named_once_with_why() -> None:
-    found = answer(CHEAP, replace(FREE, usd_per_hour=0.1), wants=replace(SIZE, budget=1e-9))
+    spot = replace(CHEAP, device="T4, spot", spot=True)
+    found = answer(CHEAP, replace(FREE, usd_per_hour=0.1), spot, wants=replace(SIZE, budget=1e-9))
     assert lines(found) == ["No device is left for net: T4: costs more than 1e-09 USD."]
 
 
@@ -285,7 +293,24 @@ def test_this_machine_where_it_does_not_fit_is_still_here() -> None:
     small = replace(here(memory_needed=30e9), evidence="does not fit", step_time=None)
     found = answer(small, FAST)
     assert lines(found)[0].startswith("Rent an H100: 5 min") and "; here it does not fit, USD 0.25" in lines(found)[0]
-    assert "float32 here" in text(found)[0]
+
+
+SIXTEEN = "mixed 16 bits"
+FORMATS = [
+    ((here(), FAST), f"float32 here, {SIXTEEN} there"),
+    ((here(), replace(FAST, precision="float32")), "float32"),
+    ((FAST, CHEAP), SIXTEEN),
+    ((here(),), "float32"),
+    ((replace(here(), evidence="does not fit", step_time=None), FAST), SIXTEEN),
+    ((estimated("this machine", 900.0, 1e9, 25e9), FAST), SIXTEEN),
+    ((without_time("this machine", "4-bit weights need a GPU"), FAST), SIXTEEN),
+    ((without_time("this machine", "it fails"), replace(FAST, evidence="does not fit", step_time=None)), SIXTEEN),
+]
+
+
+@pytest.mark.parametrize(("rows", "words"), FORMATS)
+def test_here_and_there_are_named_where_their_measured_formats_differ(rows: tuple[Row, ...], words: str) -> None:
+    assert title(answer(*rows)).split(" · ")[-1] == words
 
 
 def test_without_a_size_one_line_asks_for_it() -> None:
@@ -341,6 +366,8 @@ def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
     ]
     plain = json.loads(json.dumps(found.to_dict()))["rows"][0]
     assert plain["memory_parts"] == PARTS and plain["changes"][1]["name"] == "LoRA"
+    without = answer(without_time("this machine", "4-bit weights need a GPU"), SMALL)
+    assert without.fits_nowhere and lines(without) == lines(answer(SMALL))
     none = answer(replace(SMALL, changes=()))
     assert lines(none)[0].endswith("L40S has 80; try --gpus auto.")
 
@@ -348,6 +375,9 @@ def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
 def test_a_cheaper_device_that_is_too_small_says_what_would_make_it_fit() -> None:
     fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
     assert f"L40S is too small (80 GB). {TO_CHANGE}" in notes(answer(fits, SMALL))
+    assert any(
+        line.endswith(" Ask for it, e.g. --option method=lora.") for line in notes(answer(fits, SMALL, module="hf:x"))
+    )
     assert not any("What to change" in line for line in notes(answer(fits, replace(SMALL, usd_per_hour=9.0))))
     tight = replace(SMALL, memory_needed=81e9, memory_tight=True)
     assert fits_words(tight) == "tight: 81 of 80"
@@ -418,6 +448,18 @@ def test_a_study_is_told_in_a_few_sentences(studied: Any) -> None:
     assert found[0].startswith("Use cpu for ") and study_lines([]) == [
         "Nothing was measured yet, and nothing was forecast."
     ]
+
+
+def test_at_stake_is_what_the_worst_choice_costs_where_none_ends_in_time() -> None:
+    late, little = answer(FAST, CHEAP, wants=replace(SIZE, **HEAVY, deadline=60.0)), answer(FAST, wants=SIZE)
+    assert study_rows([little, late])[0][-1] == "up to 31 h" and by_stake([little, late]) == [late, little]
+
+
+def test_which_device_hardly_matters_where_what_is_offered_is_the_same() -> None:
+    same = [device(name, 0.01, 20.0, spread=0.0, own=0.0) for name in ("A", "B", "TPU v5e")]
+    for rows, holds in ((same, True), ([*same, device("C", 0.01, None)], True), ([*same, FAST], False)):
+        found = study_lines([answer(*rows, wants=replace(SIZE, by="time"))])
+        assert ("Which rented device it is hardly matters for net." in found) == holds
 
 
 def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ask`: a study of one model, answered through the tables of every study; `forecast` is the same without measuring."""
+"""`ask`: a study of one model, answered through the tables of every study."""
 
 import html
 import json
@@ -45,7 +45,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Processes and compilers are played: `measured` are the records made, `asked` the programs; an L4 has none."""
-    seen = SimpleNamespace(measured=[], asked=[], status="ok")
+    seen = SimpleNamespace(measured=[], asked=[], status="ok", needed=2e9)
 
     def measure(config: Path, path: Path, *_: Any) -> Record:
         study = read_study(config)
@@ -60,8 +60,12 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     def compile_programs(requests: list[ProgramRequest], *_: Any) -> list[CompiledRecord]:
         seen.asked += requests
-        facts = CompileFacts(memory=16e9, memory_available=15e9, memory_needed=2e9, unit="image", units_per_step=8)
-        good = {"status": "ok", "facts": facts, "work": WORK}
+        missing = max(seen.needed - 15e9, 0) or None
+        facts = CompileFacts(
+            memory=16e9, memory_available=15e9, memory_needed=seen.needed, memory_missing=missing, unit="image",
+            units_per_step=8,
+        )  # fmt: skip
+        good = {"status": "does_not_fit" if missing else "ok", "facts": facts, "work": WORK}
         bad = {"status": "unavailable", "reason": "XLA for CUDA is not installed here"}
         found = [
             CompiledRecord(asked=each, code_hash="0", **(bad if each.device == "L4" else good)) for each in requests
@@ -89,6 +93,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         (["docs/examples/my_mdel.py"], "workload file docs/examples/my_mdel.py: not found; did you mean docs/exam"),
         (["docs/examples/"], "workload file docs/examples: a folder; name a file in it"),
         ([MODEL, "--bach", "3"], "ask: '--bach' is not known; did you mean --batch?"),
+        ([MODEL, "--pyt", "python3"], "ask: '--pyt' is not known; did you mean --python?"),
         ([MODEL, "--here-usd", "-1"], "--here-usd -1: a price of 0 or more is needed"),
         ([MODEL, "--deadline", "soon"], "--deadline soon: a time is needed, e.g. 8h, 30min or 3d"),
         ([MODEL, "--epochs", "0"], "--epochs 0: a number above 0 is needed"),
@@ -182,15 +187,6 @@ def test_what_is_asked_reaches_the_compiler(
     assert request.largest_batch and not played.measured
 
 
-def test_forecast_is_the_old_word(
-    played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["forecast", str(project_root / MODEL), "--devices", "T4"]) == 0
-    text = capsys.readouterr()
-    assert "use whichdevice ask FILE --no-measuring" in text.err and "Use a free T4" in text.out
-    assert not played.measured
-
-
 def test_generation_has_an_answer_for_one_sequence_and_one_for_the_batch(
     played: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,8 +226,11 @@ def test_a_model_that_fails_or_fits_nowhere_is_one_line(
     played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     played.status = "failed"
-    assert main(["ask", str(project_root / MODEL), "--devices", "T4"]) == 2
+    assert main(["ask", str(project_root / MODEL), "--devices", "L4"]) == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith("it needs 90 GB")
+    found = asked(capsys, str(project_root / MODEL), "--devices", "T4")  # a program of it compiled
+    own = next(row for row in found["rows"] if row["device"] == "this machine")
+    assert (own["ruled_out"], found["pick"]) == ("it needs 90 GB", "T4, free")
     played.status = "out_of_memory"
     assert main(["ask", str(project_root / MODEL), "--devices", "L4"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -280,6 +279,19 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
     assert needed("hf:gpt2", late, FAST, only="free") == []
+
+
+def test_which_card_a_name_means_is_printed_once_where_several_are_tried(
+    played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    model = str(project_root / "tests/models/small_mlp_torch.py")
+    assert main(["ask", model, "--devices", "A100", "--no-measuring", "--deadline", "1s"]) == 0
+    assert capsys.readouterr().err.count("A100: the A100 SXM 80GB is taken") == 1
+    assert {each.devices for each in played.asked} == {1, 2, 4, 8}
+    played.needed = 20e9  # a T4 has no bfloat16, and is all that is asked about
+    assert main(["ask", model, "--devices", "T4", "--no-measuring"]) == 0
+    assert capsys.readouterr().out.count("fits none of these devices") == 1
 
 
 def test_the_time_left_never_rises_by_more_than_a_fifth() -> None:

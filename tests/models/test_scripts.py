@@ -30,12 +30,12 @@ REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
     "import keras\nclass Own(keras.Sequential):\n    def train_step(self, data):\n        pass\n"
     "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: .* write compute_loss",
-    "import keras\nif False:\n    keras.Model().fit()": "nothing called fit",
+    "import keras\nif False:\n    keras.Model().fit()": "nothing called fit: give its arguments after --, or name",
     "import keras\nkeras.optimizers.Adam(lr=1)\nx.fit()": r"not recognized: .*\(line 2\); Keras 3: learning_rate=$",
     "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",
     "from keras.layers.core import Dense\nx.fit()": r"\(line 1\); Keras 3: import from keras.layers",
     "import torch\ntorch.zeros(1).step()": "AttributeError",
-    "import torch\nif False:\n    x.step()": "no optimiser stepped",
+    "import torch\nif False:\n    x.step()": "no optimiser stepped: give its arguments after --",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit",
     JAX_LOSS

@@ -1,6 +1,7 @@
 """What is not installed is named with one command before anything runs; `--python` asks in another environment."""
 
 import venv
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, wo
     with pytest.raises(StudyError) as error:
         requirements.require("own.py")
     assert str(error.value).startswith(words)
-    assert " pip install " in str(error.value) and "--python PATH" in str(error.value)
+    assert " pip install " in str(error.value) and "--python PATH uses the packages of another" in str(error.value)
 
 
 def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
@@ -43,20 +44,33 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
     )
     with pytest.raises(StudyError, match=r"METHOD = \"qlora\".* ask hf:meta-llama/Llama-3.1-8B --option method=qlora"):
         requirements.require("own.py")
+    Path("own.py").write_text(
+        "import torch\n# no bitsandbytes needed\ndict(load_in_4bit=False)\n'BitsAndBytesConfig'\n"
+    )
+    requirements.require("own.py")
 
 
-def test_a_compiler_for_tpus_is_needed_where_a_tpu_is_asked_about(monkeypatch):
-    monkeypatch.setattr(requirements, "_installed", lambda package: package != "libtpu")
+@pytest.mark.parametrize(
+    ("lacks", "devices", "words"),
+    [
+        ("libtpu", "T4,L4", None),
+        ("libtpu", "T4,TPU v5e", r"resnet50 needs jax, .*'jax\[tpu\]==0.10"),
+        ("jax-cuda12-pjrt", "TPU v5e,v6e-2x2", None),
+        ("jax-cuda12-pjrt", "TPU v5e,T4", "resnet50 needs jax-cuda12-pjrt"),
+        ("jax-cuda12-pjrt", None, "resnet50 needs jax-cuda12-pjrt"),
+    ],
+)
+def test_compilers_are_needed_for_the_devices_that_are_asked_about(lacks, devices, words, monkeypatch):
+    monkeypatch.setattr(requirements, "_installed", lambda package: package != lacks)
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
-    requirements.require("resnet50", "T4,L4")
-    with pytest.raises(StudyError, match=r"resnet50 needs jax, .*'jax\[tpu\]==0.10"):
-        requirements.require("resnet50", "T4,TPU v5e")
+    with nullcontext() if words is None else pytest.raises(StudyError, match=words):
+        requirements.require("resnet50", devices)
 
 
 def test_requirements_named_here_are_those_of_the_environments(project_root):
     text = (project_root / "envs" / "jax.in").read_text() + (project_root / "envs" / "jax-tpu.in").read_text()
     listed = {line.partition(" ;")[0] for line in text.splitlines()}
-    assert {*requirements.FORECASTS["keras"], requirements.TPU} <= listed
+    assert {*requirements.FORECASTS["keras"], *requirements.GPU, requirements.TPU} <= listed
 
 
 def test_another_python_answers_with_its_own_packages_first(tmp_path, working_folder, capfd):

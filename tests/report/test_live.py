@@ -23,8 +23,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
 ]
+TIGHT: dict[str, Any] = {"memory_tight": True, "memory_needed": 14.6e9, "memory_available": 15e9}
 ROWS = (
-    here(), FAST, MIDDLE, CHEAP, replace(FREE, week_hours=30.0), SPOT,
+    here(), FAST, MIDDLE, replace(CHEAP, **TIGHT), replace(FREE, **TIGHT, week_hours=30.0), SPOT,
     device("A10G", 0.0101, 0.8, own=0.6), device("H200", 0.0029, None),
     replace(device("L4", 0.03, 0.7), start_time=600.0, host_time=0.02, host_log_sd=0.2),
     replace(device("V100", 0.02, 0.4), evidence="does not fit", step_time=None),
@@ -107,7 +108,15 @@ def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any)
             name, *numbers = found["pick"]
             own = [answer.pick.seconds, answer.pick.usd, answer.pick.sure]
             assert (name, numbers) == (answer.pick.device, pytest.approx(own)), wants
-        assert lines(answer)[: len(found["lines"])] == found["lines"], wants
+        assert lines(answer) == found["lines"], wants
+
+
+def test_what_is_said_of_a_pick_goes_with_it(opened: Any) -> None:
+    spot = "may be taken away at any moment"
+    assert spot in opened.inner_text(".notes") and spot not in opened.inner_text("[data-lines]")
+    opened.check("input[name=spot]")
+    assert spot not in opened.inner_text(".notes") and spot in opened.inner_text("[data-lines]")
+    assert "inside [ ]" in opened.inner_text(".notes")
 
 
 @pytest.mark.parametrize("opened", [{"hash": "deadline=240"}, {"scripts": False}], indirect=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.answer.rows import DOES_NOT_FIT, Row, Work
+from whichdevice.answer.rows import DOES_NOT_FIT, UNKNOWN, Row, Work
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
 
@@ -111,8 +111,8 @@ class Answer:
 
     @property
     def fits_nowhere(self) -> bool:
-        """Whether every device is known to be too small, and by how much."""
-        rows = [option.row for option in self.options]
+        """Whether every device is known to be too small, and by how much; that it has no time here is no matter."""
+        rows = [each.row for each in self.options if not (each.row.is_here and each.row.evidence == UNKNOWN)]
         return all(row.evidence == DOES_NOT_FIT for row in rows) and any(row.memory_needed for row in rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     others_in_time = [options[place] for place in pool if not rows[place].is_here]
     return Answer(
         work, wants, amount, tuple(_ordered(options, by, best)), best, by,
-        matters=any(_is_worse(options[place], best) for place in pool),
+        matters=any(_is_worse(each, best) for each in choices),
         regret_at_most=float(np.quantile(saved[chosen.index(pick)], 0.9)),
         fastest=min(choices, key=lambda each: (each.seconds or math.inf, math.inf if each.usd is None else each.usd)),
         cheapest=min((each for each in choices if each.usd is not None), key=lambda each: each.usd or 0, default=None),

@@ -124,11 +124,12 @@ def by_stake(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def _at_stake(answer: Answer) -> tuple[float, float]:
-    """USD and seconds by which the worst choice that ends in time exceeds the pick."""
+    """USD and seconds by which the worst choice that ends in time, or any where none does, exceeds the pick."""
     pick = answer.pick
     if pick is None:
         return 0.0, 0.0
-    timely = [each for each in answer.options if each.ruled_out is None and (each.in_time or 0.0) >= IN_TIME]
+    choices = [each for each in answer.options if each.ruled_out is None]
+    timely = [each for each in choices if (each.in_time or 0.0) >= IN_TIME] or choices
     usd = max(((each.usd or 0.0) - (pick.usd or 0.0) for each in timely), default=0.0)
     seconds = max(((each.seconds or 0.0) - (pick.seconds or 0.0) for each in timely), default=0.0)
     return max(usd, 0.0), max(seconds, 0.0)
@@ -147,7 +148,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     found = [f"{'; '.join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])])}."] if uses else []
     same = [answer.work.workload for answer in ordered if _same_elsewhere(answer)]
     if same:
-        found.append(f"Which GPU it is hardly matters for {joined(same, 5)}.")
+        found.append(f"Which rented device it is hardly matters for {joined(same, 5)}.")
     hurry = [
         f"{answer.work.workload} on {line[9:-1].partition(';')[0]}"
         for answer in ordered
@@ -167,6 +168,7 @@ def _trained(answers: Sequence[Answer]) -> list[Answer]:
 def _same_elsewhere(answer: Answer) -> bool:
     """Whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
     others = [each for each in answer.options if each.ruled_out is None and not each.row.is_here and each.seconds]
+    others = [each for each in others if each.usd is not None]  # what nobody offers is no choice
     times, costs = [each.seconds or 0.0 for each in others], [each.usd or 0.0 for each in others]
     return len(others) > 2 and max(times) - min(times) <= NEAR_SECONDS and max(costs) - min(costs) <= LITTLE_USD
 

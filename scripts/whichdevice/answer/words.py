@@ -42,6 +42,8 @@ SENTENCES = {
     "among": " of {count}",
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
+    "only": "The only one",
+    "ends_in_time": " that ends within {time}",
     "sure": "{most}{among}; that is sure.",
     "nearly_sure": "{most}{among}; {chance} sure.",
     "late": "{most}{among}, and {chance} sure to do so.",
@@ -54,6 +56,16 @@ SENTENCES = {
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
+    "tight": "Memory is tight there: {memory} GB.{room}",
+    "room": " If it does not fit: {device}, {time}, USD {usd}.",
+    "free": "Nobody is promised a free one{session}{paid}.",
+    "spot": "It may be taken away at any moment: keep checkpoints{session}{paid}.",
+    "session": "; a session lasts up to {hours} h",
+    "week": ", a week {hours} h",
+    "keep": ": keep checkpoints",
+    "paid": ". Paid: USD {usd} ({provider})",
+    "on_demand": ". On demand: USD {usd} ({provider})",
+    "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
     "pipeline": "Your pipeline gives {rate} with {cores}; {device} takes {takes}: it would wait {waits} of the time; "
     "about {feed} such cores feed it.",
     "nothing": "No device is left for {workload}: {reasons}.",
@@ -70,18 +82,24 @@ def title(answer: Answer) -> str:
     work = answer.work
     what = f"N {work.batch:,}" if work.unit == "product" else f"batch {work.batch:,}"
     doing = {"predict": "predictions of ", "generate": "", "train": "", "operation": ""}[work.mode]
-    formats = ", ".join(dict.fromkeys(_format(row) for row in _timed(work.rows) if row.precision))
-    return " · ".join(filter(None, [work.workload, f"{doing}{answer.amount.words}", what, formats]))
+    return " · ".join(filter(None, [work.workload, f"{doing}{answer.amount.words}", what, _formats(work.rows)]))
 
 
-def _timed(rows: Sequence[Row]) -> Sequence[Row]:
-    return [row for row in rows if row.step_time or row.is_here] or rows
+def _formats(rows: Sequence[Row]) -> str:
+    """Number formats; where those of measured devices differ from those of forecasts, which is which."""
+    timed = [row for row in rows if row.step_time and row.evidence != ESTIMATED]
+    known = timed or [row for row in rows if not row.is_here] or rows
+    here, there = (
+        dict.fromkeys(_format(row) for row in known if row.is_here == own and row.precision) for own in (1, 0)
+    )
+    if not here or not there or here == there:
+        return ", ".join(here | there)
+    return ", ".join([*(f"{name} here" for name in here), *(f"{name} there" for name in there)])
 
 
 def _format(row: Row) -> str:
-    where = "here" if row.is_here else "there"
     by = " by torch.compile" if row.software == "torch.compile" else ""
-    return f"{FORMATS.get(row.precision, row.precision)}{by} {where}"
+    return f"{FORMATS.get(row.precision, row.precision)}{by}"
 
 
 def lines(answer: Answer) -> list[str]:
@@ -129,14 +147,15 @@ def name_words(option: Option) -> str:
         return f"Use {row.device}"
     plain = row.card
     if row.usd_per_hour == 0:
-        return f"Use a free {plain} ({row.provider})"
+        return f"Use {'' if row.devices > 1 else 'a '}free {plain} ({row.provider})"
     if row.spot:
-        return f"Rent a spot {plain} ({row.provider})"
+        what = f"{plain} as spot machines" if row.devices > 1 else f"a spot {plain}"
+        return f"Rent {what} ({row.provider})"
     article = "" if plain[0].isdigit() else "an " if plain.startswith(VOWELS) else "a "
     return f"Rent {article}{plain}"
 
 
-VOWELS = ("A", "H", "L", "M", "RTX", "8")  # first sounds of names: an A100, an H100, an L4, an RTX 4090
+VOWELS = ("A", "H", "L", "M", "RTX")  # first sounds of names: an A100, an H100, an L4, an RTX 4090
 
 
 def where(row: Row) -> str:
@@ -173,15 +192,16 @@ def _why(answer: Answer) -> str:
         return say("no_matter", count=len(choices), apart=apart, more=more)
     least = answer.cheapest
     near = by == "cost" and least is not None and (least.in_time or 0) >= IN_TIME and (least.usd or 0) < (pick.usd or 0)
-    most = SENTENCES["near" if near else "cheapest" if by == "cost" else "fastest_of_all"]
     timely = choices
     if by == "cost" and answer.work.mode != "operation":
         timely = [option for option in choices if (option.in_time or 0) >= IN_TIME]
-    among = say("among", count=len(timely)) * (len(timely) > 1)
+    only = len(timely) == 1
+    most = SENTENCES["only" if only else "near" if near else "cheapest" if by == "cost" else "fastest_of_all"]
+    among = say("among", count=len(choices if only else timely))
     if answer.wants.by == "cost" and by == "time":
         among += say("none_in_time", time=time_words(answer.wants.deadline))
     elif by == "cost" and answer.work.mode != "operation":
-        among += say("in_time", time=time_words(answer.wants.deadline))
+        among += say("ends_in_time" if only else "in_time", time=time_words(answer.wants.deadline))
     sure = pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
@@ -272,10 +292,10 @@ def _tight(answer: Answer) -> list[str]:
     others = [each for each in answer.options if each.ruled_out is None and not each.row.memory_tight]
     timely = [each for each in others if (each.in_time or 0.0) >= IN_TIME] or others
     other = min(timely, key=lambda each: math.inf if each.usd is None else each.usd, default=None)
-    words = f"Memory is tight there: {fits_words(pick.row).partition(': ')[2]} GB."
-    if other is None:
-        return [words]
-    return [f"{words} If it does not fit: {other.device}, {time_of(other, False)}, USD {usd_of(other, False)}."]
+    room = ""
+    if other is not None:
+        room = say("room", device=other.device, time=time_of(other, False), usd=usd_of(other, False))
+    return [say("tight", memory=fits_words(pick.row).partition(": ")[2], room=room)]
 
 
 def _free(answer: Answer) -> list[str]:
@@ -283,26 +303,24 @@ def _free(answer: Answer) -> list[str]:
     pick = answer.pick
     if pick is None or pick.row.is_here or not (pick.row.spot or pick.row.usd_per_hour == 0):
         return []
-    words, session, week = "Nobody is promised a free one", pick.row.session_hours, pick.row.week_hours
-    if pick.row.spot:
-        words = "It may be taken away at any moment: keep checkpoints"
-    if session:
-        words += f"; a session lasts up to {session:g} h"
-        if (pick.seconds or 0.0) > session * HOUR:
-            words += f", a week {week:g} h" * bool(week) + ": keep checkpoints"
-    paid = next((each for each in answer.options if each.device == pick.row.card), None)
-    if paid is not None and paid.usd is not None:
-        words += (
-            f". {'On demand' if pick.row.spot else 'Paid'}: USD {usd_of(paid, interval=False)} ({paid.row.provider})"
-        )
-    return [f"{words}."]
+    session, hours, week = "", pick.row.session_hours, pick.row.week_hours
+    if hours:
+        session = say("session", hours=f"{hours:g}")
+        if (pick.seconds or 0.0) > hours * HOUR:
+            session += (say("week", hours=f"{week:g}") if week else "") + SENTENCES["keep"]
+    other = next((each for each in answer.options if each.device == pick.row.card), None)
+    paid = ""
+    if other is not None and other.usd is not None:
+        way = "on_demand" if pick.row.spot else "paid"
+        paid = say(way, usd=usd_of(other, interval=False), provider=other.row.provider)
+    return [say("spot" if pick.row.spot else "free", session=session, paid=paid)]
 
 
 def _avoid(answer: Answer) -> list[str]:
     pick, avoid = answer.pick, answer.avoid
     if pick is None or avoid is None or avoid.usd is None:
         return []
-    return [f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."]
+    return [say("avoid", device=avoid.device, usd=usd_words(avoid.usd), pick=pick.device)]
 
 
 def _size(answer: Answer) -> list[str]:
@@ -315,7 +333,8 @@ def _nothing(answer: Answer) -> list[str]:
     """Why there is no pick; where nothing fits what is missing and what to do, in the first line."""
     reasons: dict[str, list[str]] = {}
     for option in answer.options:
-        reasons.setdefault(option.ruled_out or "", []).append(option.row.card)
+        if option.ruled_out != RULED_OUT["spot"]:  # its card is there without that, too
+            reasons.setdefault(option.ruled_out or "", []).append(option.row.card)
     rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
     if not answer.fits_nowhere or not rows:
         whole = "; ".join(f"{joined(names)}: {why}" for why, names in reasons.items() if why)
@@ -352,7 +371,7 @@ def memory_words(answer: Answer) -> list[str]:
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
-OPTIONS = " Ask for it: --option method=lora, method=qlora, optimizer=AdamW8bit or gradient_checkpointing=true."
+OPTIONS = " Ask for it, e.g. --option method=lora."
 
 
 def _memory(row: Row) -> float:
@@ -400,10 +419,18 @@ SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 
 def notes(answer: Answer) -> list[str]:
     """What stands below the table: how to read it, and what limits it."""
+    own = [*_several(answer), *_taken_away(answer), *_settling(answer), *_buying(answer)]
+    return [*memory_words(answer), *lasting_notes(answer), *own]
+
+
+def lasting_notes(answer: Answer) -> list[str]:
+    """Those that hold whatever is picked."""
     found = [*answer.work.remarks]
     rows = [option.row for option in answer.options]
     if any(option.seconds and not option.row.rough for option in answer.options):
-        found.append("[ ] hold 8 of 10 true values. Measured: timed here. Forecast: nobody ran it there.")
+        found.append(
+            "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there."
+        )
     unknown = [row.card for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
     if unknown:
         found.append(f"Less sure, unlike what forecasts were tested on: {joined(unknown, 4)}.")
@@ -427,14 +454,7 @@ def notes(answer: Answer) -> list[str]:
         found.append(f"A rented machine takes {minutes:.0f} min to start; they are in its time and price.")
     if answer.work.mode == "train" and answer.pick is not None:
         found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
-    return [
-        *memory_words(answer),
-        *found,
-        *_several(answer),
-        *_taken_away(answer),
-        *_settling(answer),
-        *_buying(answer),
-    ]
+    return found
 
 
 def _several(answer: Answer) -> list[str]:

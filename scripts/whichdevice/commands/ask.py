@@ -110,11 +110,10 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
         if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
             print(refusal, file=sys.stderr)
 
-    def first(paths: Sequence[Path]) -> "list[Answer]":
+    def first(paths: Sequence[Path]) -> None:
         found = asked.answers(wants, [], paths)
         if screen is not None and found:
             screen.show(found, [FIRST], asked.left.rows)
-        return found
 
     compiled = asked.forecast(first if screen is not None else None)
     if args.gpus is None and software == "eager" and args.mode == "train":
@@ -122,9 +121,8 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
         if several := gpus_needed(args, found):
             left, small = asked.left, {row.device for each in found for row in too_small(each)}
             # One without bfloat16 has a number format of its own, whose traces take as long as those of all others.
-            names = [
-                each.device for each in targets if each.device not in small or not each.refusal("bfloat16", software)
-            ]
+            usual = [each for each in targets if each.device not in small or not each.refusal("bfloat16", software)]
+            names = [each.device for each in usual or targets]
             asked = one_model(args, targets_of(",".join(names), several, software), several)
             asked.left = left
             compiled = asked.forecast()

@@ -19,7 +19,7 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import Found, JaxStep, Script, Started, line_of, run
+from whichdevice.models.script_run import NAME_IT, Found, JaxStep, Script, Started, line_of, run
 from whichdevice.models.script_size import frames, loops_in, own_files, sizes
 
 COPIES = 4  # of the script's first batch, as data
@@ -67,7 +67,7 @@ def start_jax(path: Path) -> Script:
     finally:
         sys.setprofile(None)
     if not seen.scopes:
-        raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: which training is meant?")
+        raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: {NAME_IT}")
     where = f"{path.name}, line {seen.line}"
     if seen.fault is not None:
         raise StudyError(

@@ -20,7 +20,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
-from whichdevice.models.script_run import SAMPLE, Found, Script, Started, line_of, run
+from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, run
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -36,7 +36,7 @@ def start_keras(path: Path) -> Script:
             "into train_step() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
         )
     if "self" not in seen:
-        raise StudyError(f"{path.name}: ended, and nothing called fit: which training is meant?")
+        raise StudyError(f"{path.name}: ended, and nothing called fit: {NAME_IT}")
     model, line = seen["self"], seen["line"]
     if not model.compiled:
         raise StudyError(f"{path.name}, line {line}: the model is not compiled: call model.compile(...) before fit")

@@ -16,6 +16,7 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
 
+NAME_IT = "give its arguments after --, or name the file that trains"
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 

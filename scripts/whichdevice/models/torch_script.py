@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import Found, Script, Started, called_in, line_of, run
+from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, line_of, run
 from whichdevice.models.script_size import HOLDERS, frames, loops_in, sizes
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
@@ -242,7 +242,7 @@ def start_torch(path: Path) -> Script:
         Watch.probing = False
     if not tape.calls:
         ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
-        raise StudyError(f"{path.name}: {ended}: which training is meant?")
+        raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
     step, batch = _step(tape, path.name)
     size = len(next(iter(batch.values())))
     loader = _loader(seen.scopes, size)

@@ -160,8 +160,9 @@ class OneModel:
         from whichdevice.measuring.request import planned_record
         from whichdevice.study_cells import study_runs
 
-        here, reasons = HERE.replace("_", " "), self._traced(compiled)
-        if reasons and "ok" not in reasons and (failed := reasons.get("failed")):
+        here, eager = HERE.replace("_", " "), software_of(self.model) == "eager"
+        reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
+        if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
             raise StudyError(failed)
         if only_on_gpu := self._only_on_gpu():
             self.unmeasured = without_time(here, only_on_gpu)
@@ -229,12 +230,6 @@ class OneModel:
         if needed <= available and step <= LONGEST_STEP:
             return None
         return estimated(HERE.replace("_", " "), step, needed, available)
-
-    def _traced(self, compiled: Sequence[Path]) -> dict[str, str | None]:
-        """What became of the traces of a PyTorch model: statuses, each with a reason; empty for other models."""
-        if software_of(self.model) != "eager":
-            return {}
-        return {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
 
     def _only_on_gpu(self) -> str | None:
         """Why no CPU runs a PyTorch model's step; None where one does."""

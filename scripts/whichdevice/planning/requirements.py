@@ -27,8 +27,9 @@ from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 
-JAX_PACKAGES = ("jax==0.10.*", "jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")  # as envs/jax.in
-FORECASTS = {KERAS: ("keras==3.15.*", *JAX_PACKAGES), JAX: ("keras==3.15.*", *JAX_PACKAGES), TORCH: ("torch",)}
+# As envs/jax.in and envs/jax-tpu.in.
+FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
+GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 TPU = "jax[tpu]==0.10.*"
 OWN = ("numpy", "pandas", "scipy", "pydantic", "psutil", "yaml", "jinja2", "filelock")  # imports of every call
 PIP_NAMES = {
@@ -38,9 +39,9 @@ PIP_NAMES = {
     "yaml": "pyyaml",
     "skimage": "scikit-image",
 }
-FOUR_BITS = re.compile(r"\b(bitsandbytes|BitsAndBytesConfig|load_in_[48]bit)\b")
+FOUR_BITS = {"bitsandbytes", "BitsAndBytesConfig", "load_in_4bit", "load_in_8bit"}
 LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
-HOW = "whichdevice ask --python PATH takes another environment's"
+HOW = "whichdevice ask --python PATH uses the packages of another environment"
 
 
 def require(model: str, devices: str | None = None) -> None:
@@ -50,9 +51,10 @@ def require(model: str, devices: str | None = None) -> None:
     """
     address = read_address(model)
     _refuse_bitsandbytes(address)
-    tpu = any(re.match(r"\s*(tpu|v\d)", name, re.IGNORECASE) for name in (devices or "").split(","))
+    tpus = [bool(re.match(r"\s*(tpu|v\d)", name, re.IGNORECASE)) for name in (devices or "").strip(", ").split(",")]
     framework, missing = needed_framework(address), []
-    for requirement in (*FORECASTS[framework], *([TPU] if tpu and framework != TORCH else [])):
+    compilers = [*(() if all(tpus) else GPU), *([TPU] if any(tpus) else [])] if framework != TORCH else []
+    for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)
     if address.kind == "hub" and find_spec("transformers") is None:
@@ -68,16 +70,37 @@ def require(model: str, devices: str | None = None) -> None:
 
 def _refuse_bitsandbytes(address: Address) -> None:
     """Raise StudyError where the file needs bitsandbytes, whose layers and optimisers exist on a GPU alone."""
-    if address.path is None or address.path.suffix != ".py" or not address.path.is_file():
+    if address.path is None or address.path.suffix != ".py":
         return
-    text = address.path.read_text(encoding="utf-8", errors="replace")
-    if FOUR_BITS.search(text):
-        found = LOADED.search(text)
+    try:
+        text = address.path.read_bytes()
+        names = set(_names(parsed(text)))
+    except (OSError, SyntaxError, ValueError, RecursionError):  # what comes after gives the reason
+        return
+    if names & FOUR_BITS:
+        found = LOADED.search(text.decode("utf-8", "replace"))
         raise StudyError(
             f"{address.label}: bitsandbytes needs CUDA, and no GPU is needed to answer: leave it out of the file and "
             'write METHOD = "qlora" for 4-bit weights, OPTIMIZER = "AdamW8bit" for its optimiser; or ask '
             f"hf:{found[1] if found else 'NAME'} --option method=qlora"
         )
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """What a file imports, names and passes by name; an argument that is False is not passed."""
+    for node in ast.walk(tree):
+        given: list[tuple[str | None, ast.expr]] = []
+        match node:
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                yield from (alias.name.partition(".")[0] for alias in names)
+                yield (getattr(node, "module", None) or "").partition(".")[0]
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.keyword(arg=name, value=value):
+                given = [(name, value)]
+            case ast.Dict(keys=keys, values=values):
+                given = [(getattr(key, "value", None), value) for key, value in zip(keys, values, strict=True)]
+        yield from (str(name) for name, value in given if getattr(value, "value", True))
 
 
 def needed_framework(address: Address) -> str:

@@ -49,12 +49,20 @@ const whichdevice = (() => {
     const rival = rivals.reduce((best, each) => (best === null || each.sure > best.sure ? each : best), null);
     return {
       options, pick, by, pool,
-      matters: pool.some((each) => isWorse(each, pick, limits)),
+      matters: chosen.some((each) => isWorse(each, pick, limits)),
       regret_at_most: quantile(pick.saved, 0.9),
       fastest: least(chosen, (each) => [each.seconds, each.usd ?? Infinity]),
       cheapest: least(priced, (each) => [each.usd]),
       rival: pick.sure < limits.likely ? rival : null,
+      avoid: toAvoid(pick, pool.filter((each) => !each.row.is_here), limits),
     };
+  }
+
+  const card = (option) => option.row.device.split(", ")[0];
+  function toAvoid(best, choices, limits) {
+    const dear = Math.max(2 * (best.usd ?? 0), (best.usd ?? 0) + limits.avoid_usd);
+    const worse = choices.filter((each) => each.seconds > best.seconds && each.usd > dear && card(each) !== card(best));
+    return worse.reduce((most, each) => (most === null || each.usd > most.usd ? each : most), null);
   }
 
   function ruledOut(option, wants, data) {
@@ -141,11 +149,12 @@ const whichdevice = (() => {
 
   // The lines above the table: what answer/words.py says of the same answer.
   function lines(data, wants, answer) {
-    const words = data.sentences, { pick, by, fastest, cheapest, rival, options } = answer, limits = data.limits;
+    const words = data.sentences, { pick, by, fastest, cheapest, rival, avoid, options } = answer, limits = data.limits;
     const choices = options.filter((each) => each.ruled_out === null), here = options[data.here];
     if (!pick) {
       const reasons = new Map();
-      for (const each of order(answer)) reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), each.row.device.split(", ")[0]]);
+      for (const each of order(answer))
+        if (each.ruled_out !== words.no_spot) reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), card(each)]);
       const whole = [...reasons].map(([why, names]) => `${joined([...new Set(names)])}: ${why}`).join("; ");
       return [say(words.nothing, { workload: data.workload, reasons: whole })];
     }
@@ -161,18 +170,19 @@ const whichdevice = (() => {
     }
     const found = [first];
     const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
-    const most = near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all, number = { count: choices.length };
     const timely = by === "cost" && !data.operation ? choices.filter((each) => each.in_time >= limits.in_time) : choices;
+    const only = timely.length === 1, number = { count: only ? choices.length : timely.length };
+    const most = only ? words.only : near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all;
     if (choices.length === 1) found.push(words.alone);
     else if (!answer.matters) {
       const apart = pick.seconds * limits.near > limits.near_seconds ? `${100 * limits.near} %` : `${limits.near_seconds / 60} min`;
       const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? `${100 * limits.near} %` : `USD ${limits.near_usd.toFixed(2)}`;
-      found.push(say(words.no_matter, { ...number, apart, more }));
+      found.push(say(words.no_matter, { count: choices.length, apart, more }));
     }
     else {
-      let among = timely.length > 1 ? say(words.among, { count: timely.length }) : "";
+      let among = say(words.among, number);
       if (wants.by === "cost" && by === "time") among += say(words.none_in_time, { time: timeWords(wants.deadline) });
-      else if (by === "cost" && !data.operation) among += say(words.in_time, { time: timeWords(wants.deadline) });
+      else if (by === "cost" && !data.operation) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
       const chance = `${Math.round(100 * pick.sure)} %`, saves = answer.regret_at_most;
       const what = by === "cost" ? `USD ${usdWords(saves)}` : timeWords(saves);
       if (pick.sure >= limits.certain) found.push(say(words.sure, { most, among }));
@@ -200,7 +210,24 @@ const whichdevice = (() => {
         && pick.usd - cheapest.usd >= limits.near_usd)
       found.push(say(words.more_time, { device: cheapest.row.device, time: time(cheapest, false), usd: cost(cheapest, false), days }));
     if (pick.row.waits) found.push(pick.row.waits);
-    return found;
+    const isTight = (each) => each.row.fits.startsWith("tight: ");
+    if (isTight(pick)) {
+      const others = order(answer).filter((each) => each.ruled_out === null && !isTight(each));
+      const inTime = others.filter((each) => each.in_time >= limits.in_time), from = inTime.length ? inTime : others;
+      const other = from.reduce((best, each) => (best === null || (each.usd ?? Infinity) < (best.usd ?? Infinity) ? each : best), null);
+      const room = other ? say(words.room, { device: other.row.device, time: time(other, false), usd: cost(other, false) }) : "";
+      found.push(say(words.tight, { memory: pick.row.fits.split(": ")[1], room }));
+    }
+    if (!pick.row.is_here && (pick.row.spot || pick.price === 0)) {
+      const hours = pick.row.session_hours, week = pick.row.week_hours;
+      let session = hours ? say(words.session, { hours }) : "";
+      if (hours && pick.seconds > hours * HOUR) session += (week ? say(words.week, { hours: week }) : "") + words.keep;
+      const other = options.find((each) => each.row.device === card(pick)), way = pick.row.spot ? words.on_demand : words.paid;
+      const paid = other?.usd === undefined ? "" : say(way, { usd: cost(other, false), provider: other.row.provider });
+      found.push(say(pick.row.spot ? words.spot : words.free, { session, paid }));
+    }
+    if (avoid) found.push(say(words.avoid, { device: avoid.row.device, usd: usdWords(avoid.usd), pick: pick.row.device }));
+    return found.slice(0, limits.most_lines);
   }
   const joined = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
 
@@ -260,6 +287,7 @@ const whichdevice = (() => {
     const said = lines(data, wants, answer);
     section.querySelector("[data-decision]").textContent = said[0];
     section.querySelector("[data-lines]").replaceChildren(...said.slice(1).map((line) => make("p", line)));
+    section.querySelectorAll("[data-as-asked]").forEach((note) => note.remove());
     const title = section.querySelector("[data-title]") ?? section.closest("details").querySelector("summary");
     title.textContent = say(data.title, { amount: wants.words });
     const head = data.head;

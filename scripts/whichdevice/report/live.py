@@ -11,6 +11,7 @@ import numpy as np
 
 from whichdevice.answer import Answer, Option, table, words
 from whichdevice.answer.decide import (
+    AVOID_USD,
     DIGITS,
     HOUR,
     IN_TIME,
@@ -30,12 +31,14 @@ from whichdevice.report import chart
 LIMITS = {
     "near": NEAR,
     "near_usd": NEAR_USD,
+    "avoid_usd": AVOID_USD,
     "near_seconds": NEAR_SECONDS,
     "in_time": IN_TIME,
     "likely": LIKELY,
     "sure": SURE,
     "certain": words.CERTAIN,
     "late": words.LATE,
+    "most_lines": words.MOST_LINES,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
@@ -82,6 +85,7 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "is_here": row.is_here,
         "rough": row.rough,
         "usd_per_hour": row.usd_per_hour,
+        "provider": row.provider,
         "start_time": row.start_time,
         "session_hours": row.session_hours,
         "week_hours": row.week_hours,

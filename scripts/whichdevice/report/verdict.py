@@ -67,6 +67,7 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
         "chart": chart(answer),
         "live": live_data(answer) if answer.pick is not None and len(answer.options) > 1 else None,
         "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
+        "lasting": words.lasting_notes(answer),
     }
 
 
