@@ -26,17 +26,17 @@ const explorer = (() => {
     for (const known of all.devices) {
       const device = known.device.split(", ")[0], place = all.letters * all.order.indexOf(device);
       const text = texts.slice(place, place + all.letters).trimEnd();
-      if (text === "") continue;
+      if (text === "" || (known.device !== device && text.length === 2)) continue; // no offers of what is too small
       cache[device] ??= (() => {
         const mark = all.marks.indexOf(text[1]) % 3, rough = all.marks.indexOf(text[1]) > 2;
         const needed = whichdevice.digits(needs[number(text[0])] / 1e9, 2), has = whichdevice.digits(known.memory, 2);
         const fits = `${["", "tight: ", "no: "][mark]}${needed} of ${has}`;
         const no = text.length > 2 ? null : [null, all.common.sentences.no_tight, all.common.sentences.no_fits][mark];
         if (text.length === 2) return { fits, no, rough: false, steps: null, step: "–", known: "" };
-        const log = (from, to, scale) => (number(text.slice(from, to)) / all.scale) * scale;
-        const [time, step] = [log(2, 5, 1), log(5, 8, 1)].map((value) => value - Math.log(1e9));
+        const read = (from, to) => number(text.slice(from, to)) / all.scale;
+        const [time, step] = [read(2, 6), read(6, 10)].map((value) => value - Math.log(1e9));
         return {
-          fits, no, rough, steps: steps(device, time, log(8, 10, 10), log(10, 12, 10), Math.log(host), sdHost),
+          fits, no, rough, steps: steps(device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
           step: whichdevice.timeWords(Math.exp(step), rough), known: rough ? "forecast, rough" : "forecast",
         };
       })();

@@ -220,8 +220,8 @@ def read_steps() -> dict[str, Any]:
 # The page.
 
 CODES = "".join(map(chr, [*range(35, 92), *range(93, 127)]))  # letters of a number: neither quotes nor a backslash
-SCALE = 10_000  # of logarithms, as whole numbers
-LETTERS = 12  # of a device: which need, its mark, device's and step's time, spreads
+SCALE = 100_000  # of logarithms and spreads, as whole numbers
+LETTERS = 16  # of a device: which need, its mark, device's and step's time, spreads
 MARKS = "ftnFTN"  # fits, tight, does not fit; in capitals where the time is rough
 
 
@@ -371,8 +371,8 @@ def _letters(row: Row, needs: list[float]) -> str:
     memory = _number(needs.index(row.memory_needed or 0.0), 1) + MARKS[mark + 3 * row.rough]
     if not row.step_time or not row.device_time:
         return memory.ljust(LETTERS)
-    numbers = [(math.log(row.device_time * 1e9), 3), (math.log(row.step_time * 1e9), 3)]
-    numbers += [(row.log_sd_shared / 10, 2), (row.log_sd_own / 10, 2)]
+    numbers = [(math.log(row.device_time * 1e9), 4), (math.log(row.step_time * 1e9), 4)]
+    numbers += [(row.log_sd_shared, 3), (row.log_sd_own, 3)]
     return memory + "".join(_number(round(value * SCALE), size) for value, size in numbers)
 
 
