@@ -21,7 +21,7 @@ const explorer = (() => {
   // What report/live.py makes of an answer, for one choice.
   function dataOf(name, how, batch) {
     const model = all.models.find((each) => each.name === name), choice = model.choices[how];
-    const [texts, [host, sdHost], needs] = choice[batch], cache = {};
+    const [texts, hosts, needs] = choice[batch], cache = {};
     const rows = [];
     for (const known of all.devices) {
       const device = known.device.split(", ")[0], place = all.letters * all.order.indexOf(device);
@@ -35,6 +35,7 @@ const explorer = (() => {
         if (text.length === 2) return { fits, no, rough: false, steps: null, step: "–", known: "" };
         const read = (from, to) => number(text.slice(from, to)) / all.scale;
         const [time, step] = [read(2, 6), read(6, 10)].map((value) => value - Math.log(1e9));
+        const [host, sdHost] = hosts[number(text[16])];
         return {
           fits, no, rough, steps: steps(device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
           step: whichdevice.timeWords(Math.exp(step), rough), known: rough ? "forecast, rough" : "forecast",

@@ -221,7 +221,7 @@ def read_steps() -> dict[str, Any]:
 
 CODES = "".join(map(chr, [*range(35, 92), *range(93, 127)]))  # letters of a number: neither quotes nor a backslash
 SCALE = 100_000  # of logarithms and spreads, as whole numbers
-LETTERS = 16  # of a device: which need, its mark, device's and step's time, spreads
+LETTERS = 17  # of a device: which need, its mark, device's and step's time, spreads, which host's time
 MARKS = "ftnFTN"  # fits, tight, does not fit; in capitals where the time is rough
 
 
@@ -357,23 +357,20 @@ def _packed(answer: Answer, devices: Iterable[str]) -> list[Any]:
     """Times, spreads and memory of these devices, in LETTERS letters each; the host's time; bytes that are needed."""
     rows = {row.device.partition(", ")[0]: row for row in answer.work.rows}
     needs = sorted({row.memory_needed or 0.0 for row in rows.values()})
-    host = next(
-        (row.host_time, row.host_log_sd)
-        for row in [*rows.values(), Row("", "gpu", "", host_time=1e-9)]
-        if row.host_time
-    )
-    texts = "".join(_letters(rows[device], needs) if device in rows else " " * LETTERS for device in devices)
-    return [texts, host, [float(f"{each:.4g}") for each in needs]]
+    hosts = sorted({(row.host_time or 1e-9, row.host_log_sd) for row in rows.values()})  # a step's way decides it
+    texts = "".join(_letters(rows[device], needs, hosts) if device in rows else " " * LETTERS for device in devices)
+    return [texts, hosts, [float(f"{each:.4g}") for each in needs]]
 
 
-def _letters(row: Row, needs: list[float]) -> str:
+def _letters(row: Row, needs: list[float], hosts: list[tuple[float, float]]) -> str:
     mark = 2 if row.fits is False and not row.memory_tight else 1 if row.memory_tight else 0
     memory = _number(needs.index(row.memory_needed or 0.0), 1) + MARKS[mark + 3 * row.rough]
     if not row.step_time or not row.device_time:
         return memory.ljust(LETTERS)
     numbers = [(math.log(row.device_time * 1e9), 4), (math.log(row.step_time * 1e9), 4)]
     numbers += [(row.log_sd_shared, 3), (row.log_sd_own, 3)]
-    return memory + "".join(_number(round(value * SCALE), size) for value, size in numbers)
+    letters = "".join(_number(round(value * SCALE), size) for value, size in numbers)
+    return memory + letters + _number(hosts.index((row.host_time or 1e-9, row.host_log_sd)), 1)
 
 
 def _number(value: int, letters: int) -> str:
