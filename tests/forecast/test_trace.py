@@ -1,6 +1,7 @@
 """Steps of PyTorch models traced on fake tensors: forecast/torch/trace.py."""
 
 import importlib
+from dataclasses import replace
 
 import pytest
 
@@ -194,6 +195,18 @@ class Sequences(nn.Module):
 
     def forward(self, series):
         return self.layers(series)[0]
+
+
+def test_channels_last_has_the_same_operations_and_a_note():
+    def traced(order):
+        net = lambda: nn.Sequential(nn.Conv2d(32, 64, 3), nn.BatchNorm2d(64), nn.ReLU()).to(memory_format=order)  # noqa: E731
+        step = step_of(net, (32, 16, 16))
+        return trace_step(replace(step, batch=lambda n: step.batch(n).to(memory_format=order)), 4)
+
+    first, last = traced(torch.contiguous_format), traced(torch.channels_last)
+    assert last.work.operations == first.work.operations
+    assert last.work.bytes == pytest.approx(first.work.bytes, rel=0.1)
+    assert first.notes == () and "channels last" in last.notes[0]
 
 
 @pytest.mark.parametrize(("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])

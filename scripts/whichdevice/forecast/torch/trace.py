@@ -36,6 +36,7 @@ HALF = (torch.bfloat16, torch.float16)
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
+CHANNELS_LAST = "channels last: its convolutions have the times of channels first, and may be faster on matrix units"
 LARGE = 4e9  # bytes of a module that is not built for real
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 LIST = 48  # tensors that one kernel of an optimiser takes
@@ -363,6 +364,8 @@ class Kernels(TorchDispatchMode):
         kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
+            if inputs[0].dim() == 4 and not inputs[0].is_contiguous() and last_channels(inputs[0]):
+                self.notes.add(CHANNELS_LAST)
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
         elif "grouped_mm" in name:
@@ -443,6 +446,11 @@ def storage_of(tensor: Any) -> int:
 def rounded(tensor: Any) -> int:
     """Bytes that PyTorch's allocator takes for a tensor's storage."""
     return -(-int(tensor.untyped_storage().nbytes()) // BLOCK) * BLOCK
+
+
+def last_channels(tensor: Any) -> bool:
+    """Whether channels are the last axis in memory."""
+    return bool(tensor.is_contiguous(memory_format=torch.channels_last))
 
 
 def kind_of(name: str, args: Any) -> Kind:
