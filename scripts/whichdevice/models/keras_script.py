@@ -32,8 +32,8 @@ def start_keras(path: Path) -> Script:
     seen = _stopped(path)
     if "tape" in seen:
         raise StudyError(
-            f"{path.name}, line {seen['tape']}: a loop with tf.GradientTape runs on TensorFlow alone; put its step "
-            "into train_step() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
+            f"{path.name}, line {seen['tape']}: a loop with tf.GradientTape runs on TensorFlow alone; put its loss "
+            "into compute_loss() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
         )
     if "self" not in seen:
         raise StudyError(f"{path.name}: ended, and nothing called fit: {NAME_IT}")
