@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,9 @@ from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.model_file import FRAMEWORKS
+
+if TYPE_CHECKING:
+    from whichdevice.models.torch_script import Watch
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
 MOST_EXAMPLES = 4096  # of the given data that processes read
@@ -189,38 +192,12 @@ def ask(
     return Asked(found[0])
 
 
-class Watch:
-    """One step of a PyTorch loop that trains on; a notebook's or a script's.
+def watch(model: Any, optimizer: Any) -> "Watch":
+    """The training step of a PyTorch loop that trains on; a notebook's or a script's.
 
     with wd.watch(model, optimizer) as step:
         ...                                 # the loop, or its first step
-    step.ask(examples=60_000, epochs=10)    # what is kept are the first step's modules, loss and batch
-    """
-
-    def __init__(self, optimizer: Any) -> None:
-        from whichdevice.models.torch_script import Watch as Recorder
-
-        self._recorded = Recorder(optimizer)
-
-    def __enter__(self) -> "Watch":
-        self._recorded.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._recorded.__exit__(*error)
-
-    def ask(self, **wants: Any) -> Asked:
-        """The answer for this step, with the options of `ask`; raises StudyError in one line."""
-        if not hasattr(self._recorded, "module"):
-            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
-        batch = {name: tensor.detach() for name, tensor in self._recorded.batch.items()}
-        size = len(next(iter(batch.values())))
-        given: dict[str, Any] = {"optimizer": self._recorded.optimizer, "batch_size": size} | wants
-        return ask(self._recorded.module, batch, **given)
-
-
-def watch(model: Any, optimizer: Any) -> Watch:
-    """The training step of a PyTorch loop: `with watch(model, optimizer) as step:` around it, then `step.ask()`.
+    step.ask(examples=60_000, epochs=10)    # with the options of `ask`, for the first step's modules, loss and batch
 
     In a script that `whichdevice ask` runs, this optimiser's training is the one that is meant. Raises StudyError where
     they are none of PyTorch.
@@ -228,7 +205,9 @@ def watch(model: Any, optimizer: Any) -> Watch:
     kinds = [{each.__module__.partition(".")[0] for each in type(given).__mro__} for given in (model, optimizer)]
     if not all("torch" in each for each in kinds):
         raise StudyError("watch: a torch.nn.Module and a torch.optim.Optimizer are needed")
-    return Watch(optimizer)
+    from whichdevice.models.torch_script import Watch
+
+    return Watch(optimizer, ask)
 
 
 def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) -> Path:

@@ -91,6 +91,20 @@ def test_the_compiled_loop_learns_the_same_from_data_on_the_device(torch, tmp_pa
     assert this.backend.flags()["steps"] == "torch.compile"
 
 
+def test_the_compiled_loop_compiles_what_a_script_was_run_for_eagerly(torch, tmp_path, monkeypatch):
+    """To find its step a script runs until its training with nothing compiled."""
+    real, graphs = torch.compile, []
+    monkeypatch.setattr(
+        torch, "compile", lambda each: real(each, backend=lambda graph, _: graphs.append(graph) or graph)
+    )
+    with torch.compiler.set_stance("force_eager"):
+        this = Training(tmp_path, "epoch")
+        this.losses()
+        trained = len(graphs)
+        this.backend.forward_pass(this.model)(this.inputs)
+    assert 0 < trained < len(graphs)
+
+
 def test_a_module_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(torch, tmp_path, monkeypatch):
     def refuse(function):
         def run(*arguments):

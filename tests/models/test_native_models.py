@@ -121,6 +121,8 @@ def made(folder: Path, text: str, batch: int = 4):
         ("import flax.nnx\nimport optax\n", "jax"),
         ("import keras\nimport torch\n", "keras"),
         ("import numpy\n", "keras"),
+        ("import tensorflow as tf\nfrom transformers import AutoTokenizer\ntf.keras.Sequential()\n", "keras"),
+        ("import tensorflow as tf\nimport torch\ntf.keras.datasets.mnist.load_data()\n", "torch"),
         ("from mine import Net\nFRAMEWORK = 'torch'\n", "torch"),
     ],
 )

@@ -189,6 +189,7 @@ class ModuleTraining(TrainingLoop):
             self._report_steps("eager")
             return self._means
         before = self._state()
+        torch.compiler.set_stance("default")  # where a script was run until its training, nothing is compiled
         compiled = torch.compile(self._means)
         try:
             self._step(*self._fed(index), compiled)
@@ -278,6 +279,8 @@ def module_forward(
         with place.precision():
             return prediction_of(workload.forward(model.module, inputs)).float()
 
+    if compiles:
+        torch.compiler.set_stance("default")  # as in a training loop
     program = torch.compile(predicted) if compiles else predicted
     known = False
 

@@ -1,8 +1,8 @@
 """Which framework a model file is written in, read from its syntax tree: nothing of the file runs for it.
 
-The constant FRAMEWORK says so; without it the file's imports do. A file that imports Keras is a Keras model, whatever
-else it imports; otherwise one that imports PyTorch is a PyTorch model, and one that imports JAX a JAX function, even
-where TensorFlow reads its data.
+The constant FRAMEWORK says so; without it the file's imports do. A file that imports Keras, or uses `tf.keras` for more
+than data, is a Keras model, whatever else it imports; otherwise one that imports PyTorch is a PyTorch model, and one
+that imports JAX a JAX function, even where TensorFlow reads its data.
 """
 
 import ast
@@ -22,13 +22,22 @@ PACKAGES = {
 
 def framework_of(tree: ast.Module) -> str:
     """`keras`, `torch` or `jax`, of what a file imports anywhere; `keras` where it imports neither."""
-    imported: set[str] = set()
-    for node in ast.walk(tree):
+    imported, tensorflow = set[str](), set[str]()  # its names in the file
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.Import):
             imported |= {_package(alias.name) for alias in node.names}
+            tensorflow |= {alias.asname or alias.name for alias in node.names if alias.name == "tensorflow"}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names = [alias.name for alias in node.names]
             imported |= {_package(node.module or "")} | ({"keras"} & {*names} if node.module == "tensorflow" else set())
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    loaders = {id(node.value) for node in attributes if node.attr in ("datasets", "utils")}
+    if any(
+        each.attr == "keras" and getattr(each.value, "id", "") in tensorflow and id(each) not in loaders
+        for each in attributes
+    ):
+        imported.add("keras")
     return next((name for name, packages in PACKAGES.items() if packages & imported), KERAS)
 
 

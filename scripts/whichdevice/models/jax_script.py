@@ -8,8 +8,9 @@ are the state, other arrays are the batch. Modules of Flax NNX are split into th
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -42,17 +43,18 @@ def start_jax(path: Path) -> Script:
     """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
     seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, fault=None)
     own = own_files(path)
+    gradients = _kinds()[1]
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         if event == "return" and frame is seen.step:
             seen.step = None
         if event != "call" or not own(frame.f_code.co_filename):
             return
-        kinds = {type(leaf).__name__ for leaf in _tracers(_arguments(frame))}
+        kinds = {type(leaf) for leaf in _tracers(_arguments(frame))}
         if not kinds:
             return
         seen.step = step = seen.step or frame
-        if any("JVP" in kind or "Linearize" in kind for kind in kinds):
+        if kinds & gradients:
             sys.setprofile(None)
             outer = _outer(step, own)
             seen.scopes, seen.line, seen.loops = list(frames(outer)), line_of(outer, path), loops_in(outer, path)
@@ -94,6 +96,20 @@ def _tracers(tree: Any) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.core.Tracer)]
 
 
+@cache
+def _kinds() -> tuple[type, set[type]]:
+    """The classes of tracers that a function is given under `jax.jit`, and under a gradient."""
+    seen: list[type] = []
+
+    def note(x: Any) -> Any:
+        seen.append(type(x))
+        return x
+
+    for traced in (note, jax.grad(note), lambda x: jax.jvp(note, (x,), (x,))):
+        jax.eval_shape(traced, jax.ShapeDtypeStruct((), np.float32))
+    return seen[0], set(seen[1:])
+
+
 def _outer(frame: FrameType, own: Callable[[str], bool]) -> FrameType | None:
     """The function of the script that called a traced one, through JAX."""
     outer = frame.f_back
@@ -112,9 +128,13 @@ def _loop(inner: FrameType, step: FrameType) -> str | None:
 
 
 def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
-    """The step with its arguments before they were traced; None where no caller under jax.jit holds them."""
+    """The step with its arguments before they were traced; None where no caller under jax.jit holds them.
+
+    JAX has no public way to these: its functions hold them as `args` and `kwargs`, the step itself as an attribute.
+    """
+    jit, gradients = _kinds()
     function: Any = None
-    outer, jitted = step.f_back, "DynamicJaxprTracer" in {type(leaf).__name__ for leaf in _tracers(_arguments(step))}
+    outer, jitted = step.f_back, jit in map(type, _tracers(_arguments(step)))
     differentiated = not jitted
     containers = {type(each) for each in _arguments(step) if _tracers(each) and not _is_array(each)}
     while outer is not None and not own(outer.f_code.co_filename):
@@ -124,7 +144,7 @@ def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
         args, kwargs = held.get("args"), held.get("kwargs") or {}
         if isinstance(args, tuple) and isinstance(kwargs, Mapping) and function is not None:
             traced = _tracers((args, kwargs))
-            jitted = jitted or any("JVP" not in type(leaf).__name__ for leaf in traced)
+            jitted = jitted or any(type(leaf) not in gradients for leaf in traced)
             if not traced and jitted and containers <= {type(each) for each in (*args, *kwargs.values())}:
                 return Traced(_gradients(function) if differentiated else function, args, dict(kwargs), differentiated)
         outer = outer.f_back
@@ -154,6 +174,11 @@ def _is_key(leaf: Any) -> bool:
     return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
+def _is_old_key(leaf: Any) -> bool:
+    """Whether an array may be a key of random numbers as jax.random.PRNGKey makes it."""
+    return leaf.dtype == np.uint32 and leaf.shape == (2,)
+
+
 def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tuple[JaxStep, dict[str, Any]]:
     """The step as a function of its state and its batch, and the arrays of the first batch by name."""
     function, given = _functional(found)
@@ -168,10 +193,14 @@ def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tup
     weights = {id(leaf) for leaf in _weights(given[next(iter(news))])}
     trained = [place for place, name, leaf in named if name in news and id(leaf) in weights]
     held = [place for place, name, leaf in named if name in news and id(leaf) not in weights]
-    rows = [(place, leaf) for place, name, leaf in named if name not in news and leaf.ndim and not _is_key(leaf)]
+    rows = [
+        (place, name, leaf) for place, name, leaf in named
+        if name not in news and leaf.ndim and not _is_key(leaf) and not _is_old_key(leaf)
+    ]  # fmt: skip
     if not rows:
         raise StudyError(f"{where}: the jitted step takes no batch: give it the arrays of one as arguments, {WRITE}")
-    batch = {f"input_{place}": (place, leaf) for place, leaf in rows if len(leaf) == len(rows[0][1])}
+    size = _batch_size([(name, len(leaf)) for _, name, leaf in rows])
+    batch = {f"input_{place}": (place, leaf) for place, _, leaf in rows if len(leaf) == size}
 
     def one(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         values = list(leaves)
@@ -191,6 +220,15 @@ def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tup
 
     step = JaxStep([_plain(leaves[place]) for place in trained], [_plain(leaves[place]) for place in held], one)
     return step, {name: leaf for name, (_, leaf) in batch.items()}
+
+
+def _batch_size(rows: Sequence[tuple[str, int]]) -> int:
+    """The commonest length of arrays, given with their argument; of arguments whose arrays are equally long, if any."""
+    lengths: dict[str, set[int]] = {}
+    for name, length in rows:
+        lengths.setdefault(name, set()).add(length)
+    equal = [length for name, length in rows if len(lengths[name]) == 1]
+    return Counter(equal or [length for _, length in rows]).most_common(1)[0][0]
 
 
 def _functional(found: Traced) -> tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]:
@@ -279,12 +317,21 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _weights(state: Any) -> list[Any]:
-    """The parameters of a state: those of a TrainState or of NNX, else its first part."""
+    """The parameters of a state: those of a TrainState or of NNX, or the part of which another holds zeros.
+
+    An optimiser's moments are such zeros. Else all of it.
+    """
     if "flax.nnx" in sys.modules:
         from flax import nnx
 
         if isinstance(state, nnx.State):
             return jax.tree.leaves(nnx.filter_state(state, nnx.Param))
+    parts = list(state.values()) if isinstance(state, Mapping) else list(state) if isinstance(state, tuple) else []
+    for part in parts:
+        others = [each for each in parts if each is not part]
+        same = [each for each in jax.tree.leaves(others, is_leaf=partial(_same, part)) if _same(part, each)]
+        if any(not any(map(np.any, jax.tree.leaves(each))) for each in same):
+            return jax.tree.leaves(part)
     return jax.tree.leaves(getattr(state, "params", state))
 
 

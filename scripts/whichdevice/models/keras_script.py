@@ -21,9 +21,11 @@ from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
 from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, run
+from whichdevice.models.script_size import frames, loops_in, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
+COPIES = 4  # of the first batch where the script itself gives one after the other
 MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
 
 
@@ -46,7 +48,11 @@ def start_keras(path: Path) -> Script:
             "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
         )
     x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
-    batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
+    if "sizes" in seen:
+        batch, examples, epochs = len(leaves(as_tree(x))[0]), seen["sizes"]["examples"], seen["sizes"]["epochs"]
+    else:
+        batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
+        epochs = int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0)
     policy = getattr(model.dtype_policy, "name", "float32")
     host, device, names = _divided(model)
     parts = tuple(part for part in (x, y, weights) if part is not None)
@@ -55,12 +61,13 @@ def start_keras(path: Path) -> Script:
         framework=KERAS,
         batch_size=batch,
         examples=examples,
-        epochs=int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0),
+        epochs=epochs,
         steps_per_epoch=seen.get("steps_per_epoch"),
         precision="mixed" if policy.startswith("mixed") else "single",
         line=line,
         notes=(*([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []), *lengths),
     )
+    sample = mapped(lambda each: np.concatenate([each] * (COPIES if "sizes" in seen else 1)), sample)
     functions = SimpleNamespace(model=lambda: device, data=lambda: sample)
     return Script(found, functions, _batches(x, parts, batch, host))
 
@@ -68,6 +75,7 @@ def start_keras(path: Path) -> Script:
 def keep_keras(script: Script, file: Path) -> None:
     """Write the model's configuration and the sample as `file`.json and .npz; nothing of a large model."""
     model = script.functions.model()
+    file.parent.mkdir(parents=True, exist_ok=True)
     with suppress(Exception):  # no configuration, or none that can be written: the script runs again
         if model.built and model.count_params() > MOST_KEPT:
             return
@@ -118,6 +126,9 @@ def _stopped(path: Path) -> dict[str, Any]:
         if name in ("fit", "train_on_batch") and isinstance(own, keras.Model) and "x" in frame.f_locals:
             sys.setprofile(None)
             seen.update(frame.f_locals, line=line_of(frame, path))
+            if name == "train_on_batch":  # the script's own loops give it batches
+                shapes = [each.shape for each in leaves(as_tree(seen["x"]))]
+                seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None)
             raise Started
 
     sys.setprofile(look)

@@ -4,10 +4,10 @@
     found = known(address) or probe(address)                       # in another one, which leaves what it found on disk
 
 A Keras script is stopped where `fit` is entered: Python's profile hook sees the call with all its arguments. A PyTorch
-script is stopped at the first step of its optimiser: PyTorch's global hooks and its mode for functions show the modules
-that were called, with what, and how the loss follows from them (`torch_script.py`). A JAX script is stopped where its
-jitted step takes a gradient (`jax_script.py`). Nothing is replaced. What a script does before its training (files,
-downloads, prints) happens as written.
+script is stopped where every optimiser has stepped, or one steps again: PyTorch's global hooks and its mode for
+functions show the modules that were called, with what, and how the loss follows from them (`torch_script.py`). A JAX
+script is stopped where its jitted step takes a gradient (`jax_script.py`). Nothing is replaced. What a script does
+before its training (files, downloads, prints) happens as written.
 """
 
 import ast
@@ -20,7 +20,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib import metadata
@@ -78,8 +78,9 @@ def known(address: Address) -> Found | None:
 def keep(address: Address, found: Found) -> None:
     """Write what was found in a script, for `known`; what was found a month ago goes."""
     for file in FOLDER.glob("*"):
-        if time.time() - file.stat().st_mtime > KEPT_SECONDS:
-            file.unlink(missing_ok=True)
+        with suppress(OSError):  # another call has removed it
+            if time.time() - file.stat().st_mtime > KEPT_SECONDS:
+                file.unlink()
     write_atomically(json.dumps(asdict(found)), _kept(address))
 
 
@@ -133,7 +134,8 @@ def _started(address: Address) -> SimpleNamespace:
 
         if (kept := kept_keras(_kept(address))) is not None:
             return kept
-    return start(address.path, address.arguments).functions
+    with chdir(Path.cwd()):  # which the script may leave
+        return start(address.path, address.arguments).functions
 
 
 def start(path: Path, arguments: Sequence[str]) -> Script:
@@ -141,6 +143,7 @@ def start(path: Path, arguments: Sequence[str]) -> Script:
 
     Raises StudyError where it ends or fails before, or trains in a way that is not known.
     """
+    path = path.absolute()  # the script may leave this folder
     framework = framework_of(parsed(path.read_bytes()))
     with _as_main(path, arguments):
         if framework == JAX:
@@ -186,6 +189,7 @@ def main() -> None:
     """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS`."""
     address = read_address(sys.argv[1])
     assert address.path is not None
+    folder = Path.cwd()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
@@ -196,11 +200,13 @@ def main() -> None:
     except Exception as error:  # of the frameworks, where a part of the script's model does not work by itself
         print(f"{address.label}: {error_line(error, address)}", file=sys.stderr)
         raise SystemExit(1) from None
+    found = replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size)))
+    os.chdir(folder)  # the script may have left it
     if script.found.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
 
         keep_keras(script, _kept(address))
-    keep(address, replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size))))
+    keep(address, found)
     sys.stdout.flush()
     os._exit(0)  # threads of the script's data loaders would go on
 

@@ -27,6 +27,7 @@ from whichdevice.models.script_size import HOLDERS, frames, loops_in, sizes
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
 COPIES = 4  # of the script's first batch, as data
+SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 
 
 class Result(NamedTuple):
@@ -45,24 +46,35 @@ class Call(NamedTuple):
     output: Any = None  # as the script got it
 
 
+class Loss(NamedTuple):
+    """A tensor of which gradients are taken, and from which lines: a loop takes those of each batch from the same."""
+
+    tensor: Any
+    lines: tuple[tuple[Any, int], ...]
+    loops: tuple[int | None, int | None] | None  # around it in the script
+
+
 class Tape(TorchFunctionMode):
     """Records what a script calls from its first module in training on, outside of modules and of the optimiser."""
 
-    def __init__(self, start: Callable[[FrameType | None], None] | None) -> None:
+    def __init__(self, start: Callable[[FrameType | None], None] | None, path: Path | None = None) -> None:
         super().__init__()
         self.start = start  # is called where the training starts, and does not return; None: the program trains on
+        self.path = path  # of the script
         self.recording = True
         self.calls: list[Call] = []
         self.depth = 0  # of modules
         self.mixed = False  # whether a module runs under autocast
-        self.losses: list[Any] = []  # of which gradients are taken
+        self.losses: list[Loss] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it; gradients of the recorded modules are zeros, which take no time."""
         kwargs = kwargs or {}
         backward = getattr(func, "__name__", "") == "backward" and args and torch.is_tensor(args[0])
         if backward and self.recording and self.depth == 0 and self.calls:
-            self.losses.append(args[0])
+            frame = inspect.currentframe()
+            loops = None if self.path is None else loops_in(frame, self.path)
+            self.losses.append(Loss(args[0], tuple(_lines(frame)), loops))
             if self.start is not None:
                 self._without_gradients()
                 return None
@@ -83,6 +95,7 @@ class Tape(TorchFunctionMode):
         if self.start is not None and self.depth == 0 and torch.is_grad_enabled() and module.training:
             sizes = [each.numel() for each in module.parameters() if each.requires_grad]
             if sum(sizes) > MOST_PARAMETERS:
+                # The hook of all modules is not given them: they are in PyTorch's frame below it.
                 named: Mapping[str, Any] = next(
                     (scope["kwargs"] for scope in frames(inspect.currentframe()) if "kwargs" in scope), {}
                 )
@@ -162,16 +175,17 @@ class StepOutput(dict[str, Any]):
 
 
 class Watch:
-    """The training step of a PyTorch loop that runs on: `with Watch(optimizer) as step:` around its first steps.
+    """The training step of a PyTorch loop that runs on: `with Watch(optimizer, ask) as step:` around its first steps.
 
     After it `module`, `batch` (tensors by name) and `optimizer` (a function of a module) are those of the first step.
     """
 
+    module: Step | None = None
     meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
     probing = False  # whether a script is run so
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        self._optimizer, self._tape = optimizer, Tape(None)
+    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any]) -> None:
+        self._optimizer, self._tape, self._ask = optimizer, Tape(None), ask
         self._hooks: list[Any] = []
         Watch.meant = self
 
@@ -189,9 +203,17 @@ class Watch:
         if error[0] is None and not Watch.probing:
             if self._tape.recording:
                 raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
-            self.module, self.batch = _step(self._tape, "watch")
+            self.module, self.batch, _ = _step(self._tape, "watch")
             self.optimizer = partial(_again, type(self._optimizer), dict(self._optimizer.defaults))
             self._tape.calls.clear()
+
+    def ask(self, **wants: Any) -> Any:
+        """The answer for this step, with the options of `whichdevice.ask`; raises StudyError in one line."""
+        if self.module is None:
+            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
+        batch = {name: tensor.detach() for name, tensor in self.batch.items()}
+        size = len(next(iter(batch.values())))
+        return self._ask(self.module, batch, **{"optimizer": self.optimizer, "batch_size": size} | wants)
 
     def _ends(self, optimizer: torch.optim.Optimizer) -> None:
         if optimizer is self._optimizer:
@@ -214,7 +236,7 @@ def start_torch(path: Path) -> Script:
         seen.scopes, seen.line, seen.loops = list(frames(frame)), line_of(frame, path), loops_in(frame, path)
         raise Started
 
-    tape = Tape(start)
+    tape = Tape(start, path)
 
     def stop(optimizer: Any, args: Any, kwargs: Any) -> None:
         """Start where every optimiser of the script has stepped, as a GAN's two do, or the first one steps again."""
@@ -243,8 +265,11 @@ def start_torch(path: Path) -> Script:
     if not tape.calls:
         ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
         raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
-    step, batch = _step(tape, path.name)
+    step, batch, passes = _step(tape, path.name)
     size = len(next(iter(batch.values())))
+    epochs, steps = seen.loops
+    if steps and passes > 1 and tape.losses[-1].loops != seen.loops:  # a loop of its own takes the batches of a step
+        steps *= passes
     loader = _loader(seen.scopes, size)
     found = Found(
         framework=TORCH,
@@ -252,7 +277,8 @@ def start_torch(path: Path) -> Script:
         precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes)),
         compiled=called_in(path, "compile"),
         line=seen.line,
-        **sizes(seen.scopes, seen.loops, [each.shape for each in batch.values()], loader and len(loader.dataset)),
+        notes=(SUMMED.format(passes=passes),) if passes > 1 else (),
+        **sizes(seen.scopes, (epochs, steps), [each.shape for each in batch.values()], loader and len(loader.dataset)),
     )
     data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
     optimizer = next(iter(seen.stepped or _optimizers_in(seen.scopes)), None)
@@ -261,8 +287,11 @@ def start_torch(path: Path) -> Script:
     return Script(found, functions, loader)
 
 
-def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor]]:
-    """The part of the tape that the loss needs, and the tensors of the first batch by name."""
+def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
+    """The part of the tape that the loss needs, the tensors of one batch by name, and how many batches are summed.
+
+    Where a loop takes the gradients of several batches before the optimiser steps, the last one is the step's.
+    """
     calls = tape.calls
     made: dict[int, list[Result]] = {}  # by tensor, in the order of calls: an operation in place makes it again
     for number, call in enumerate(calls):
@@ -274,18 +303,27 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor]]:
         found = [each for each in made.get(id(leaf), ()) if int(each.source) < before]
         return found[-1] if torch.is_tensor(leaf) and found else None
 
-    losses = [found for loss in tape.losses if (found := maker(loss, len(calls)))] or [Result(len(calls) - 1)]
-    needed: set[int] = set()
-    waiting = [int(loss.source) for loss in losses]
-    while waiting:
-        place = waiting.pop()
-        if place not in needed:
-            needed.add(place)
-            given = (*_leaves(calls[place].args), *_leaves(calls[place].kwargs))
-            waiting += [int(found.source) for each in given if (found := maker(each, place)) is not None]
+    def needed_for(losses: Iterable[Result]) -> set[int]:
+        needed: set[int] = set()
+        waiting = [int(loss.source) for loss in losses]
+        while waiting:
+            place = waiting.pop()
+            if place not in needed:
+                needed.add(place)
+                given = (*_leaves(calls[place].args), *_leaves(calls[place].kwargs))
+                waiting += [int(found.source) for each in given if (found := maker(each, place)) is not None]
+        return needed
+
+    taken = [(loss, found) for loss in tape.losses if (found := maker(loss.tensor, len(calls)))]
+    last: dict[Any, Result] = {}
+    for loss, found in taken:
+        called = [calls[place].function for place in sorted(needed_for([found]))]
+        last[loss.lines, *(each for each in called if isinstance(each, torch.nn.Module))] = found
+    losses = [*last.values()] or [Result(len(calls) - 1)]
+    needed = needed_for(losses)
     modules = [place for place in sorted(needed) if isinstance(calls[place].function, torch.nn.Module)]
     if not modules:
-        raise StudyError(f"{name}: its loss follows from no module: which training is meant?")
+        raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
     kept = [place for place in sorted(needed) if place >= modules[0]]  # what came before made the batch
     first = calls[modules[0]]
     tensors = [leaf for leaf in (*_leaves(first.args), *_leaves(first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
@@ -321,7 +359,13 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor]]:
     ]
     outcomes = [loss._replace(source=order[int(loss.source)]) for loss in losses if loss.source in order]
     step = Step(linked, outcomes, {key: each.dtype for key, each in batch.items()})
-    return step, batch
+    return step, batch, max(1, len(taken) // len(losses))
+
+
+def _lines(frame: FrameType | None) -> Iterator[tuple[Any, int]]:
+    while frame is not None:
+        yield frame.f_code, frame.f_lineno
+        frame = frame.f_back
 
 
 def _precision(step: Step, path: Path, mixed: bool) -> str:
