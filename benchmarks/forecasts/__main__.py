@@ -22,6 +22,7 @@ from benchmarks.forecasts.validation import (
     Published,
     constants_of,
     evaluations,
+    models_left_out,
     published_rows,
     read_digests,
     scorecard,
@@ -56,8 +57,9 @@ def main() -> None:
     language_models.write_times()
     published = Published(published_rows())
     whole = published.fit()
-    write(constants_of(published, whole), CONSTANTS)
-    found = evaluations(published, whole)
+    models = models_left_out(published, whole)
+    write(constants_of(published, whole, models), CONSTANTS)
+    found = evaluations(published, whole, models)
     card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
     write(card, SCORECARD)
     decided = decisions(found["models"])

@@ -153,6 +153,7 @@ def _of_software(
         classes[its] = combined(("class", its), also=variances["chip"] + variances["chip of software"])
     return {
         "variances": {part: variance(part) for part in ("question", "source", "machine", "rest")},
+        "widths": {"other": 1.0},  # of variances alone; validation.py finds those of models that were left out
         "families": {each: combined(centre, ("family", each, software)) for each in families},
         "family": combined(centre, also=variance("family")),
         "chips": of_chips,

@@ -544,6 +544,46 @@ def pairs(found: Forecasts) -> Pairs:
     return Pairs(np.array(published), np.array(forecast), np.array(sd))
 
 
+def widths(found: Forecasts, chosen: np.ndarray) -> dict[str, dict[str, float]]:
+    """By software and family: how much wider the spread is than variances say, from models that were left out.
+
+    The root of the mean square of misses over spreads, 1 at least, so that a family of many rows vouches for no other.
+    "other" is the mean of the families; a family with few models is drawn to it.
+    """
+    squares = np.minimum(found.logs / found.sd, MISSED) ** 2
+    models: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row, square in ((row, each) for row, each, its in zip(found.rows, squares, chosen, strict=True) if its):
+        models.setdefault((row.software, row.family), {}).setdefault(row.model, []).append(square)
+    of_family = {key: [float(np.mean(each)) for each in its.values()] for key, its in models.items()}
+    result = {}
+    for software in {row.software for row in found.rows}:
+        its = {family: each for (of, family), each in of_family.items() if of == software}
+        other = float(np.mean([np.mean(each) for each in its.values()])) if its else 1.0
+        result[software] = {"other": math.sqrt(max(1.0, other))} | {
+            family: math.sqrt(max(1.0, (sum(each) + PRIOR_MODELS * other) / (len(each) + PRIOR_MODELS)))
+            for family, each in sorted(its.items())
+        }
+    return result
+
+
+MISSED = 3.0  # spreads; what is missed by more counts as that
+PRIOR_MODELS = 3.0  # so many models of the mean of families count beside a family's own
+
+
+def widened(found: Forecasts, group: Callable[[Row], str], models: Forecasts) -> Forecasts:
+    """Forecasts with the widths of the other groups' rows; `models` are those of `models_left_out`."""
+    shared, groups = found.sd_shared.copy(), np.array([group(row) for row in found.rows])
+    of_models = np.array([group(row) for row in models.rows])
+    for each in sorted(set(groups)):
+        known = widths(models, of_models != each)
+        for place in map(int, np.flatnonzero(groups == each)):
+            its = known[found.rows[place].software]
+            wider = its.get(found.rows[place].family, its["other"]) ** 2
+            own = found.sd_own[place] ** 2
+            shared[place] = math.sqrt(wider * (shared[place] ** 2 + own) - own)
+    return replace(found, sd_shared=shared)
+
+
 LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
     "models": lambda rows: folds(rows, 8),
     # A chip that XLA's rows lack may still have rows of PyTorch.
@@ -553,9 +593,16 @@ LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
 }
 
 
-def evaluations(published: Published, whole: Fitted) -> dict[str, Forecasts]:
-    """Forecasts of all rows, by what was left out."""
-    return {name: left_out(published, group(published.rows), whole) for name, group in LEFT_OUT.items()}
+def models_left_out(published: Published, whole: Fitted) -> Forecasts:
+    """Forecasts of all rows, their models left out in eight groups, by variances alone: what widths come from."""
+    return left_out(published, LEFT_OUT["models"](published.rows), whole)
+
+
+def evaluations(published: Published, whole: Fitted, models: Forecasts) -> dict[str, Forecasts]:
+    """Forecasts of all rows, by what was left out; `models` are those of `models_left_out`."""
+    groups = {name: group(published.rows) for name, group in LEFT_OUT.items()}
+    found = {name: models if name == "models" else left_out(published, group, whole) for name, group in groups.items()}
+    return {name: widened(each, groups[name], models) for name, each in found.items()}
 
 
 def scorecard(found: Mapping[str, Forecasts]) -> Card:
@@ -634,12 +681,14 @@ def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
 SMALL = 5e-3  # seconds
 
 
-def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
-    """What config/forecast_constants.json holds."""
+def constants_of(published: Published, found: Fitted, models: Forecasts) -> dict[str, Any]:
+    """What config/forecast_constants.json holds; `models` are those of `models_left_out`."""
+    wide = widths(models, np.ones(len(models.rows), dtype=bool))
     constants: dict[str, Any] = {
         "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
-        "spread of the log of time over forecast (joint.py). host: seconds a step and a kernel.",
+        "spread of the log of time over forecast (joint.py); widths: how much wider a family is. "
+        "host: seconds a step and a kernel.",
     }
     host = host_times(published, published.logs(found.factors), np.ones(len(published.rows), dtype=bool))
     clocks: dict[str, float] = {}  # of the first software that has the chip
@@ -667,7 +716,7 @@ def constants_of(published: Published, found: Fitted) -> dict[str, Any]:
             "fitted": [name for name, share in zip(design.names, shares, strict=True) if share > FITTED_FROM],
             "host": host[software],
             "timed": sorted({row.chip for row in published.rows if row.software == software}),
-            **_rounded(residuals),
+            **_rounded(residuals | {"widths": wide[software]}),
         }
     return constants
 

@@ -13,9 +13,11 @@ from benchmarks.forecasts.validation import (
     evaluations,
     fit_factors,
     left_out,
+    models_left_out,
     published_rows,
     scorecard,
     small_steps,
+    widths,
 )
 
 from whichdevice.config.hardware import hardware_rows
@@ -26,6 +28,7 @@ from whichdevice.forecast.work import Item, Work
 
 PUBLISHED = Published(published_rows())
 WHOLE = PUBLISHED.fit()
+MODELS = models_left_out(PUBLISHED, WHOLE)
 SHEET = hardware_rows()
 XLA = [row for row in PUBLISHED.rows if row.software == "xla"]
 NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02, "wrong": 0.005, "regret": 0.002}
@@ -33,7 +36,7 @@ NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0
 
 @cache
 def evaluated():
-    return evaluations(PUBLISHED, WHOLE)
+    return evaluations(PUBLISHED, WHOLE, MODELS)
 
 
 def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
@@ -108,7 +111,7 @@ def test_a_tpu_v2_that_is_fed_step_by_step_is_inside_of_its_interval(millisecond
 
 
 def test_the_committed_constants_are_what_the_rows_give():
-    now, committed = constants_of(PUBLISHED, WHOLE), read_constants()
+    now, committed = constants_of(PUBLISHED, WHOLE, MODELS), read_constants()
     assert now.keys() == committed.keys()
     for software in now.keys() - {"how"}:
         assert now[software]["factors"] == pytest.approx(committed[software]["factors"], rel=0.02)
@@ -205,3 +208,11 @@ def test_software_without_published_times_on_a_device_has_no_forecast():
 def test_a_chip_is_the_silicon_of_a_device():
     names = ("A100 PCIe 40GB", "V100 SXM2 32GB", "RTX 4090", "H200 SXM", "RTX 6000 Pro Workstation", "TPU v5e")
     assert [chip_of(name) for name in names] == ["A100", "V100", "RTX 4090", "H100", "RTX 6000 Pro", "TPU v5e"]
+
+
+def test_a_family_that_was_missed_when_its_models_were_left_out_is_wider_and_a_new_one_too():
+    missed = np.array([row.family == "grouped convolutions" for row in MODELS.rows])
+    every = np.ones(len(MODELS.rows), dtype=bool)
+    bad, good = (widths(replace(MODELS, logs=MODELS.sd * logs), every)["xla"] for logs in (2.0 * missed, 0.5))
+    assert set(good.values()) == {1.0}
+    assert bad["grouped convolutions"] > bad["other"] == max(1.0, bad["other"]) and bad["products"] == 1.0

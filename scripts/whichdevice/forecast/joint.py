@@ -6,7 +6,8 @@ A family of models, the question itself (model, mode, number format) and the sou
 by all devices of a question: they cancel in a ratio. A chip's part, that of the machine which a source measured on (a
 card that is cooled well or not) and the rest are its own. Every part is a random effect of mean zero; a level with
 published times has an offset, shrunk to zero the more the fewer they are, and the uncertainty that is left. Family,
-question, source and rest have a variance for each software. `make forecasts` fits offsets and variances to published
+question, source and rest have a variance for each software; a family whose models were missed by more than that, when
+they were left out, has a wider shared part. `make forecasts` fits offsets and variances to published
 times (benchmarks/forecasts/residuals.py); config/forecast_constants.json keeps them.
 
     found = residual(constants, "eager", "convolutions", "RTX 4090", "desktop")
@@ -54,7 +55,8 @@ def residual(fitted: Mapping[str, Any], family: str, chip: str, chip_class: str)
     variances = fitted["variances"]
     shared = family_sd**2 + variances["question"] + variances["source"]
     own = chip_sd**2 + variances["machine"] + variances["rest"]
-    return Residual(offset + chip_offset, math.sqrt(shared), math.sqrt(own))
+    wider = fitted["widths"].get(family, fitted["widths"]["other"]) ** 2
+    return Residual(offset + chip_offset, math.sqrt(wider * (shared + own) - own), math.sqrt(own))
 
 
 def interval(
