@@ -273,7 +273,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
     text = _environment().get_template("explorer.html").render(
         style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
         own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=data,
-        models=models, default=DEFAULT, dates=_dates(known.values()),
+        models=models, total=len(read_steps()), default=DEFAULT, dates=_dates(known.values()),
         batches=sorted({size for sizes in BATCHES.values() for size in sizes}), ways=list(FORMATS),
     )  # fmt: skip
     write_atomically(text, page)
