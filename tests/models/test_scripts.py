@@ -204,6 +204,18 @@ def test_an_optimisers_moments_are_no_trained_parameters(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_layer_that_starts_with_zeros_is_trained(tmp_path):
+    text = """
+import jax, jax.numpy as jnp
+step = jax.jit(lambda p, x: jax.tree.map(jnp.subtract, p, jax.grad(loss)(p, x)))
+def loss(p, x):
+    return (x @ p["first"]["w"] @ p["last"]["w"]).mean()
+step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.ones((64, 8)))
+"""
+    assert len(started(text, tmp_path).functions.model().trained) == 2
+
+
+@pytest.mark.slow
 def test_frames_of_the_frameworks_show_what_a_call_is_given(tmp_path, monkeypatch):
     """No public way does. Where this fails after an update, `Tape.enter` or `jax_script._called` needs another one."""
     pytest.importorskip("torch")

@@ -317,9 +317,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _weights(state: Any) -> list[Any]:
-    """The parameters of a state: those of a TrainState or of NNX, or the part of which another holds zeros.
+    """The parameters of a state: those of a TrainState or of NNX, or the part of which another has zeros inside.
 
-    An optimiser's moments are such zeros. Else all of it.
+    An optimiser's moments are such zeros; a layer that starts with zeros is a part itself. Else all of it.
     """
     if "flax.nnx" in sys.modules:
         from flax import nnx
@@ -328,8 +328,8 @@ def _weights(state: Any) -> list[Any]:
             return jax.tree.leaves(nnx.filter_state(state, nnx.Param))
     parts = list(state.values()) if isinstance(state, Mapping) else list(state) if isinstance(state, tuple) else []
     for part in parts:
-        others = [each for each in parts if each is not part]
-        same = [each for each in jax.tree.leaves(others, is_leaf=partial(_same, part)) if _same(part, each)]
+        inner = [each for each in jax.tree.leaves(parts, is_leaf=partial(_same, part)) if _same(part, each)]
+        same = [each for each in inner if all(each is not other for other in parts)]
         if any(not any(map(np.any, jax.tree.leaves(each))) for each in same):
             return jax.tree.leaves(part)
     return jax.tree.leaves(getattr(state, "params", state))
