@@ -279,6 +279,9 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
     assert needed("hf:gpt2", late, FAST, only="free") == []
+    assert needed("hf:gpt2", late, replace(FAST, fits=None)) == []  # nothing is known of one: more say no more
+    together = [each.label for each in targets_of("RTX 4090,L4", [8, 16], "eager") if each.rented_together]
+    assert together == ["8 × RTX 4090", "8 × L4", "16 × L4"]
 
 
 def test_which_card_a_name_means_is_printed_once_where_several_are_tried(

@@ -109,6 +109,17 @@ def test_a_trace_is_kept_for_other_batches_devices_and_numbers_of_gpus(folder, w
     assert again.operations == first.operations
 
 
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+@pytest.mark.parametrize("name", ["google-t5/t5-small", "openai/whisper-tiny"])
+def test_models_that_are_no_decoders_take_adapters(name, method, working_folder):
+    asked = ProgramRequest(
+        device="H100 SXM", workload="w", module=f"hf:{name}", precision="bfloat16", batch_size=1,
+        options={"method": method, "layers": 1},
+    )  # fmt: skip
+    trace = Traced(asked).trace(1)
+    assert 0 < trace.trained < 0.1 * trace.parameters
+
+
 def test_names_of_models():
     assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
     assert read_address("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"

@@ -123,7 +123,8 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
             # One without bfloat16 has a number format of its own, whose traces take as long as those of all others.
             usual = [each for each in targets if each.device not in small or not each.refusal("bfloat16", software)]
             names = [each.device for each in usual or targets]
-            asked = one_model(args, targets_of(",".join(names), several, software), several)
+            clusters = [each for each in targets_of(",".join(names), several, software) if each.rented_together]
+            asked = one_model(args, clusters, several)
             asked.left = left
             compiled = asked.forecast()
     records: list[Path] = []
@@ -147,7 +148,8 @@ def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int
 
     late = [each for each in found if each.by != each.wants.by]
     large = [each for each in found if 2 * len(too_small(each)) >= sum(row.rented for row in each.work.rows)]
-    if (not large and not late) or args.only == "free":
+    known = any(row.fits is not None for each in found for row in each.work.rows if row.rented)
+    if not known or (not large and not late) or args.only == "free":
         return []
     if args.batch is None and args.steps is None and args.model.startswith(PREFIX):
         return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]

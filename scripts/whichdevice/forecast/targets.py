@@ -32,6 +32,7 @@ GPU_COUNTS = (1, 2, 4, 8)  # of one machine
 # Without it XLA 0.10 ends on products of odd sizes ("Couldn't find output tile sizes that satisfy hlo").
 GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
 NODES = (16, 32, 64, 128, 256, 512)  # of several with eight each, for PyTorch
+DESKTOP = ("RTX", "GTX", "Titan", "RX")
 CUDNN = (9, 10, 0)  # that the program is made for; what JAX's CUDA packages of this version ask for at least
 # Facts of the CUDA guide that hold for every compute capability from 6.0 on.
 FIXED = {
@@ -97,6 +98,11 @@ class Target:
     def kind(self) -> str:
         """`gpu` or `tpu`."""
         return self.row.kind
+
+    @property
+    def rented_together(self) -> bool:
+        """Whether clouds rent so many with a network between: desktop cards come in one machine."""
+        return self.devices <= GPU_COUNTS[-1] or not self.device.startswith(DESKTOP)
 
     @property
     def label(self) -> str:

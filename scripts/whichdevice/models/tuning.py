@@ -32,6 +32,7 @@ OPTIMIZERS = ("AdamW", "AdamW8bit", "SGD")
 QUERIES_AND_VALUES = re.compile(r"(^|\.)(q_proj|v_proj|q_lin|v_lin|query|value|query_proj|value_proj|q|v)$")
 ALL_OF_ATTENTION = re.compile(r"(^|\.)(qkv_proj|query_key_value|Wqkv|c_attn|in_proj)$")
 HEADS = ("lm_head", "embed_out", "output_layer", "score", "classifier", "proj_out")
+KEPT_OF_T5 = "wo"  # transformers does not quantise it: T5 asks for the number format of its weights
 BLOCK = 64  # weights of a 4-bit layer that share a scale; 256 scales of one byte share another of four
 
 
@@ -102,7 +103,7 @@ def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
         raise StudyError(f"{label}: no linear layers that LoRA could take")
     for name, layer in found:
         owner, _, last = name.rpartition(".")
-        held: nn.Module = Linear4bit(layer) if tuning.method == "qlora" else layer
+        held: nn.Module = Linear4bit(layer) if tuning.method == "qlora" and last != KEPT_OF_T5 else layer
         if name in wanted:
             held = Adapted(held, *sizes_of(layer), tuning, layer.weight.dtype)
         setattr(module.get_submodule(owner), last, held)
@@ -132,6 +133,11 @@ class Adapted(nn.Module):
         self.base, self.dropout, rank = base, nn.Dropout(tuning.lora_dropout), tuning.lora_rank
         self.down = nn.Linear(inputs, rank, bias=False, dtype=dtype)
         self.up = nn.Linear(rank, outputs, bias=False, dtype=dtype)
+
+    @property
+    def weight(self) -> Tensor:
+        """The frozen layer's, whose number format some models ask for."""
+        return self.base.weight
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] to [..., outputs]."""

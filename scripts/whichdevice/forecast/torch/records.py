@@ -210,11 +210,12 @@ def _folder(request: ProgramRequest, precision: str) -> Path:
 
 def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
     """The step of a model file: its module, loss and optimiser on copies of its first examples."""
-    first = workload.few()
+    few = {name: torch.from_numpy(np.asarray(each)) for name, each in workload.few().items()}
+    whole = precision == "bfloat16"
+    first = {name: each.bfloat16() if whole and each.is_floating_point() else each for name, each in few.items()}
 
     def batch(size: int) -> Any:
-        index = torch.arange(size) % len(next(iter(first.values())))
-        return workload.batch({name: torch.from_numpy(np.asarray(each)) for name, each in first.items()}, index)
+        return workload.batch(first, torch.arange(size) % len(next(iter(first.values()))))
 
     def loss(module: Any, given: Any) -> Any:
         inputs, target = given
