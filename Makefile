@@ -90,7 +90,7 @@ docs: test-environment
 	@PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
 	@echo "The site: docs/_build/html/index.html"
 
-explorer: test-environment
+explorer: environment
 	PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
 
 outputs: test-environment

@@ -21,7 +21,7 @@ const explorer = (() => {
   // What report/live.py makes of an answer, for one choice.
   function dataOf(name, how, batch) {
     const model = all.models.find((each) => each.name === name), choice = model.choices[how];
-    const [texts, hosts, needs] = choice[batch], cache = {};
+    const [texts, hosts, needs, notes] = choice[batch], cache = {};
     const rows = [];
     for (const known of all.devices) {
       const device = known.device.split(", ")[0], place = all.letters * all.order.indexOf(device);
@@ -45,14 +45,16 @@ const explorer = (() => {
     }
     const short = name.split("/").at(-1);
     return {
-      ...all.common, workload: short, unit: model.unit, units_per_step: batch, rows,
+      ...all.common, workload: short, unit: model.unit, units_per_step: batch, rows, notes: notes.map((n) => all.notes[n]),
       title: `${short} · {amount} · batch ${batch.toLocaleString("en-US")} · ${choice.format}`,
     };
   }
 
   // The form: trainings and batches that the model has, and its unit.
   function chosen(form) {
-    const field = form.elements, model = all.models.find((each) => each.name === field.model.value) ?? all.models[0];
+    const field = form.elements;
+    if (!field.model.value) field.model.value = [...field.model.options].find((option) => option.defaultSelected).value;
+    const model = all.models.find((each) => each.name === field.model.value);
     const limit = (select, usable) => {
       for (const option of select.options) option.disabled = option.hidden = !usable.includes(option.value);
       if (!usable.includes(select.value)) select.value = usable[0];
@@ -63,6 +65,14 @@ const explorer = (() => {
     const data = dataOf(model.name, field.how.value, Number(field.batch.value));
     return field.of.value === "tokens" ? { ...data, tokens: model.tokens } : data;
   }
-  whichdevice.live(document.querySelector("section"), 0, chosen);
+  const section = document.querySelector("section"), form = section.querySelector("form");
+  const kept = new URLSearchParams(location.hash.slice(1)), missing = document.querySelector(".missing");
+  whichdevice.live(section, 0, chosen);
+  const lost = ["model", "how", "batch", "of"].filter((name) => kept.has(name) && form.elements[name].value !== kept.get(name));
+  missing.hidden = !lost.length;
+  missing.textContent = `Not on this page: ${lost.map((name) => `${name} ${kept.get(name)}`).join(", ")}. `
+    + `What follows is of ${form.elements.model.value}, ${form.elements.how.value}, batch ${form.elements.batch.value}.`;
+  form.addEventListener("input", () => { missing.hidden = true; });
+  addEventListener("hashchange", () => location.reload());
   return { dataOf };
 })();

@@ -1,4 +1,4 @@
-"""The explorer: one page that answers for well-known models on every device of the sheet, with nothing to install.
+"""The explorer: one page that answers for well-known models on every device of the sheet, in one file.
 
     python docs/explorer.py page [PAGE]      the page, from traced steps, constants and prices: `make explorer`
     python docs/explorer.py trace [NAME ...] the steps themselves, docs/explorer_steps.json.gz; needs PyTorch,
@@ -241,6 +241,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
     all_devices = dict.fromkeys(target.device for target in targets)
     models: list[dict[str, Any]] = []
     rows: dict[str, dict[str, Any]] = {}
+    noted: dict[str, int] = {}
     first = None
     steps = {name: model for name, model in read_steps().items() if not names or name in (*names, DEFAULT[0])}
     for name, model in steps.items():
@@ -251,6 +252,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
             for row in live["rows"]:
                 rows.setdefault(row["device"], {key: row[key] for key in STATIC})
             choices.setdefault(how, {})[batch] = _packed(answer, list(all_devices))
+            choices[how][batch].append([noted.setdefault(line, len(noted)) for line in words.lasting_notes(answer)])
             title = live["title"].rpartition(" · ")[2]
             choices[how]["format"] = title
             if first is None and (name, how, batch) == DEFAULT:
@@ -268,9 +270,9 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
         "devices": [rows[device] for device in devices],
         "draws": _draws(targets),
         "order": list(all_devices), "letters": LETTERS, "codes": CODES, "scale": SCALE, "marks": MARKS,
-        "models": models,
+        "notes": list(noted), "models": models,
     }  # fmt: skip
-    text = _environment().get_template("explorer.html").render(
+    text = _environment().get_template("explorer.html.jinja").render(
         style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
         own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=data,
         models=models, total=len(read_steps()), default=DEFAULT, dates=_dates(known.values()),
@@ -306,7 +308,7 @@ def decided(
     empty = (table([], COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*empty, frame, {}, sheet)
     work = replace(work, sequence_length=model["tokens"], unit=model["unit"])
-    wants = wants or Wants()
+    wants = wants or Wants(examples=amount_of(work, Wants()).units)
     answer = decide(work, wants, amount_of(work, wants))
     return replace(answer, words=tuple(words.lines(answer)))
 
@@ -408,7 +410,7 @@ def _draws(targets: Iterable[Target]) -> dict[str, Any]:
 
 def _dates(rows: Iterable[HardwareRow]) -> str:
     days = sorted(str(offer.date) for row in rows for offer in row.offers)
-    return days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    return f"Prices: the oldest is of {days[0]}, the newest of {days[-1]}."
 
 
 if __name__ == "__main__":

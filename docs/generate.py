@@ -145,8 +145,8 @@ def clone_commands() -> str:
 
 
 ONLY_ASK = (
-    "Only to ask,\nbeside your own PyTorch: `pip install .`, 0.24 GB; for Keras and JAX `pip install '.[jax]'`: "
-    "[install](docs/start/install.md)."
+    "Only to ask,\nbeside your own PyTorch, also on macOS: `pip install .`, 0.24 GB; "
+    "for Keras and JAX `pip install '.[jax]'`: [install](docs/start/install.md)."
 )
 
 
@@ -155,7 +155,11 @@ def download() -> str:
     script = (PROJECT / "envs" / "install.sh").read_text(encoding="utf-8")
     found = re.search(r'cpu\) echo "downloads ([^,]+), takes ([^"]+ of disk)', script)
     assert found is not None
-    return f"Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. " + ONLY_ASK
+    got = "" if ADDRESS else "There is no public address yet: unpack the project's archive. "
+    shell = "`source .venv/bin/activate`, then `whichdevice` is a command. "
+    return (
+        f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. " + ONLY_ASK
+    )
 
 
 def citation() -> str:

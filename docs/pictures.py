@@ -29,7 +29,7 @@ def main() -> None:
         call = [sys.executable, "-m", "whichdevice", *shlex.split(COMMANDS["front"]), "--html", str(pages["answer"])]
         variables = {**os.environ, "PYTHONPATH": str(PROJECT / "scripts")}
         subprocess.run(call, cwd=PROJECT, env=variables, check=True, stdout=subprocess.DEVNULL)
-        write_page(pages["explorer"], ["meta-llama/Llama-3.1-8B"])
+        write_page(pages["explorer"])
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH})

@@ -97,18 +97,16 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         StudyLock(tmp_path / "file/study").take()
 
 
-def test_who_waits_reads_for_whom_since_when_and_how_to_go_on_and_never_waits_without_end(
-    tmp_path: Path, owner: Owner
-) -> None:
+def test_who_waits_reads_for_whom_since_when_and_never_waits_without_end(tmp_path: Path, owner: Owner) -> None:
     other = owner(MEASUREMENT)
     assert first_line(other) == "held"
     lines: list[str] = []
     with pytest.raises(StudyError) as error, measurement_lock("mine", lines.append, tmp_path, limit=0):
         pass
     since = r"20\d\d-\d\d-\d\d \d\d:\d\d"
-    who = rf"process {other.pid} \(study quick, cpu/matmul\) since {since}; to go on now, end it: kill {other.pid}"
+    who = rf"process {other.pid} \(study quick, cpu/matmul\) since {since}"
     assert len(lines) == 1 and re.fullmatch(f"waiting for another measurement on this host, {who}", lines[0])
-    assert re.search(f"has not ended after 0 minutes of waiting, {who}; or repeat this command later", str(error.value))
+    assert re.search(f"has not ended after 0 minutes of waiting, {who}: repeat this command later", str(error.value))
 
 
 def test_work_that_is_not_timed_prints_that_it_waits(

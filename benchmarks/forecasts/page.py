@@ -25,13 +25,13 @@ ABOUT_DECISIONS = """### Decisions: is the picked device the best?
 Each published comparison of three devices or more is decided as `ask` decides, for a thousand hours of work, with its
 model left out. *Right*: within 3 % of the best published time or cost. The RTX 5090 and the RTX 6000 Pro Max-Q are near
 twins, as are V100s of 16 and 32 GB: where one of them is best, either is right (a toss). *Sure*: a chance of 90 % or
-more that nothing is better by 5 %. All comparisons of one source and set of devices weigh as one. By cost, devices
+more that nothing is better by 5 %. Each source and set of devices has the same weight. By cost, devices
 without a price are left out. Steps that may wait for the host are left out. Most comparisons have one device of a newer
 generation: by time they are easy.
 """
 DECIDED = {
     "right": "right",
-    "right_without_tosses": "right, tosses as they fell",
+    "right_without_tosses": "right, without tosses",
     "right_unweighted": "right, each comparison weighs as one",
     "regret_mean": "worse than the best, mean",
     "regret_90": "worse than the best in 9 of 10 comparisons by at most",
@@ -129,21 +129,31 @@ def _by(what: str, found: Forecasts, group: Callable[[Row], str]) -> Iterator[st
 
 
 def draw(found: Forecasts, path: Path = FIGURE) -> None:
-    """Forecast against published, both axes in logs, coloured by family; each model was left out for its points."""
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    axes = figure.subplots()
-    published = np.array([row.seconds * 1e3 for row in found.rows])
-    forecast = published / np.exp(found.logs)
-    families = np.array([row.family for row in found.rows])
-    markers = {"xla": "o", "xla on TPU": "s", "eager": ".", "torch.compile": "x"}
-    for number, family in enumerate(sorted(set(families))):
-        for software, marker in markers.items():
-            mask = (families == family) & np.array([row.software == software for row in found.rows])
-            if mask.any():
-                label = family if family not in axes.get_legend_handles_labels()[1] else None
-                axes.plot(published[mask], forecast[mask], marker, ms=3, alpha=0.6, color=f"C{number}", label=label)
-    ends = [published.min() * 0.6, published.max() * 1.6]
-    axes.plot(ends, ends, color="0.5", lw=1)
-    axes.set(xscale="log", yscale="log", xlabel="published, ms a step", ylabel="forecast, ms a step")
-    axes.legend(frameon=False, fontsize=8, markerscale=2)
+    """Published over forecast time against the forecast, a panel for each software; models were left out.
+
+    Each point is one published step; a ring is a point beyond the axis. The band has 8 of 10.
+    """
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axes, (software, title) in zip(panels.flat, NAMES.items(), strict=True):
+        its = found.of(lambda row, name=software: row.software == name)  # type: ignore[misc]
+        ratios = np.exp(its.logs)
+        forecast = np.array([row.seconds * 1e3 for row in its.rows]) / ratios
+        outside = (ratios < LEAST) | (ratios > MOST)
+        axes.plot(forecast[~outside], ratios[~outside], ".", ms=3, alpha=0.3, color="C0")
+        axes.plot(forecast[outside], ratios[outside].clip(LEAST, MOST), "o", ms=4, mfc="none", mec="C3")
+        inside = its.within
+        axes.axhspan(1 / inside, inside, color="C0", alpha=0.12, lw=0)
+        axes.axhline(1, color="0.4", lw=1)
+        axes.set_title(f"{title}\n{len(its.rows)} steps, 8 of 10 within × / ÷ {inside:.2f}", fontsize=9)
+        axes.set(xscale="log", yscale="log", ylim=(LEAST / 1.06, MOST * 1.06))
+        axes.minorticks_off()
+        axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axes.grid(alpha=0.3)
+    figure.supxlabel("forecast, ms a step", fontsize=9)
+    figure.supylabel("published time / forecast", fontsize=9)
     figure.savefig(path, dpi=130)
+
+
+LEAST, MOST = 0.5, 2.0  # of the ratios that are shown
+TICKS = (0.5, 0.67, 0.8, 1, 1.25, 1.5, 2)

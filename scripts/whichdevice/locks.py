@@ -63,7 +63,7 @@ def measurement_lock(
     """Wait until no other measurement runs on this host, whoever started it, and let none start in the `with` block.
 
     `what` names this measurement for those that wait for it. Where this one waits, `on_wait` gets one line: for whom,
-    since when, how to go on. Raises StudyError after `limit` seconds. The file is in /tmp rather than in TMPDIR, which
+    since when. Raises StudyError after `limit` seconds. The file is in /tmp rather than in TMPDIR, which
     differs between users and jobs; WHICHDEVICE_LOCK_FOLDER names another place. Programs that are started meanwhile do
     not inherit the lock, so one that outlives a killed owner keeps nobody waiting.
     """
@@ -119,7 +119,7 @@ def _take(descriptor: int, path: Path, on_wait: Callable[[str], object], limit: 
         if time.monotonic() > end:
             raise StudyError(
                 f"another measurement on this host has not ended after {limit / 60:.3g} minutes of waiting, "
-                f"{_owner(descriptor, path)}; or repeat this command later"
+                f"{_owner(descriptor, path)}: repeat this command later"
             )
         time.sleep(LOOK_EVERY)
 
@@ -136,13 +136,13 @@ def _write_owner(what: str, path: Path) -> None:
 
 
 def _owner(descriptor: int, path: Path) -> str:
-    """Who measures, since when, and how to go on."""
+    """Who measures, and since when."""
     text = os.pread(descriptor, 300, 0).decode("utf-8", "replace")
     found = re.match(r"(\d+) (\S+ \d\d:\d\d) (.+)", "".join(letter for letter in text if letter.isprintable()))
     if found is None:
-        return f"by an unknown process (fuser {path} names it); end that to go on now"
+        return f"of an unknown process (fuser {path} names it)"
     pid, since, what = found.groups()
-    return f"process {pid} ({what}) since {since}; to go on now, end it: kill {pid}"
+    return f"process {pid} ({what}) since {since}"
 
 
 def _warn_no_locks(what: Path) -> None:

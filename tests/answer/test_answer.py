@@ -361,7 +361,8 @@ def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
     found = answer(SMALL, replace(SMALL, device="T4", memory_available=15e9))
     assert found.fits_nowhere and lines(found) == [
         "net fits none of these devices: it needs 140 GB, L40S has 80; with LoRA 34 GB.",
-        "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, CUDA's context 0.9.",
+        "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, buffers and fragments 3; CUDA's "
+        "context takes 0.9 besides.",
         f"L40S is too small (80 GB). {TO_CHANGE}",
     ]
     plain = json.loads(json.dumps(found.to_dict()))["rows"][0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from whichdevice.answer import Wants
+from whichdevice.answer import Wants, words
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.targets import all_targets, find_target
 
@@ -104,6 +104,19 @@ def test_an_address_brings_a_phone_to_the_same_choice_and_a_keyboard_changes_it(
     opened.focus("select[name=model]")
     opened.select_option("select[name=model]", "resnet18")  # which takes no adapters
     assert opened.input_value("select[name=how]") == MIXED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", [(1280, "model=nonsense&how=LoRA")], indirect=True)
+def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, explorer: ModuleType) -> None:
+    assert opened.inner_text(".missing").startswith(
+        "Not on this page: model nonsense, how LoRA. What follows is of resnet50"
+    )
+    opened.select_option("select[name=model]", LLAMA)
+    assert opened.is_hidden(".missing")
+    how, batch = opened.input_value("select[name=how]"), int(opened.input_value("select[name=batch]"))
+    own = explorer.decided(LLAMA, explorer.read_steps()[LLAMA], how, batch, all_targets(1, "eager"), hardware_rows())
+    assert opened.locator(".notes li").all_inner_texts() == words.lasting_notes(own)
 
 
 @pytest.mark.slow

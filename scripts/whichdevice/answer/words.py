@@ -378,15 +378,22 @@ def _memory(row: Row) -> float:
     return row.memory_available or 0.0
 
 
-PART_NAMES = {"optimizer": "optimiser", "context": "CUDA's context"}
+PART_NAMES = {"optimizer": "optimiser"}
 
 
 def parts_words(row: Row) -> str:
-    """`Memory, GB: weights 16, gradients 16, optimiser 32, activations 7.1, CUDA's context 0.9.`; empty: not known."""
-    found = [f"{PART_NAMES.get(name, name)} {two(each / 1e9)}" for name, each in row.memory_parts.items() if each]
+    """What adds up to the memory needed, and CUDA's context, which the memory available is without; may be empty."""
+    parts = {name: each for name, each in row.memory_parts.items() if name != "context" and each}
+    if not parts:
+        return ""
+    rest = (row.memory_needed or 0.0) - sum(parts.values())
+    parts |= {"buffers and fragments": rest} if rest > 0.01 * (row.memory_needed or 0.0) else {}
+    found = [f"{PART_NAMES.get(name, name)} {two(each / 1e9)}" for name, each in parts.items()]
     where = " of each" if row.devices > 1 else ""
+    context = row.memory_parts.get("context")
+    besides = f"; CUDA's context takes {two(context / 1e9)} besides" if context else ""
     way = f" With {row.way}." if row.way else ""
-    return f"Memory{where}, GB: {', '.join(found)}.{way}" if found else ""
+    return f"Memory{where}, GB: {', '.join(found)}{besides}.{way}"
 
 
 def changes_words(row: Row) -> str:
@@ -433,7 +440,10 @@ def lasting_notes(answer: Answer) -> list[str]:
         )
     unknown = [row.card for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
     if unknown:
-        found.append(f"Less sure, unlike what forecasts were tested on: {joined(unknown, 4)}.")
+        found.append(
+            f"No published times tested a forecast like this for {joined(unknown, 4)}: wider intervals, which every "
+            "chance counts."
+        )
     elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
     hosts = [option.row.card for option in elsewhere if option.host_decides]
     if hosts:

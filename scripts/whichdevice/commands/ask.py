@@ -115,7 +115,7 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
         if screen is not None and found:
             screen.show(found, [FIRST], asked.left.rows)
 
-    compiled = asked.forecast(first if screen is not None else None)
+    compiled = asked.forecast(first if screen is not None else None, waits=not args.no_measuring)
     if args.gpus is None and software == "eager" and args.mode == "train":
         found = asked.answers(wants, [], compiled)
         if several := gpus_needed(args, found):
@@ -126,7 +126,7 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
             clusters = [each for each in targets_of(",".join(names), several, software) if each.rented_together]
             asked = one_model(args, clusters, several)
             asked.left = left
-            compiled = asked.forecast()
+            compiled = asked.forecast(waits=not args.no_measuring)
     records: list[Path] = []
     if not args.no_measuring:
         if screen is not None:

@@ -114,12 +114,18 @@ def _code(module: str) -> str:
 
 
 def compile_study(
-    study: Study, paths: Sequence[Path], log: Path | None, again: bool = False, on_record: Found = lambda *_: None
+    study: Study,
+    paths: Sequence[Path],
+    log: Path | None,
+    again: bool = False,
+    on_record: Found = lambda *_: None,
+    waits: bool = True,
 ) -> list[CompiledRecord]:
     """Compile the study's programs with these records, and write each as soon as it is known.
 
     `on_record` is called for each that was compiled. A record that says how the program compiled stays; with `again`
-    it is made anew as well. Raises StudyError on a path of no program of the study.
+    it is made anew as well. Where it `waits`, it does so for a measurement. Raises StudyError on a path
+    of no program of the study.
     """
     requests = {compiled_path(study, request): request for request in program_requests(study)}
     for path in paths:
@@ -136,7 +142,7 @@ def compile_study(
 
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-    return compile_programs([requests[path] for path in missing], log, write)
+    return compile_programs([requests[path] for path in missing], log, write, waits)
 
 
 def _compiled(path: Path) -> bool:

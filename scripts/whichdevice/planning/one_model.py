@@ -117,7 +117,7 @@ class OneModel:
         check_cells(study, study_runs(study), {})
         return study
 
-    def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
+    def forecast(self, show: Callable[[list[Path]], object] | None = None, waits: bool = True) -> list[Path]:
         """Paths of the records of its programs; what was compiled before, by any command, is read.
 
         On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
@@ -144,7 +144,7 @@ class OneModel:
                     line.above(lambda: show(drafts))
                     shown = time.monotonic()
 
-            compile_study(self.study, paths, None, on_record=found)
+            compile_study(self.study, paths, None, on_record=found, waits=waits)
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 

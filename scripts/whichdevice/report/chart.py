@@ -14,6 +14,7 @@ TIMES = (  # seconds that an axis may name, as far as there is room
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
 COSTS = (LEAST_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
+MOST_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
@@ -33,6 +34,7 @@ SIZES = {  # for report/live.js, which draws the same picture anew
     "times": TIMES,
     "costs": COSTS,
     "apart": APART,
+    "most_names": MOST_NAMES,
     "dot": DOT,
     "letter": LETTER,
     "anchors": ANCHORS,
@@ -63,7 +65,8 @@ def chart(answer: Answer) -> str:
     taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]
     for one, (x, y) in zip(ordered, places, strict=True):
         parts += _point(one, one is answer.pick, x, y, across, up)
-        parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
+        if one.on_front or one is answer.pick or len(shown) <= MOST_NAMES:
+            parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
     return "".join([*parts, "</svg>"])
 
 

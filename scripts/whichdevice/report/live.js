@@ -288,6 +288,7 @@ const whichdevice = (() => {
     section.querySelector("[data-decision]").textContent = said[0];
     section.querySelector("[data-lines]").replaceChildren(...said.slice(1).map((line) => make("p", line)));
     section.querySelectorAll("[data-as-asked]").forEach((note) => note.remove());
+    if (data.notes) section.querySelector(".notes").replaceChildren(...data.notes.map((note) => make("li", note)));
     const title = section.querySelector("[data-title]") ?? section.closest("details").querySelector("summary");
     title.textContent = say(data.title, { amount: wants.words });
     const head = data.head;
@@ -351,6 +352,7 @@ const whichdevice = (() => {
       const circle = make("circle", { class: kind, cx: x, cy: y, r: pick ? 6 : 4 });
       circle.append(make("title", {}, each.row.device));
       parts.push(circle);
+      if (!each.on_front && !pick && points.length > data.chart.most_names) continue;
       const size = letter * each.row.device.length;
       for (const [right, down, anchor] of places) {
         const start = x + right - size * anchors[anchor], box = [start, y + down - 9, start + size, y + down + 2];

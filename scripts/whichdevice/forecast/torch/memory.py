@@ -76,7 +76,7 @@ class Plan:
         return trace
 
     def changed(self, size: int, enough: Callable[[Trace], bool]) -> Iterator[tuple[tuple[str, ...], Trace]]:
-        """Each change alone, then several together until `enough`, of those that the model takes."""
+        """Each change alone, adapters also with checkpointing where needed, then several until it is `enough`."""
         possible: list[str] = []
         found = self.step.optimizer is None
         for way in () if found else (*WAYS, *AFTERWARDS):
@@ -88,6 +88,11 @@ class Plan:
                 possible.append(way)
                 found = found or enough(trace)
                 yield (way,), trace
+                if LIGHT in possible and way in (LORA, QLORA) and not enough(trace):
+                    both = self.trace(size, (LIGHT, way))
+                    if enough(both):
+                        found = True
+                        yield (way, LIGHT), both
         if QLORA in possible:  # which is LoRA on weights of fewer bits
             possible = [way for way in possible if way not in (HALF, LORA)]
         for count in range(2, len(possible) + 1):

@@ -52,7 +52,7 @@ Found = Callable[[int, CompiledRecord], None]
 
 
 def compile_programs(
-    requests: Sequence[ProgramRequest], log: Path | None = None, on_record: Found = lambda *_: None
+    requests: Sequence[ProgramRequest], log: Path | None = None, on_record: Found = lambda *_: None, waits: bool = True
 ) -> list[CompiledRecord]:
     """A record for each request, in their order; `on_record` is called for each as soon as it is known.
 
@@ -60,9 +60,9 @@ def compile_programs(
     asked for or that program misses its memory by little. Where its architecture's compile fails, another's program is
     taken, and the record says so. Programs that were compiled before come from results/programs/.
 
-    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job. A program that
-    fails, hangs or does not fit is a record with that status, as is a machine without the compiler (`unavailable`).
-    Raises StudyError where a request is at fault.
+    Where it `waits`, it does so while a measurement runs on this host, and lets none start meanwhile; not in a
+    scheduler's job. A program that fails, hangs or does not fit is a record with that status, as is a machine without
+    the compiler (`unavailable`). Raises StudyError where a request is at fault.
     """
     records: dict[int, CompiledRecord] = {}
 
@@ -82,7 +82,7 @@ def compile_programs(
             elif record is not None or own:
                 know(number, record or program)
 
-        _compile({n: each if own else _shared(each) for n, each in rest.items()}, log, found)
+        _compile({n: each if own else _shared(each) for n, each in rest.items()}, log, found, waits)
     for number, record in failed.items():
         other = _from_elsewhere(record, [each for each in records.values() if _step(each.asked) == _step(record.asked)])
         know(number, record if other is None else other)
@@ -171,7 +171,7 @@ def _step(asked: ProgramRequest) -> str:
     return kind + asked.model_dump_json(exclude={"device", "workload", "timeout", "largest_batch"})
 
 
-def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: Found) -> None:
+def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: Found, waits: bool) -> None:
     """Find the record of each request, each program once."""
     drafts = {number: _draft(request) for number, request in requests.items()}
     same: dict[Path, list[int]] = {}  # requests for one program, which may have several names
@@ -193,7 +193,7 @@ def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: F
 
     traced = all(software_of(draft.asked.module) == "eager" for draft in drafts.values())  # seconds of one core
     with (
-        nullcontext() if traced else beside_no_measurement("compiling for forecasts"),
+        nullcontext() if traced or not waits else beside_no_measurement("compiling for forecasts"),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
         for software in {software_of(draft.asked.module) for draft in drafts.values()}:
