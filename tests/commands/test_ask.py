@@ -58,7 +58,9 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         seen.measured.append(path)
         return record
 
-    def compile_programs(requests: list[ProgramRequest], *_: Any) -> list[CompiledRecord]:
+    def compile_programs(
+        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool
+    ) -> list[CompiledRecord]:
         seen.asked += requests
         missing = max(seen.needed - 15e9, 0) or None
         facts = CompileFacts(
@@ -71,7 +73,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             CompiledRecord(asked=each, code_hash="0", **(bad if each.device == "L4" else good)) for each in requests
         ]
         for number, record in enumerate(found):
-            _[-1](number, record)
+            on_record(number, record)
         return found
 
     monkeypatch.setattr("whichdevice.measuring.measure.measure", measure)

@@ -88,6 +88,12 @@ def test_a_failure_is_not_kept(installed, monkeypatch):
     assert not list(compiling.CACHE.glob("*.json"))
 
 
+def test_where_nothing_is_measured_no_measurement_is_waited_for(installed, monkeypatch):
+    stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGSEGV", 1)])
+    monkeypatch.setattr(compiling, "beside_no_measurement", lambda what: pytest.fail(f"{what} waits"))
+    compile_programs(asked(), waits=False)
+
+
 def test_a_compiler_that_hangs_names_the_key_of_its_time_limit(installed, monkeypatch):
     stand_in(monkeypatch, [Finish("timed_out", "still running after 67 s; killed", 1)])
     record = compile_programs(asked()[:1])[0]
