@@ -19,10 +19,10 @@ BROKEN = Path(__file__).parents[1] / "models" / "broken"
         ([str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
         ([str(BROKEN / "wrong_target_type.py")], "targets are float32, but LOSS"),
         (["--backend", "jax", str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
-        (["decoder", "--device", "XX9"], "unknown device 'XX9'; nearest"),
+        (["decoder", "--devices", "XX9"], "unknown device 'XX9'; nearest"),
         (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
         (["decoder", "--option", "layers=["], "--option layers=[: expected the node content"),
-        (["matmul", "--device", "none"], "matmul: no training workload; only those are tried"),
+        (["matmul", "--devices", "none"], "matmul: no training workload; only those are tried"),
     ],
 )
 def test_one_line_and_status_2(arguments, words, capsys):

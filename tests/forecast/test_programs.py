@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -175,10 +176,12 @@ def command(folder: Path, *start: str) -> subprocess.Popen:
 def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
     process = command(tmp_path)
     children: list[psutil.Process] = []
-    while not children and process.poll() is None:
-        children = psutil.Process(process.pid).children(recursive=True)
+    compiling = False
+    while not compiling and process.poll() is None:
         time.sleep(0.1)
-    time.sleep(1)
+        with suppress(psutil.Error):
+            children = psutil.Process(process.pid).children(recursive=True)
+            compiling = any("whichdevice.forecast.xla.process" in each.cmdline() for each in children)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     gone, left = psutil.wait_procs(children, timeout=120)

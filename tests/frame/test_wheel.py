@@ -69,7 +69,6 @@ CALLS = {
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
     "export": (["--parquet", "results/none"], 2, "results/none"),
     "fetch": (["nowhere"], 2, "no study was published at nowhere"),
-    "forecast": (["matmul", "--devices", "T4"], 0, "T4"),
     "merge": (["--list"], 0, ""),
     "plan": (SMALL, 0, "matmul"),
     "rent": (["--device", "gpu", "--dry-run"], 2, "no checkout of whichdevice"),
