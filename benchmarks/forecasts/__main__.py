@@ -15,20 +15,17 @@ from typing import Any
 
 from benchmarks.forecasts import language_models
 from benchmarks.forecasts.decisions import RECORD, decisions
-from benchmarks.forecasts.page import write_page
-from benchmarks.forecasts.validation import (
+from benchmarks.forecasts.fitting import (
     DIGESTS,
     PUBLISHED,
     Published,
     constants_of,
-    evaluations,
-    models_left_out,
     published_rows,
     read_digests,
-    scorecard,
-    small_steps,
     write,
 )
+from benchmarks.forecasts.page import write_page
+from benchmarks.forecasts.validation import evaluations, models_left_out, scorecard, small_steps, widths
 
 from whichdevice.files import CONFIG
 from whichdevice.forecast.joint import SCORECARD
@@ -58,7 +55,7 @@ def main() -> None:
     published = Published(published_rows())
     whole = published.fit()
     models = models_left_out(published, whole)
-    write(constants_of(published, whole, models), CONSTANTS)
+    write(constants_of(published, whole, widths(models)), CONSTANTS)
     found = evaluations(published, whole, models)
     card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
     write(card, SCORECARD)

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.forecasts.fitting import read_traces
 from benchmarks.forecasts.traces import sums, write
-from benchmarks.forecasts.validation import read_traces
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import CONFIG

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.forecasts.validation import Forecasts, Row
+from benchmarks.forecasts.fitting import Row
+from benchmarks.forecasts.validation import Forecasts
 from matplotlib.figure import Figure
 
 from whichdevice.forecast.joint import Card

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import torch
-from benchmarks.forecasts.validation import TRACES, read_traces
+from benchmarks.forecasts.fitting import TRACES, read_traces
 
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.forecast.work import Work

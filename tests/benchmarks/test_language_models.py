@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from benchmarks.forecasts.fitting import read_traces
 from benchmarks.forecasts.language_models import (
     PUBLISHED,
     memory_rows,
@@ -16,7 +17,6 @@ from benchmarks.forecasts.language_models import (
     timed_rows,
     verdict,
 )
-from benchmarks.forecasts.validation import read_traces
 
 from whichdevice.models.hugging_face import known_models
 

@@ -440,10 +440,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         )
     unknown = [row.card for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
     if unknown:
-        found.append(
-            f"No published times tested a forecast like this for {joined(unknown, 4)}: wider intervals, which every "
-            "chance counts."
-        )
+        found.append(f"Nobody published times that test forecasts for {joined(unknown, 4)}: their intervals are wider.")
     elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
     hosts = [option.row.card for option in elsewhere if option.host_decides]
     if hosts:

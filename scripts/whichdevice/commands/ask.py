@@ -120,7 +120,7 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
         found = asked.answers(wants, [], compiled)
         if several := gpus_needed(args, found):
             left, small = asked.left, {row.device for each in found for row in too_small(each)}
-            # One without bfloat16 has a number format of its own, whose traces take as long as those of all others.
+            # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
             usual = [each for each in targets if each.device not in small or not each.refusal("bfloat16", software)]
             names = [each.device for each in usual or targets]
             clusters = [each for each in targets_of(",".join(names), several, software) if each.rented_together]
@@ -139,9 +139,9 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
 
 
 def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int]:
-    """Numbers of GPUs to choose from where half of them do not hold a PyTorch model, or none ends in time; else none.
+    """Numbers of GPUs to choose from where a PyTorch model is too large for half of the cards, or ends too late on all.
 
-    The batch is the user's or the file's, and shared out evenly; that of an `hf:` model is ours and grows with them.
+    Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
     """
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
     from whichdevice.models.hugging_face import PREFIX

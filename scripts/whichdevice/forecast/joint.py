@@ -3,8 +3,8 @@
     log(time / forecast) = family + question + source + chip + machine + rest
 
 A family of models, the question itself (model, mode, number format) and the source (how somebody measures) are shared
-by all devices of a question: they cancel in a ratio. A chip's part, that of the machine which a source measured on (a
-card that is cooled well or not) and the rest are its own. Every part is a random effect of mean zero; a level with
+by all devices of a question: they cancel in a ratio. The chip, the machine that a source measured on (a card may be
+cooled well or not) and the rest are parts of one device. Every part is a random effect of mean zero; a level with
 published times has an offset, shrunk to zero the more the fewer they are, and the uncertainty that is left. Family,
 question, source and rest have a variance for each software; a family whose models were missed by more than that, when
 they were left out, has a wider shared part. `make forecasts` fits offsets and variances to published

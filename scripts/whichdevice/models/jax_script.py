@@ -20,7 +20,7 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import NAME_IT, Found, JaxStep, Script, Started, line_of, run
+from whichdevice.models.script_run import NAME_IT, Found, JaxStep, Script, Started, line_of, watch
 from whichdevice.models.script_size import frames, loops_in, own_files, sizes
 
 COPIES = 4  # of the script's first batch, as data
@@ -61,13 +61,7 @@ def start_jax(path: Path) -> Script:
             seen.found, seen.fault = _called(step, own), _loop(frame, step)
             raise Started
 
-    sys.setprofile(look)
-    try:
-        run(path)
-    except Started:
-        pass
-    finally:
-        sys.setprofile(None)
+    watch(path, look)
     if not seen.scopes:
         raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: {NAME_IT}")
     where = f"{path.name}, line {seen.line}"

@@ -20,7 +20,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
-from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, run
+from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, watch
 from whichdevice.models.script_size import frames, loops_in, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 
@@ -131,13 +131,7 @@ def _stopped(path: Path) -> dict[str, Any]:
                 seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None)
             raise Started
 
-    sys.setprofile(look)
-    try:
-        run(path)
-    except Started:
-        pass
-    finally:
-        sys.setprofile(None)
+    watch(path, look)
     return seen
 
 

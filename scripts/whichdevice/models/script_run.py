@@ -2,6 +2,7 @@
 
 import ast
 import runpy
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,17 @@ def run(path: Path) -> None:
     except BaseException as error:
         address = Address(str(path), "file", path, root=path.absolute().parent)
         raise StudyError(f"{path.name}: {error_line(error, address)}") from error
+
+
+def watch(path: Path, look: Callable[[FrameType, str, Any], None]) -> None:
+    """Run the script under a profile function, which raises Started to stop it; returns when it stops or ends."""
+    sys.setprofile(look)
+    try:
+        run(path)
+    except Started:
+        pass
+    finally:
+        sys.setprofile(None)
 
 
 def line_of(frame: FrameType | None, path: Path) -> int | None:

@@ -3,8 +3,8 @@
     found = on_gpus(trace, 8, "fsdp")      # each rank's Work with its collectives, and its memory
 
 `ddp` keeps everything on every GPU and adds gradients up. `fsdp` (ZeRO-3) shares weights, gradients and the optimiser's
-state out; a rank gathers the weights of a layer for its forward and once more for its backward pass, and keeps its part
-of the sum of gradients. `zero2` gathers them once. The trace is of one rank's batch.
+state out; a rank gathers the weights of a layer for its forward and again for its backward pass, and keeps its part of
+the sum of gradients. `zero2` gathers them once. The trace is of one rank's batch.
 """
 
 from __future__ import annotations

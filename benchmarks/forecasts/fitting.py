@@ -1,0 +1,477 @@
+"""Published times, and the fit of the forecasts' constants to them.
+
+config/forecast_published.csv has the published times, config/forecast_digests.json the work of their programs. Factors
+are fitted by least squares of log residuals for each software; n rows of a source weigh as much as √n. residuals.py
+fits the residuals' parts, validation.py tests the fit.
+"""
+
+import csv
+import gzip
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from benchmarks.forecasts.residuals import TURNS, Columns, fit
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.errors import StudyError
+from whichdevice.files import CONFIG
+from whichdevice.forecast.time_model import (
+    PER_WATT,
+    PRECISIONS,
+    Peaks,
+    at_peaks,
+    density,
+    family_of,
+    like,
+    pace_of,
+    pace_sd,
+    read_constants,
+    software_of,
+    unseen_pace,
+)
+from whichdevice.forecast.work import Item, Software, Work
+
+PUBLISHED = CONFIG / "forecast_published.csv"
+DIGESTS = CONFIG / "forecast_digests.json"
+TRACES = CONFIG / "forecast_traces.json.gz"
+SHEET = "sheet"  # the factor of what has none
+ROBUST = 0.2  # log residual from which on a row counts less than its square
+PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
+LOW_POWER_CLOCK = 1.5  # how much longer operations take on a card of low power
+CLASS_HOLD = 0.35  # of chips that a class starts from: clocks spread by 0.07 within a class and 0.12 between classes
+
+CONVOLUTIONS = ("", "pointwise ", "thin ", "depthwise ", "grouped ")
+EAGER: Mapping[str, tuple[float, float]] = {
+    "launch": (4e-6, 0.5),
+    **dict.fromkeys(("memory", "norm", "gather and scatter", "optimizer"), (1.2, 0.3)),
+    "batch norm": (2.0, 0.5),
+    **{f"{kind} {precision}": (1.1, 0.5) for kind in ("product", "attention") for precision in PRECISIONS},
+    "attention half": (3.0, 0.5),
+    **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
+    **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
+    **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
+    **{f"bytes of {kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
+    "collective": (0.35, 0.7),  # most of it hides behind the work
+}
+# Where a fit starts, and how far (log) it is held there; with few rows of a class left, that is what remains.
+PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    "xla": {
+        "memory": (1.35, 0.3),
+        "launch": (5e-6, 0.5),
+        # Of an earlier fit to 91 published times, most of them of PyTorch: libraries' kernels are the same ones.
+        "product float32": (1.33, 0.3),
+        "product tf32": (1.71, 0.5),
+        "product half": (1.44, 0.5),
+        "convolution float32": (0.95, 0.3),
+        "convolution tf32": (2.64, 0.3),
+        "convolution half": (1.3, 0.3),
+        "grouped convolution": (3.0, 0.5),
+        "bytes of product": (0.8, 0.3),
+        "bytes of convolution": (0.8, 0.3),
+        "collective": (1.3, 0.0),  # no row of several GPUs: rings reach about three quarters of a link
+    },
+    "xla on TPU": {
+        "memory": (1.4, 0.3),
+        "launch": (1e-6, 0.7),
+        "product": (1.2, 0.3),
+        "collective": (1.2, 0.5),
+        "transfer": (0.7, 0.5),
+        "grouped convolution": (1.9, 0.0),  # a GPU's
+    },
+    "eager": EAGER,
+    "torch.compile": EAGER,
+}
+# Steps that took less than so many seconds a kernel may wait for the host: they are no evidence for the device.
+HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0}
+HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the host took the rest
+HOST_STEP = {"xla": 5e-4, "eager": 2e-4, "torch.compile": 3e-4, "xla on TPU": 1e-3}  # seconds a step besides
+# Seconds a kernel where none are fitted. Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30
+# µs a kernel; forecasts are for JAX, which launches a program in one call.
+HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0}
+HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published time, the work of its program, and what the sheet says of its device."""
+
+    source_group: str
+    device: str
+    seconds: float
+    batch: float
+    model: str
+    question: str  # what devices are compared on: model with options, mode and number format
+    mode: str  # train or predict
+    work: Work
+    peaks: Peaks
+
+    @property
+    def chip(self) -> str:
+        """What is left out together when a device is left out."""
+        return self.peaks.chip
+
+    @cached_property
+    def software(self) -> str:
+        """The name of its constants."""
+        return software_of(self.work)
+
+    @cached_property
+    def family(self) -> str:
+        """The family of its model."""
+        return family_of(self.work, self.mode)
+
+    @property
+    def host_bound(self) -> bool:
+        """Whether the host may have taken longer than the device."""
+        return self.seconds < HOST_BOUND[self.software] * self.work.kernels
+
+    @cached_property
+    def at_peaks(self) -> Mapping[str, float]:
+        """Seconds at the sheet's peaks by class."""
+        return at_peaks(self.work, self.peaks)
+
+
+def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces: Path = TRACES) -> list[Row]:
+    """Every published time with the work of its step; raises StudyError where a program or device is missing."""
+    programs = {key: Work.from_dict(each) for key, each in read_digests(digests)["programs"].items()}
+    sheet = {name: Peaks.of(row) for name, row in hardware_rows().items() if row.kind != "cpu" and row.mem_bw_gbs}
+    rows = []
+    with published.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            try:
+                work, peaks = programs[line["program"]], sheet[line["device"]]
+            except KeyError as error:
+                raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
+            model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
+            question = f"{model} {line['mode']} {line['precision']}"
+            seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
+            mode = line["mode"]
+            rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
+    document = read_traces(traces)
+    for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
+        _, model, size, mode, precision, traced, works, *_ = document["questions"][number]
+        work = _scaled(works[software], software, batch / traced)
+        question = f"{model} {size} {mode} {precision}"
+        peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
+        rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
+    return rows
+
+
+def read_traces(path: Path = TRACES) -> dict[str, Any]:
+    """The committed work of PyTorch steps, and their published times."""
+    return dict(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def _scaled(items: Sequence[Sequence[Any]], software: Software, times: float) -> Work:
+    """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
+    scaled = (
+        Item(kind, precision, operations * times / count, nbytes * times / count, count, None, *devices)
+        for kind, precision, operations, nbytes, count, *devices in items
+    )
+    return Work("gpu", tuple(scaled), software=software)
+
+
+def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
+    """The committed work of the published times' programs."""
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class Design:
+    """Seconds at the peaks of one software's rows, for the classes that have a factor: what a fit needs."""
+
+    names: tuple[str, ...]
+    at_peaks: np.ndarray  # [rows, names]; launches count kernels
+    pace: np.ndarray  # [rows, names]: the place of the chip's clock or bandwidth among the names
+    measured: np.ndarray  # [rows]: log seconds
+    sources: np.ndarray  # [rows]: numbers
+    classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
+    density: np.ndarray  # [names]: of a clock of matrix units, operations per watt of the chip's largest form; else 0
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Design":
+        """Of rows of one software."""
+        prior = PRIOR[rows[0].software]
+        classes = {
+            pace_of(row.chip, name): pace_of(row.peaks.chip_class, name)
+            for row in rows
+            for name in row.at_peaks
+            if pace_of("", name)
+        }
+        names = [SHEET, *prior, *sorted(classes)]
+        places = {name: place for place, name in enumerate(names)}
+        known = dict.fromkeys(prior, 1.0)
+        found, pace = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)), dtype=int)
+        for place, row in enumerate(rows):
+            for name, seconds in row.at_peaks.items():
+                column = places[like(name, known)]
+                found[place, column] += seconds
+                pace[place, column] = places[pace_of(row.chip, name) or SHEET]
+        sources = sorted({row.source_group for row in rows})
+        return cls(
+            tuple(names),
+            found,
+            pace,
+            np.log([row.seconds for row in rows]),
+            np.array([sources.index(row.source_group) for row in rows]),
+            np.array([classes.get(name, "") for name in names]),
+            np.array([_density(name, rows) for name in names]),
+        )
+
+    def seconds(self, factors: np.ndarray) -> np.ndarray:
+        """Seconds by name [rows, names]."""
+        return self.at_peaks * factors * factors[self.pace]
+
+    def paces(self, chosen: np.ndarray) -> np.ndarray:
+        """Whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
+        return (self.classes != "") & np.isin(np.arange(len(self.names)), self.pace[chosen][self.at_peaks[chosen] > 0])
+
+
+def _density(pace: str, rows: Sequence[Row]) -> float:
+    forms = [row.peaks for row in rows if pace == pace_of(row.chip, "half")]
+    return density(max(forms, key=lambda each: each.watts or 0.0)) if forms else 0.0
+
+
+def fit_factors(
+    design: Design,
+    chosen: np.ndarray,
+    software: str,
+    start: np.ndarray | None = None,
+    clocks: Mapping[str, float] = MappingProxyType({}),
+) -> np.ndarray:
+    """Factors from the chosen rows [rows, of bool]: robust least squares of log residuals, held to a prior.
+
+    n rows of a source weigh as much as √n. `start` are factors of a fit to nearly the same rows. A chip's clock is held
+    to `clocks`, of other software, or else to that of its class.
+    """
+    prior, names = PRIOR[software], design.names
+    columns = {name: getattr(design, name)[chosen] for name in ("at_peaks", "pace", "measured", "sources")}
+    its = replace(design, **columns)
+    weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
+    centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
+    spread = np.array([prior[name][1] if name in prior else pace_sd(name) for name in names])
+    spread[names.index(SHEET)] = 0.0
+    centre[low_power(design.classes)] = math.log(LOW_POWER_CLOCK)
+    for place, name in enumerate(names):
+        if name in clocks:
+            centre[place], spread[place] = math.log(clocks[name]), pace_sd(name) / 2
+    hold = PULL**2 / np.maximum(spread, 1e-6) ** 2
+    logs = centre.copy() if start is None else np.log(start)
+    used = its.at_peaks > 0
+    flat = np.nonzero(used)[0] * len(names) + its.pace[used]
+    for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
+        parts = its.seconds(np.exp(logs))
+        seconds = parts.sum(axis=1)
+        slope = parts / seconds[:, None]
+        slope += np.bincount(flat, slope[used], slope.size).reshape(slope.shape)
+        misses = np.log(seconds) - its.measured
+        trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
+        square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
+        step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
+        logs = logs - np.clip(step, -0.7, 0.7)
+        if np.abs(step).max() < 1e-4:
+            break
+    timed = design.paces(chosen)
+    known = class_clocks(design, np.exp(logs), timed) | {PER_WATT: per_watt(design, np.exp(logs), timed)}
+    for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):
+        of_class = known.get(str(design.classes[place]))
+        logs[place] = math.log(unseen_pace(names[place], of_class, float(design.density[place]), known))
+    return np.asarray(np.exp(logs))
+
+
+def per_watt(design: Design, factors: np.ndarray, timed: np.ndarray) -> float:
+    """The most operations of matrix units per second and watt that a chip with published times keeps up."""
+    its = timed & (design.density > 0)
+    return float((design.density[its] / factors[its]).max()) if its.any() else math.inf
+
+
+def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict[str, float]:
+    """The clock of a chip without published times, by its class: the mean of the class, held to what it starts from."""
+    found = {}
+    for name in sorted(set(design.classes) - {""}):
+        its = (design.classes == name) & timed
+        start = math.log(LOW_POWER_CLOCK) if name.endswith("clock of low power") else 0.0
+        if not its.any() and not start:
+            continue
+        found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + CLASS_HOLD * start) / (its.sum() + CLASS_HOLD))
+    return found
+
+
+def low_power(classes: np.ndarray) -> np.ndarray:
+    """Whether each of some classes of clocks is of cards of low power."""
+    return np.char.endswith(classes, "clock of low power")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Factors by software, in the order of its design's names, and the parts of the residuals, of some rows."""
+
+    factors: Mapping[str, np.ndarray]
+    residuals: Mapping[str, Any]
+
+
+class Published:
+    """Published times as arrays, so that a fit without some of them takes milliseconds."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(rows)
+        self.software = np.array([row.software for row in rows])
+        self.device_bound = ~np.array([row.host_bound for row in rows])
+        self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
+        self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
+        self.columns = Columns(
+            software=[row.software for row in rows],
+            family=[row.family for row in rows],
+            question=[row.question for row in rows],
+            source=[row.source_group for row in rows],
+            chip=[row.chip for row in rows],
+            chip_class=[row.peaks.chip_class for row in rows],
+        )
+
+    def fit(self, chosen: np.ndarray | None = None, start: Fitted | None = None) -> Fitted:
+        """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept.
+
+        Factors and residuals take turns, so that a family that takes longer than its work says bends no factor.
+        """
+        chosen = self.device_bound if chosen is None else chosen & self.device_bound
+        turns, variances = (TURNS, None) if start is None else (2, start.residuals["variances"])
+        factors = self._factors(chosen, start.factors if start else {}, np.zeros(len(self.rows)))
+        first = self._residuals(factors, chosen, turns if start is None else 1, variances)
+        factors = self._factors(chosen, factors, self._of_families(first, chosen))
+        return Fitted(factors, self._residuals(factors, chosen, turns, variances))
+
+    def _residuals(
+        self, factors: Mapping[str, np.ndarray], chosen: np.ndarray, turns: int, start: Mapping[str, float] | None
+    ) -> dict[str, Any]:
+        logs = self.logs(factors)
+        return fit(logs, self.columns, chosen & ~np.isnan(logs), turns, start)
+
+    def _factors(
+        self, chosen: np.ndarray, start: Mapping[str, np.ndarray], offsets: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        factors: dict[str, np.ndarray] = {}
+        clocks: dict[str, float] = {}  # of the first software that has the chip
+        for software, design in self.designs.items():
+            its = chosen[self.places[software]]
+            if its.any():
+                design = replace(design, measured=design.measured - offsets[self.places[software]])
+                factors[software] = fit_factors(design, its, software, start.get(software), clocks)
+                for place in np.flatnonzero(design.paces(its)):
+                    clocks.setdefault(design.names[place], float(factors[software][place]))
+        return factors
+
+    def _of_families(self, residuals: Mapping[str, Any], chosen: np.ndarray) -> np.ndarray:
+        """Offsets of the rows' families around their software's mean [rows]."""
+        found = np.zeros(len(self.rows))
+        for software, places in self.places.items():
+            if software in residuals:
+                known = residuals[software]["families"]
+                offsets = np.array([known.get(self.rows[place].family, (0.0,))[0] for place in places])
+                found[places] = offsets - offsets[chosen[places]].mean()
+        return found
+
+    def logs(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Log of published over forecast [rows]; nan where the software has no factors."""
+        found = np.full(len(self.rows), np.nan)
+        for software, values in factors.items():
+            design = self.designs[software]
+            found[self.places[software]] = design.measured - np.log(design.seconds(values).sum(axis=1))
+        return found
+
+    def unclocked(self, chosen: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The share of a step's time in operations whose clock none of the chosen rows has [rows]."""
+        found = np.zeros(len(self.rows))
+        for software, values in factors.items():
+            design, parts = self.designs[software], self.designs[software].seconds(values)
+            clock = np.char.find(design.names, "clock of") >= 0
+            unknown = (clock & ~design.paces(chosen[self.places[software]]))[design.pace]
+            found[self.places[software]] = (parts * unknown).sum(axis=1) / parts.sum(axis=1)
+        return found
+
+
+def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> dict[str, dict[str, float]]:
+    """Seconds that a host takes for a step and a kernel, and their log spread, by software, from the chosen rows.
+
+    From steps whose device is done in HOST_SHARE of the published time; `logs` are those of published over device time.
+    """
+    found = {}
+    for software in published.designs:
+        its = {"step": HOST_STEP[software], "kernel": HOST_PRIOR[software], "log_sd": HOST_SD}
+        waited: dict[str, list[float]] = {}  # by device: each stands for a host
+        for place in np.flatnonzero(chosen & ~published.device_bound & (published.software == software)):
+            row = published.rows[place]
+            if logs[place] > -math.log(HOST_SHARE):
+                waited.setdefault(row.device, []).append(math.log(row.seconds / row.work.kernels))
+        if waited and software == "eager":
+            hosts = [float(np.median(each)) for each in waited.values()]
+            its |= {"kernel": math.exp(float(np.mean(hosts))), "log_sd": max(HOST_SD, float(np.std(hosts)))}
+        found[software] = its
+    return found
+
+
+def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """What config/forecast_constants.json holds; `widths` are those that validation.py finds."""
+    constants: dict[str, Any] = {
+        "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
+        "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
+        "spread of the log of time over forecast (joint.py); widths: how much wider a family is. "
+        "host: seconds a step and a kernel.",
+    }
+    host = host_times(published, published.logs(found.factors), np.ones(len(published.rows), dtype=bool))
+    clocks: dict[str, float] = {}  # of the first software that has the chip
+    for software, design in published.designs.items():
+        if platform_of(software) == "gpu":
+            its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
+            every = np.ones(len(design.names), dtype=bool)
+            its |= class_clocks(design, found.factors[software], every)
+            clocks.setdefault(PER_WATT, per_watt(design, found.factors[software], every))
+            for name, value in its.items():
+                if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
+                    clocks.setdefault(name, float(f"{value:.4g}"))
+    for software, design in published.designs.items():
+        values = found.factors[software]
+        parts = design.seconds(values)
+        parts /= parts.sum(axis=1)[:, None]
+        shares = parts.sum(axis=0)
+        np.add.at(shares, design.pace, parts)
+        chips = {row.chip for row in published.rows if row.peaks.platform == platform_of(software)}
+        residuals = dict(found.residuals[software])
+        residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}
+        constants[software] = {
+            "factors": {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
+            | {name: float(f"{value:.4g}") for name, value in zip(design.names, values, strict=True)},
+            "fitted": [name for name, share in zip(design.names, shares, strict=True) if share > FITTED_FROM],
+            "host": host[software],
+            "timed": sorted({row.chip for row in published.rows if row.software == software}),
+            **_rounded(residuals | {"widths": widths[software]}),
+        }
+    return constants
+
+
+def platform_of(software: str) -> str:
+    """gpu or tpu."""
+    return "tpu" if software.endswith("TPU") else "gpu"
+
+
+FITTED_FROM = 0.3  # sum of a class's shares in its rows' times, from which on its factor counts as fitted
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.5g}")
+
+
+def write(constants: Mapping[str, Any], path: Path) -> None:
+    """Write config/forecast_constants.json or the scorecard."""
+    path.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
+    read_constants.cache_clear()
