@@ -69,8 +69,17 @@ for it in range(10):
 """
 KERAS_LOOP = """
 import keras, numpy as np
-model = keras.Sequential([keras.layers.Dense(2)])
-model.compile("sgd", "mse")
+WIDTH = 2
+class Own(keras.layers.Layer):
+    def __init__(self, width):  # which does not take what Keras adds: trainable and dtype
+        super().__init__()
+        self.dense = keras.layers.Dense(WIDTH)
+    def call(self, x):
+        return self.dense(x)
+def loss(y, found):
+    return keras.ops.square(y - found)
+model = keras.Sequential([Own(3)])
+model.compile("sgd", loss)
 x, y = np.zeros((1000, 8)), np.zeros((1000, 2))
 for _ in range(3):
     for rows in range(0, 1000, 128):
@@ -235,10 +244,12 @@ def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_
     (tmp_path / "inner" / "train.py").write_text(text)
     address = read_address("inner/train.py")
     found = probe(address)
-    assert (found.line, found) == (10, known(address))
+    assert (found.line, found) == (19, known(address))
     monkeypatch.setattr(scripts, "start", lambda *_: pytest.fail("the script runs again"))
-    train, _ = workload_class(address.text)(Options(batch_size=128)).splits({})
+    workload = workload_class(address.text)(Options(batch_size=128))
+    train, _ = workload.splits({})
     assert {each.shape[1:] for each in train.arrays.values()} == {(8,), (2,)}
+    assert workload.model().layers[0].dense.units == 2, "own classes are defined without the rest of the script"
 
 
 def test_files_that_another_call_removes_do_no_harm(tmp_path, monkeypatch):

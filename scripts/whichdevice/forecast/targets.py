@@ -10,7 +10,7 @@ what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and ba
 
 import os
 import re
-import sysconfig
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -364,5 +364,5 @@ def own_flags() -> list[str]:
 
 def cuda_folder() -> Path | None:
     """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
-    folder = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cuda_nvcc"
-    return folder if (folder / "bin" / "ptxas").is_file() else None
+    folders = (Path(each) / "nvidia" / "cuda_nvcc" for each in sys.path)  # a user's own packages, too
+    return next((folder for folder in folders if (folder / "bin" / "ptxas").is_file()), None)

@@ -2,9 +2,10 @@
 
 What looks words and categories up runs on the host, as in training: its part of the model is cut off and applied to the
 data. The rest of the model is kept with a sample of its data as files, if its configuration makes it again; other
-processes read those, on whichever backend, and do not run the script.
+processes read those, on whichever backend, and do not run the script but for what defines the model's own classes.
 """
 
+import ast
 import inspect
 import json
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.data import arrays_of, as_tree
 from whichdevice.models.framework import KERAS
@@ -87,7 +89,7 @@ def keep_keras(script: Script, file: Path) -> None:
         file.with_suffix(".model").write_text(text, encoding="utf-8")
 
 
-def kept_keras(file: Path) -> SimpleNamespace | None:
+def kept_keras(file: Path, path: Path) -> SimpleNamespace | None:
     """The functions of a kept script in this process's backend and number format; None: it must run again."""
     if not file.with_suffix(".model").is_file():
         return None
@@ -97,16 +99,61 @@ def kept_keras(file: Path) -> SimpleNamespace | None:
         arrays = dict(held)
     data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
-    config = json.dumps(_with_policy(text["model"], text["policy"], keras.config.dtype_policy().name))
-
-    def model() -> Any:
-        return keras.models.model_from_json(config)
-
     try:
-        model()
-    except Exception:  # a class or function of the script's own
+        own = _own_objects(path, {part for word in _words(text["model"]) for part in word.split(">")})
+        config = json.dumps(_remade(text["model"], own, text["policy"], keras.config.dtype_policy().name))
+        if not keras.models.model_from_json(config, own).compiled:
+            return None
+    except Exception:  # a class that is made inside of a function, or that its configuration does not make again
         return None
-    return SimpleNamespace(model=model, data=lambda: data)
+    return SimpleNamespace(model=lambda: keras.models.model_from_json(config, own), data=lambda: data)
+
+
+OWN = (ast.FunctionDef, ast.ClassDef)
+DEFINING = (*OWN, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+
+
+def _own_objects(path: Path, named: set[str]) -> dict[str, Any]:
+    """Functions and classes of a script with these names; nothing of it runs but the statements that they need.
+
+    Raises NameError where they need a variable that another kind of statement makes, such as a loop.
+    """
+    body = parsed(path.read_bytes()).body
+    made = {id(node): _names_made(node) for node in body}
+    known = {name for names in made.values() for name in names}
+    waiting = {name for node in body if isinstance(node, OWN) for name in made[id(node)] & named}
+    needed: set[str] = set()
+    while waiting:
+        needed |= waiting
+        nodes = [node for node in body if made[id(node)] & waiting]
+        if not all(isinstance(node, DEFINING) for node in nodes):
+            raise NameError(*waiting)
+        used = {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+        waiting = (used & known) - needed
+    found: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+    nodes = [node for node in body if made[id(node)] & needed]
+    exec(compile(ast.Module(nodes, []), str(path), "exec"), found)
+    return {name: found[name] for name in needed & named}
+
+
+def _names_made(node: ast.stmt) -> set[str]:
+    """Names that a statement at the top of a file defines."""
+    if isinstance(node, OWN):
+        return {node.name}
+    inside = list(ast.walk(node))
+    names = {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    imports = [alias for each in inside if isinstance(each, ast.Import | ast.ImportFrom) for alias in each.names]
+    defined = {each.name for each in inside if isinstance(each, OWN)}
+    return names | defined | {(alias.asname or alias.name).partition(".")[0] for alias in imports}
+
+
+def _words(config: Any) -> Iterator[str]:
+    """The strings in a configuration."""
+    if isinstance(config, str):
+        yield config
+    elif isinstance(config, dict | list):
+        for part in config.values() if isinstance(config, dict) else config:
+            yield from _words(part)
 
 
 def _stopped(path: Path) -> dict[str, Any]:
@@ -268,10 +315,25 @@ def _batches(x: Any, parts: tuple[Any, ...], batch: int, host: Host | None) -> A
     return x.map(lambda inputs, *rest: (host(inputs), *rest)) if hasattr(x, "cardinality") else x
 
 
-def _with_policy(config: Any, old: str, new: str) -> Any:
-    """A model's configuration with another number format in place of its own."""
-    if isinstance(config, dict):
-        if config.get("class_name") == "DTypePolicy" and config["config"] == {"name": old}:
-            return config | {"config": {"name": new}}
-        return {key: _with_policy(part, old, new) for key, part in config.items()}
-    return [_with_policy(part, old, new) for part in config] if isinstance(config, list) else config
+BASE = ("name", "trainable", "dtype")  # what the configuration of every layer has
+
+
+def _remade(config: Any, own: Mapping[str, Any], old: str, new: str) -> Any:
+    """A model's configuration with another number format in place of its own.
+
+    Own classes keep what their constructors take: Keras adds arguments of its base class.
+    """
+    if isinstance(config, list):
+        return [_remade(part, own, old, new) for part in config]
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "DTypePolicy" and config["config"] == {"name": old}:
+        return config | {"config": {"name": new}}
+    config = {key: _remade(part, own, old, new) for key, part in config.items()}
+    made = own.get(config.get("class_name", ""))
+    if inspect.isclass(made) and isinstance(config.get("config"), dict):
+        takes = inspect.signature(made.__init__).parameters
+        if not any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+            given = {key: part for key, part in config["config"].items() if key in takes or key not in BASE}
+            config["config"] = given
+    return config

@@ -132,8 +132,9 @@ def _started(address: Address) -> SimpleNamespace:
     if framework_of(parsed(address.path.read_bytes())) == KERAS:
         from whichdevice.models.keras_script import kept_keras
 
-        if (kept := kept_keras(_kept(address))) is not None:
-            return kept
+        with _as_main(address.path, address.arguments):
+            if (kept := kept_keras(_kept(address), address.path)) is not None:
+                return kept
     with chdir(Path.cwd()):  # which the script may leave
         return start(address.path, address.arguments).functions
 
