@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,18 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
     train, validation = workload.splits({})
     assert (train.examples, validation.examples) == (35, 5)
     assert workload.model().count_params() == 21
+
+
+def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: argparse.Namespace) -> None:
+    torch = pytest.importorskip("torch")
+    module, old, young = torch.nn.Linear(6, 3), api.CACHE / "old", api.CACHE / "young"
+    for folder, days in ((old, 31), (young, 29)):
+        folder.mkdir(parents=True)
+        os.utime(folder, 2 * (time.time() - days * 86400,))
+    wd.ask(module, torch.from_numpy(X), loss=torch.nn.functional.mse_loss)
+    os.utime(file := Path(asked.model).parent, 2 * (time.time() - 31 * 86400,))
+    wd.ask(module, torch.from_numpy(X), loss=torch.nn.functional.mse_loss)
+    assert {*api.CACHE.iterdir()} == {young, file} and time.time() - file.stat().st_mtime < 86400
 
 
 def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:

@@ -2,7 +2,8 @@
 
 An object goes to the processes that measure and forecast it as files: a Keras model as .keras, a module of PyTorch, own
 classes and functions by cloudpickle, as classes of a notebook do not pickle by their names. They are written into a
-folder of the user's cache with a small model file that reads them; from there it is a file like any other.
+folder of the user's cache with a small model file that reads them; from there it is a file like any other. A month
+after the last question about it it is removed.
 """
 
 import argparse
@@ -13,7 +14,9 @@ import os
 import pickle  # nosec B403  # of objects that the same user made
 import re
 import shlex
+import shutil
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from whichdevice.models.torch_script import Watch
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
+KEPT_SECONDS = 30 * 86400.0  # of a model that is no longer asked about
 MOST_EXAMPLES = 4096  # of the given data that processes read
 BATCH = 32
 WITHOUT_CLOUDPICKLE = "ask: classes and functions of your own need cloudpickle: pip install cloudpickle"
@@ -261,7 +265,12 @@ def _write(
     shapes = [f"{each.shape[1:]} {each.dtype}" for each in _arrays(held.get("data", ()))]
     key = hashlib.sha256("\n".join([*identity, *shapes, *parts, str(batch)]).encode()).hexdigest()[:16]
     file = CACHE / key / f"{re.sub(r'[^A-Za-z0-9_]|_[0-9]+$', '_', name).strip('_')}.py"
-    if not file.is_file():
+    for other in CACHE.glob("*/"):
+        if other != file.parent and time.time() - other.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)
+    if file.is_file():
+        os.utime(file.parent)
+    else:
         file.parent.mkdir(parents=True, exist_ok=True)
         for each, value in held.items():
             (file.parent / f"{each}.pickle").write_bytes(_pickled(value))

@@ -140,17 +140,21 @@ def test_what_is_shared_cancels_in_a_ratio_and_in_a_choice() -> None:
 
 def test_a_device_waits_for_the_input_pipeline() -> None:
     """100 images a step at 900 images/s: no step is below 0.11 s, so the cheapest card is as fast as any."""
-    found = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time"), pipeline_rate=900, pipeline_cores=2)
+    by_time, two_workers = replace(SIZE, by="time"), {"pipeline_workers": 2, "written_rate": 400.0}
+    found = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=900, **two_workers)
     assert found.pick is not None and found.pick.device == "T4"
     assert {option.device: round(option.seconds or 0, -2) for option in found.options} == {
         "T4": 11100, "L40S": 11100, "H100": 11100, "this machine": 50000,
     }  # fmt: skip
-    sentence = "Your pipeline gives 900 images/s with 2 cores; T4 takes 2,500: it would wait 64 % of the time; "
-    assert sentence + "about 6 such cores feed it." in lines(found)
+    sentence = "Your pipeline gives 900 images/s with 2 cores, 400 with no worker process as written; T4 takes 2,500: "
+    assert sentence + "it would wait 64 % of the time; about 6 such cores feed it." in lines(found)
     assert "Not included: validation." in notes(found)
-    fast = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time"), pipeline_rate=1e6)
-    assert fast.pick == answer(here(0.5), FAST, MIDDLE, CHEAP, wants=replace(SIZE, by="time")).pick
+    fast = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=1e6)
+    assert fast.pick == answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time).pick
     assert not any("pipeline" in line for line in lines(fast))
+    slow = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=1e6, **two_workers)
+    sentence = "As written, with no worker process, your pipeline gives 400 images/s; L40S takes 10,000: use 2 workers "
+    assert slow.pick == fast.pick and sentence + "for 1,000,000." in lines(slow)
 
 
 def test_no_ratio_is_above_what_the_host_allows() -> None:

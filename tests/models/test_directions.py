@@ -1,11 +1,16 @@
 """Which way the answer goes for awkward kinds of models: forecasts of a T4 and an H100, from a trace of the step."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.answer import answer
+from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.loading import workload_class
+from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
 pytest.importorskip("torch")
@@ -38,6 +43,21 @@ def test_a_small_model_takes_any_card_and_a_large_one_a_fast_one(name):
         assert slow.seconds < 1.3 * fast.seconds
     else:
         assert slow.device_time > 3 * host[0] and slow.seconds > 3 * fast.seconds
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cuda_folder() is None or find_spec("jax_plugins.xla_cuda12") is None, reason="no GPU compiler")
+@pytest.mark.parametrize("name", ["small_lstm", "tabular"])
+def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
+    """Many small kernels and the calls of the host take about as long on both."""
+    monkeypatch.chdir(tmp_path)
+    asked = {
+        "workload": "w", "module": f"{FOLDER}/{name}.py", "precision": "mixed_float16",
+        "batch_size": workload_class(f"{FOLDER}/{name}.py").recipe.batch_size,
+    }  # fmt: skip
+    records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
+    slow, fast = map(answer, records)
+    assert slow["step_time"] < 1.3 * fast["step_time"]
 
 
 def test_a_recommenders_step_moves_its_whole_tables_several_times():

@@ -170,6 +170,30 @@ def test_nested_inputs_are_generated_by_path_and_come_back_nested(tmp_path):
 
 
 @needs_torch
+def test_a_loaders_first_examples_are_enough_to_train_and_to_validate(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text(
+        """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+LOSS, OPTIMIZER = "mean_squared_error", "AdamW"
+
+
+def model():
+    return torch.nn.Linear(6, 1)
+
+
+def data():
+    return DataLoader(TensorDataset(torch.zeros(640, 6), torch.zeros(640, 1)), batch_size=4)
+"""
+    )
+    workload = workload_class(str(path))(Options(batch_size=4))
+    assert {name: array.shape for name, array in workload.few().items()} == {"inputs": (2, 6), "targets": (2, 1)}
+    assert workload.has_pipeline
+
+
+@needs_torch
 def test_operations_of_a_module_are_those_of_its_products(tmp_path):
     model = made(tmp_path, TORCH).model()
     forward = 2 * (4 * 8 * 8 * 3 * 9 + 4 * 10)

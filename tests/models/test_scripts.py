@@ -55,6 +55,16 @@ def loss(x):
 FOUR = "    for _ in range(4):\n        loss(torch.zeros(32, 8)).backward()\n    optimizer.step()\n"
 TWO = "    loss(first).backward()\n    loss(second).backward()\n    optimizer.step()\n"
 FOURTH = "    loss(torch.zeros(32, 8)).backward()\n    if it % 4 == 3:\n        optimizer.step()\n"
+TIME_FIRST = """
+import torch
+lstm = torch.nn.LSTM(8, 4)
+optimizer = torch.optim.SGD(lstm.parameters(), 0.1)
+series = torch.zeros(700, 20, 8)
+for epoch in range(3):
+    for start in range(0, 700, 35):
+        lstm(series[start : start + 35])[0].mean().backward()
+        optimizer.step()
+"""
 JAX_STEP = """
 import jax, jax.numpy as jnp, optax
 adam = optax.adam(0.1)
@@ -89,6 +99,7 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     TORCH_NET + "for it in range(500):\n" + FOUR: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + FOURTH: ("torch", 32, 16000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 16000, 1, [(8,), (8,)]),
+    TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
     KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),
 }  # fmt: skip

@@ -217,10 +217,10 @@ def test_a_record_of_a_later_schema_is_refused_by_name_whatever_else_it_holds(ki
         "compiled": (read_compiled, {"asked": {}}),
         "export": (read_export, {"study": 7}),
     }[kind]
-    later |= {"schema_version": 3, "steady": "in another shape", "new": [1]}
+    later |= {"schema_version": 4, "steady": "in another shape", "new": [1]}
     path = tmp_path / f"{kind}.json"
     path.write_text(json.dumps(later), encoding="utf-8")
-    told = r"schema \d: schema_version: is 3, written by a newer version of the project; update this one to read it$"
+    told = r"schema \d: schema_version: is 4, written by a newer version of the project; update this one to read it$"
     with pytest.raises(StudyError, match=told) as caught:
         read(path)
     assert len(str(caught.value).splitlines()) == 1

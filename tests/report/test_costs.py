@@ -10,7 +10,7 @@ from synthetic_energy import metered
 
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.records.schema import Energy, Record
+from whichdevice.records.schema import Energy, Pipeline, PipelineRate, Record
 from whichdevice.report.contents import cost_section
 
 
@@ -45,6 +45,18 @@ def test_without_price_and_meter_it_only_says_what_is_missing(tmp_path: Path) ->
     assert found["rows"] == []
     assert found["prices"][0] == "cpu: no price: set devices.cpu.usd_per_hour"
     assert found["meters"] == ["cpu: no meter: no RAPL counter", "gpu: no meter: no RAPL counter"]
+
+
+def test_a_pipeline_that_is_slower_than_the_step_is_told(tmp_path: Path) -> None:
+    def fed(run: Run, record: Record) -> Record:
+        rate = 0.5 * (record.steady.throughput or 0.0) if record.asked.kind == "gpu" else 1e9
+        rates = [PipelineRate(workers=0, examples_per_second=rate, first_seconds=0.1)]
+        record.pipeline = Pipeline(origin="fit", rates=rates)
+        return record
+
+    cpu, _, gpu, _ = section(tmp_path, fed, repeats=1)["pipelines"]
+    assert cpu.startswith("mnist_cnn, cpu (tensorflow, b256), what feeds fit: ") and cpu.endswith("% of the step")
+    assert gpu.endswith("200 % of the step: the device waits for it 50 % of the time")
 
 
 def test_a_reading_as_short_as_the_meters_update_is_told(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ ROWS = (
     replace(device("L4", 0.03, 0.7), start_time=600.0, host_time=0.02, host_log_sd=0.2),
     replace(device("V100", 0.02, 0.4), evidence="does not fit", step_time=None),
 )  # fmt: skip
-PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_cores": 2}  # the two fastest wait for it
+PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_workers": 2}  # the two fastest wait for it
 UNITS = 3e8
 
 

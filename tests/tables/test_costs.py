@@ -12,7 +12,7 @@ from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.config.prices import PRICES
-from whichdevice.records.schema import Energy, Record, Steady
+from whichdevice.records.schema import Energy, Pipeline, PipelineRate, Record, Steady
 from whichdevice.tables.base import table
 from whichdevice.tables.batch_sizes import OWN_BEST, crossover_table
 from whichdevice.tables.costs import MORE, USD, cost_choice_table, cost_table, fastest_table
@@ -72,6 +72,23 @@ def test_a_host_has_its_joules_where_the_device_has_no_meter() -> None:
     row = costs_of(study_of(), host_alone).loc["gpu"]
     assert row["host_joules_per_million"] == pytest.approx(HOST_WATTS / 20_000 * 1e6)
     assert pd.isna(row["joules_per_million"]) and row["meter"] == "no meter: a TPU has no counters"
+
+
+def test_an_input_pipeline_is_compared_with_the_step_that_it_feeds() -> None:
+    """A step of 1,024 examples takes 0.2 s; two workers give 2,048 examples a second: 2.5 times as long."""
+
+    def fed(run: Run, record: Record) -> Record:
+        rates = [PipelineRate(workers=each, examples_per_second=1024.0 * each, first_seconds=0.1) for each in (1, 2)]
+        record.pipeline = Pipeline(origin="own", rates=rates)
+        return record
+
+    costs = costs_of(study_of(), fed)
+    assert costs.loc["cpu", ["pipeline", "pipeline_time", "pipeline_share"]].tolist() == [
+        "own",
+        0.5,
+        pytest.approx(2.5),
+    ]
+    assert costs_of(study_of())["pipeline_share"].isna().all()
 
 
 def test_the_whole_runs_joules_are_never_taken_for_those_of_steady_state() -> None:

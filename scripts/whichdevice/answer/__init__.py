@@ -15,6 +15,7 @@ from whichdevice.answer.rows import Row, Work, works
 from whichdevice.answer.words import lines
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
+from whichdevice.models.pipeline import best
 from whichdevice.models.shapes import named
 
 __all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
@@ -87,11 +88,15 @@ def _tokens(work: Work) -> int | None:
 
 
 def _pipeline(work: Work) -> dict[str, Any]:
-    """The best rate at which a script's pipeline gives examples here, its cores, and remarks on the script."""
+    """The rates at which a script's pipeline gives examples here, and remarks on the script."""
     found = getattr(_model(work), "found", None)
     if found is None or work.mode != "train":
         return {}
     if not found.pipeline:
         return {"remarks": found.notes}
-    best = max(found.pipeline, key=lambda rate: rate.examples_per_second)
-    return {"remarks": found.notes, "pipeline_rate": best.examples_per_second, "pipeline_cores": max(1, best.workers)}
+    fastest = best(found.pipeline)
+    written = next((rate for rate in found.pipeline if rate.written), fastest)
+    return {
+        "remarks": found.notes, "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
+        "written_rate": written.examples_per_second, "written_workers": written.workers,
+    }  # fmt: skip

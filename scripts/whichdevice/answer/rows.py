@@ -6,7 +6,7 @@ interval of an answer holds 80 % of true values: a forecast's as it is, a measur
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,8 +104,10 @@ class Work:
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
     cold_time: float | None = None  # until the first step is over, of the first measured device
-    pipeline_rate: float | None = None  # examples a second that the script's input pipeline gives here ...
-    pipeline_cores: int = 1  # ... with so many of this machine's cores
+    pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
+    pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
+    written_rate: float | None = None  # with so many workers as the file has ...
+    written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # sentences on what a script does: look-ups on the host, varying lengths
 
     @property
@@ -212,7 +214,17 @@ def _work(
         epoch_units=next(map(float, whole), None),
         rows=tuple(rows),
         cold_time=sum(cold) if cold else None,
+        **_pipeline(cells),
     )
+
+
+def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
+    """The first pipeline of a file's own that was timed, of these measured cells."""
+    own = next((cell for cell in cells if cell["pipeline"] == "own"), None)
+    if own is None:
+        return {}
+    rates, workers = ("pipeline_rate", "written_rate"), ("pipeline_workers", "written_workers")
+    return {name: float(own[name]) for name in rates} | {name: int(own[name]) for name in workers}
 
 
 COLD = ("start", "initialise", "load", "build", "first_step")

@@ -66,8 +66,10 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} with {cores}; {device} takes {takes}: it would wait {waits} of the time; "
-    "about {feed} such cores feed it.",
+    "pipeline": "Your pipeline gives {rate} with {cores}{written}; {device} takes {takes}: it would wait {waits} of "
+    "the time; about {feed} such cores feed it.",
+    "written": ", {rate} with {workers} as written",
+    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
     "nothing": "No device is left for {workload}: {reasons}.",
 }
 
@@ -265,23 +267,41 @@ def _with_more_time(answer: Answer) -> list[str]:
 def waiting(answer: Answer) -> str:
     """How long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
     work, fastest = answer.work, min((row for row in answer.work.rows if row.step_time), key=_step, default=None)
-    slow = [row for row in (answer.pick.row if answer.pick else None, fastest) if row and _waits(row, work) > NEAR]
-    if not slow or not work.pipeline_rate:
+    if not work.pipeline_rate or fastest is None:
         return ""
-    rate, takes = work.pipeline_rate, work.batch / _step(slow[0])
-    return say(
-        "pipeline", rate=f"{two(rate)} {work.unit}s/s", cores=counted(work.pipeline_cores, "core"),
-        device=slow[0].card, takes=two(takes), waits=chance(_waits(slow[0], work)),
-        feed=two(math.ceil(takes / rate * work.pipeline_cores)),
-    )  # fmt: skip
+    asked = [answer.pick.row, fastest] if answer.pick else [fastest]
+    best, written = work.pipeline_rate, work.written_rate or work.pipeline_rate
+    better = written * (1 + NEAR) < best  # with more workers than the file has
+    for row in asked:
+        if _waits(row, work, best) > NEAR:
+            takes, cores = work.batch / _step(row), max(1, work.pipeline_workers)
+            as_written = say("written", rate=two(written), workers=_workers(work.written_workers)) if better else ""
+            return say(
+                "pipeline", rate=f"{two(best)} {work.unit}s/s", cores=counted(cores, "core"), written=as_written,
+                device=row.card, takes=two(takes), waits=chance(_waits(row, work, best)),
+                feed=two(math.ceil(takes / best * cores)),
+            )  # fmt: skip
+    for row in asked:
+        if better and _waits(row, work, written) > NEAR:
+            return say(
+                "workers", workers=_workers(work.written_workers), rate=f"{two(written)} {work.unit}s/s",
+                device=row.card, takes=two(work.batch / _step(row)), best=_workers(work.pipeline_workers),
+                more=two(best),
+            )  # fmt: skip
+    return ""
+
+
+def _workers(count: int) -> str:
+    return counted(count, "worker") if count else "no worker process"
 
 
 def _step(row: Row) -> float:
     return row.step_time or math.inf
 
 
-def _waits(row: Row, work: Work) -> float:
-    return 1 - _step(row) / work.floor if work.floor and row.step_time else 0.0
+def _waits(row: Row, work: Work, rate: float) -> float:
+    """Share of the time in which a device waits for a pipeline of this rate, in examples per second."""
+    return 1 - _step(row) * rate / work.batch if row.step_time else 0.0
 
 
 def _tight(answer: Answer) -> list[str]:

@@ -6,7 +6,7 @@ Every method that returns numbers has waited for the device first.
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -48,6 +48,10 @@ class TrainingLoop(ABC):
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:
         """Train on batches of example numbers, int32 [steps, batch]; the steps' mean loss and metric."""
+
+    def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
+        """The batches as the host makes them ready for `fit`, one after the other; None: nothing is fed."""
+        return None
 
     @abstractmethod
     def reset(self) -> None:

@@ -1,6 +1,6 @@
 """Plain `model.fit`, as most people train: one call of the compiled step per batch, fed from the host."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,11 @@ class FitLoop(TrainingLoop):
             loss, metric = (float(each) for each in loss_and_metric(last, self._workload.metric))
             return Means(loss, metric if self._has_metric else None)
         return Means(float(history["loss"][-1]), float(history["quality"][-1]) if self._has_metric else None)
+
+    def fed(self, batches: np.ndarray) -> Iterable[Any]:
+        """What `fit` is given."""
+        given = self._feed(batches)
+        return given if hasattr(given, "__iter__") else (given[place] for place in range(len(given)))
 
     def reset(self) -> None:
         """Initial weights, optimiser and random state, in the Keras model."""

@@ -4,7 +4,7 @@
 `fit` is what JAX's tutorials write: one call of the jitted step for each batch, which comes from host memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -186,12 +186,15 @@ class FedFromHost(FunctionTraining):
         step = function_step(workload, model, model.optimizer)
         self._one = jax.jit(gathered(workload, step), donate_argnums=(0,))
 
+    def fed(self, batches: np.ndarray) -> Iterator[Arrays]:
+        """Batches gathered in host memory."""
+        return ({name: array[index] for name, array in self._host.items()} for index in batches)
+
     def run(self, batches: np.ndarray) -> Means:
         """Train and wait for the sums, which need every step."""
         sums = np.zeros(2, np.float32)
         place = np.arange(batches.shape[1], dtype=np.int32)
-        for index in batches:
-            fed = self._jax.device_put({name: array[index] for name, array in self._host.items()}, self._whole)
-            self._state, means = self._one(self._state, fed, place)
+        for gathered_rows in self.fed(batches):
+            self._state, means = self._one(self._state, self._jax.device_put(gathered_rows, self._whole), place)
             sums = sums + means
         return self._read(np.asarray(sums) / len(batches))

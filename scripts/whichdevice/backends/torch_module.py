@@ -7,7 +7,7 @@ gradients; the optimiser runs as in `fit`. Mixed precision is `torch.autocast`, 
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -163,6 +163,12 @@ class ModuleTraining(TrainingLoop):
         for index in rows:
             self._step(*self._fed(index), self._judged)
         return self._read(self._sums / len(batches))
+
+    def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
+        """Batches gathered in host memory; None where the data are on the device."""
+        import torch
+
+        return None if self._compiles else (self._workload.batch(self._train, each) for each in torch.tensor(batches))
 
     def _fed(self, index: Any) -> tuple[Any, Any]:
         """Inputs and targets on the device."""

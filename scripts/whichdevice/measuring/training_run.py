@@ -21,6 +21,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.breakdown import explain_step
 from whichdevice.measuring.estimated_memory import activation_bytes, estimated_memory, weight_bytes
 from whichdevice.measuring.events import Emitter
+from whichdevice.measuring.input_pipeline import send_pipeline
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
@@ -276,10 +277,10 @@ def _logs(epoch: Epoch) -> dict[str, float]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def run_training(job: Job) -> Callable[[], None] | None:
+def run_training(job: Job) -> Callable[[], None]:
     """Measure and send everything but the end; artefacts go to the job's folder.
 
-    Returns what sends the breakdown, if any is asked for: it builds its own programs, with their own settings.
+    Returns what sends the input pipeline and the breakdown: they build their own programs and processes.
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()
@@ -310,9 +311,15 @@ def run_training(job: Job) -> Callable[[], None] | None:
         epochs = learner.learn()
         emit.part("results", _final_results(epochs, workload, request))
         _keep_artefacts(learner, validation)
-    if not request.breakdown:
-        return None
-    return partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
+    explain = partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
+
+    def last() -> None:
+        if request.repeat == 1:
+            send_pipeline(workload, loop, order, request, emit)
+        if request.breakdown:
+            explain()
+
+    return last
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:

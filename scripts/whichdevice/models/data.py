@@ -56,6 +56,13 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
     return Splits(*({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates)))
 
 
+def pipeline_in(given: Any, input_: Tree = None) -> Any:
+    """What gives training batches one after the other, of what a data function returned; None where nothing does."""
+    if isinstance(given, tuple | list) and len(given) == 2 and _is_stream(given[0]):
+        given = given[0]
+    return given if _is_stream(given) and _batches(given, input_) else None
+
+
 def size_of(arrays: Arrays) -> int:
     """How many examples there are."""
     return len(next(iter(arrays.values())))

@@ -20,7 +20,7 @@ from whichdevice.code_hash import string_constants
 from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.models.address import Address
 from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
-from whichdevice.models.data import drawn, generate, size_of, splits_of
+from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
 from whichdevice.models.declaration import GENERATING, Declaration
 from whichdevice.models.framework import JAX, KERAS
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
@@ -130,6 +130,7 @@ class ModelFile(TrainingWorkload):
         super().__init__(options)
         self._shapes: tuple[Tree, Tree] = self.declared.input, self.declared.target
         self._signature: Signature | None = None
+        self.has_pipeline = False  # whether the file's data come in batches, one after the other; known once read
         self._weighted = False  # whether the data have sample weights
         self._by_keras = False  # whether a step is the model's own train_step
         self._loss: Callable[[Any, Any], Any] | None = None
@@ -237,6 +238,7 @@ class ModelFile(TrainingWorkload):
             where = f"{self.address.label}: data()"
             with self._explaining("data()"):
                 given = self._called("data")
+                self.has_pipeline = pipeline_in(given, declared.input) is not None
                 train, validation = splits_of(given, declared.examples, where, declared.input)
             self._shapes = check_data(train, validation, declared, self.length, where)
             return train, validation
@@ -334,6 +336,13 @@ class ModelFile(TrainingWorkload):
     def _generated(self, name: str, *given: Any) -> Any:
         with self._explaining(f"{name}()"):
             return self._function(name)(*given)
+
+    def pipeline(self) -> Any:
+        """What of the file gives training batches one after the other; None where its data are arrays."""
+        if not self._has("data"):
+            return None
+        with self._explaining("data()"):
+            return pipeline_in(self._called("data"), self.declared.input)
 
     def own_objects(self) -> dict[str, Any]:
         """What the file defines."""

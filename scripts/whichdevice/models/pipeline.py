@@ -1,7 +1,7 @@
 """The rate of a training's input pipeline on this machine, measured by itself: no model takes part.
 
     for rate in rates(loader, batch_size=64):
-        rate.workers, rate.examples_per_second, rate.first_seconds
+        rate.workers, rate.examples_per_second, rate.first_seconds, rate.written
 
 A pipeline is what gives batches one after the other: a tf.data.Dataset, a PyTorch DataLoader, a keras.utils.PyDataset
 or a generator. Arrays in memory are none. The first batch is timed apart: it starts workers and fills buffers.
@@ -24,20 +24,34 @@ class Rate(NamedTuple):
     workers: int
     examples_per_second: float
     first_seconds: float
+    written: bool = True  # whether the file or script has so many
 
 
 def rates(given: Any, batch_size: int) -> list[Rate]:
-    """Rates with 0 workers, one, and one for each core, as far as this kind of pipeline has workers; [] of arrays."""
+    """Rates with 0 workers, one, one for each core, and as written, as far as a pipeline has workers; [] of arrays."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return [
+    found = [
         Rate(workers, *_timed(make(workers), batch_size)) for workers, make in _makers(given, sorted({0, 1, cores}))
     ]
+    written = getattr(given, "num_workers", best(found).workers if found else 0)  # tf.data takes the cores it finds
+    return [rate._replace(written=rate.workers == written) for rate in found]
+
+
+def best(found: Iterable[Rate]) -> Rate:
+    """The fastest of several, at least one."""
+    return max(found, key=lambda rate: rate.examples_per_second)
+
+
+def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
+    """The rate of what gives batches in this process."""
+    return Rate(0, *_timed(batches, batch_size))
 
 
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
     """For each number of workers a function that makes the pipeline anew."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
-        for workers in wanted if hasattr(given.dataset, "__getitem__") else wanted[:1]:
+        several = hasattr(given.dataset, "__getitem__")
+        for workers in sorted({*wanted, given.num_workers}) if several else [given.num_workers]:
             yield workers, lambda workers: _loader(given, workers)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
         for workers in wanted[1:]:
@@ -90,7 +104,7 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
         else:
             waiting = iter(batches)
             next(waiting, None)
-    return (count / spent if spent else size / first), first
+    return (count / spent if spent else size / max(first, 1e-9)), first
 
 
 def _size(batch: Any, otherwise: int) -> int:

@@ -3,7 +3,7 @@
 A step is what runs between two steps of the optimiser. PyTorch's mode for functions (`torch.overrides`) shows the
 functions that the script calls, its global hooks the modules; what is inside of a module belongs to that module. From
 this tape `Step` makes the loss of a batch again: tensors that have the batch as their first axis are its inputs,
-everything else is kept as it was.
+everything else is kept as it was. Where layers take the time steps first, the batch is the second axis.
 """
 
 import inspect
@@ -66,6 +66,7 @@ class Tape(TorchFunctionMode):
         self.depth = 0  # of modules
         self.mixed = False  # whether a module runs under autocast
         self.losses: list[Loss] = []
+        self.time_major: Sequence[int] = ()  # steps and sequences of what a layer with batch_first=False is given
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it; gradients of the recorded modules are zeros, which take no time."""
@@ -92,6 +93,8 @@ class Tape(TorchFunctionMode):
     def enter(self, module: torch.nn.Module, args: Any) -> None:
         """A module is called; a large one is not waited for."""
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
+        if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
+            self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self.start is not None and self.depth == 0 and torch.is_grad_enabled() and module.training:
             sizes = [each.numel() for each in module.parameters() if each.requires_grad]
             if sum(sizes) > MOST_PARAMETERS:
@@ -121,9 +124,15 @@ class Tape(TorchFunctionMode):
 class Step(torch.nn.Module):
     """The loss of a batch, as the script works it out: `step(**inputs).loss`."""
 
-    def __init__(self, calls: Sequence[Call], losses: Sequence[Result], dtypes: Mapping[str, torch.dtype]) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        losses: Sequence[Result],
+        dtypes: Mapping[str, torch.dtype],
+        time_major: bool = False,
+    ) -> None:
         super().__init__()
-        self.dtypes = dict(dtypes)
+        self.dtypes, self.time_major = dict(dtypes), time_major
         modules = [call.function for call in calls if isinstance(call.function, torch.nn.Module)]
         self.called = torch.nn.ModuleList(list(dict.fromkeys(modules)))
         places = {id(module): place for place, module in enumerate(self.called)}
@@ -137,8 +146,9 @@ class Step(torch.nn.Module):
         def value(given: Any) -> Any:
             if isinstance(given, Result):
                 if isinstance(given.source, str):
-                    wanted = self.dtypes[given.source]
-                    return inputs[given.source] if wanted.is_floating_point else inputs[given.source].to(wanted)
+                    wanted, batch = self.dtypes[given.source], inputs[given.source]
+                    batch = batch.transpose(0, 1).contiguous() if self.time_major else batch
+                    return batch if wanted.is_floating_point else batch.to(wanted)
                 found = outputs[given.source]
                 for part in given.path:
                     found = found[part]
@@ -267,10 +277,14 @@ def start_torch(path: Path) -> Script:
         raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
     step, batch, passes = _step(tape, path.name)
     size = len(next(iter(batch.values())))
+    shapes = [each.transpose(0, 1).shape if step.time_major else each.shape for each in batch.values()]
     epochs, steps = seen.loops
     if steps and passes > 1 and tape.losses[-1].loops != seen.loops:  # a loop of its own takes the batches of a step
         steps *= passes
     loader = _loader(seen.scopes, size)
+    counts = sizes(seen.scopes, (epochs, steps), shapes, loader and len(loader.dataset))
+    if step.time_major and counts["examples"] and (steps or not loader):  # time steps were counted, of all sequences
+        counts["examples"] = counts["examples"] * size // shapes[0][0]
     found = Found(
         framework=TORCH,
         batch_size=size,
@@ -278,7 +292,7 @@ def start_torch(path: Path) -> Script:
         compiled=called_in(path, "compile"),
         line=seen.line,
         notes=(SUMMED.format(passes=passes),) if passes > 1 else (),
-        **sizes(seen.scopes, (epochs, steps), [each.shape for each in batch.values()], loader and len(loader.dataset)),
+        **counts,
     )
     data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
     optimizer = next(iter(seen.stepped or _optimizers_in(seen.scopes)), None)
@@ -331,6 +345,7 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
         raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
     weights = {id(each) for place in modules for each in calls[place].function.parameters()}
     order = {old: new for new, old in enumerate(kept)}
+    leading = tensors[0].shape[:2] if tape.time_major == tuple(tensors[0].shape[:2]) else tensors[0].shape[:1]
     batch: dict[str, torch.Tensor] = {}
     names: dict[int, str] = {}
 
@@ -339,11 +354,11 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
         found = maker(leaf, before)
         if found is not None and found.source in order:
             return found._replace(source=order[int(found.source)])
-        if not torch.is_tensor(leaf) or id(leaf) in weights or not leaf.ndim or len(leaf) != len(tensors[0]):
+        if not torch.is_tensor(leaf) or id(leaf) in weights or leaf.shape[: len(leading)] != leading:
             return leaf
         if id(leaf) not in names:
             names[id(leaf)] = name = name if name and name not in batch else f"input_{len(batch)}"
-            batch[name] = leaf.detach()
+            batch[name] = leaf.detach().transpose(0, 1) if len(leading) > 1 else leaf.detach()
         return Result(names[id(leaf)])
 
     linked = [
@@ -358,7 +373,7 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
         for place in kept
     ]
     outcomes = [loss._replace(source=order[int(loss.source)]) for loss in losses if loss.source in order]
-    step = Step(linked, outcomes, {key: each.dtype for key, each in batch.items()})
+    step = Step(linked, outcomes, {key: each.dtype for key, each in batch.items()}, len(leading) > 1)
     return step, batch, max(1, len(taken) // len(losses))
 
 

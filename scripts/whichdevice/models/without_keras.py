@@ -11,6 +11,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.costs import Costs
+from whichdevice.models.data import VALIDATION_SHARE
 from whichdevice.models.model_file import ModelFile
 from whichdevice.models.shapes import Array, Tree, mapped, packed
 from whichdevice.workloads.base import Arrays, Options, Split
@@ -123,8 +124,9 @@ class NativeFile(ModelFile):
         return self._first
 
     def few(self) -> Arrays:
-        """The first training examples; no more are generated."""
-        self.declared = replace(self.declared, examples=self.tried)  # type: ignore[misc]  # of this instance
+        """The first training examples; no more are generated or read."""
+        examples = max(2 * self.tried, VALIDATION_SHARE)  # some of which validate
+        self.declared = replace(self.declared, examples=examples)  # type: ignore[misc]  # of this instance
         return self.first
 
     @property

@@ -16,7 +16,7 @@ PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 GENERATED_UNIT = "token"  # unit of mode generate
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
 WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
-SCHEMA_VERSION = 2  # 1 has `profile` in what was asked
+SCHEMA_VERSION = 3  # 1 has `profile` in what was asked; before 3 there is no `pipeline`
 
 
 def no_newer_than(own: int) -> AfterValidator:
@@ -259,6 +259,22 @@ class Breakdown(Part):
     reason: Redacted | None = None  # why there is none
 
 
+class PipelineRate(Part):
+    """What an input pipeline gives by itself with so many workers; 0: the training's own process."""
+
+    workers: Integer
+    examples_per_second: float
+    first_seconds: float  # of the first batch, which is not in the rate
+    written: bool = True  # whether the file has so many
+
+
+class Pipeline(Part):
+    """The input pipeline by itself, no model taking part: the model file's own, or what feeds the loop `fit`."""
+
+    origin: Literal["own", "fit"]
+    rates: list[PipelineRate]
+
+
 class Learning(Part):
     """How learning ended: after all epochs, by a callback of the recipe, or when train.seconds were over."""
 
@@ -343,6 +359,7 @@ class Record(Part):
     epochs: list[Epoch] = Field(default_factory=list)
     learning: Learning = Field(default_factory=Learning)
     breakdown: Breakdown | None = None
+    pipeline: Pipeline | None = None
     latency: Latency | None = None  # of mode predict
     generated: Generated | None = None  # of mode generate
     results: dict[str, Any] = Field(default_factory=dict)  # final numbers, e.g. validation_accuracy

@@ -36,6 +36,7 @@ from whichdevice.tables.measured import OPERATIONS, WORK, is_rehearsal
 SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_UNITS = {USD: "USD", JOULES: "J"}
 MUCH_BLUR = 0.02
+WAITS = 0.05  # of a step: less is no waiting
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MOST_LISTED = 200
@@ -47,6 +48,7 @@ def cost_section(study: StudyResults) -> dict[str, Any]:
         "rows": [_cost_row(row) for rows in _together(study.cost_choices) for _, row in rows.iterrows()],
         "prices": list(_prices(study)),
         "meters": list(_meters(study)),
+        "pipelines": list(_pipelines(study)),
         "targets": [_target_row(row) for _, row in study.time_to_target.iterrows() if pd.notna(row["target"])],
         "untargeted": list(_untargeted(study.time_to_target)),
     }
@@ -106,6 +108,15 @@ def _meters(study: StudyResults) -> Iterator[str]:
             text += f"; its update time may hide up to {number(min(100, 100 * blur))} % of a reading"
             text += ": take more measure.seconds"
         yield text
+
+
+def _pipelines(study: StudyResults) -> Iterator[str]:
+    """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
+    for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
+        share, whose = row["pipeline_share"], "its own" if row["pipeline"] == "own" else "what feeds fit"
+        takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {percent(share)} of the step"
+        waits = f": the device waits for it {percent(1 - 1 / share)} of the time" if share > 1 + WAITS else ""
+        yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
 
 
 def _target_row(row: pd.Series) -> dict[str, Any]:
@@ -295,7 +306,7 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
     """The sections that need data, and whether each has some."""
     drawn = {figure["category"] for figure in figures}
     return {
-        "Cost and energy": bool(study.cost_choices["value"].notna().any()),
+        "Cost and energy": bool(study.cost_choices["value"].notna().any() or study.costs["pipeline"].notna().any()),
         "Limits": "Limits" in drawn or not study.limits.empty,
         "Forecasts": not study.forecasts.empty,
         "Scaling": not study.scaling.empty,

@@ -49,6 +49,9 @@ COSTS_COLUMNS: dict[str, Column] = {
     "joules_between": Column("float", "share of the metered time that lies between timed windows, the largest"),
     "host_joules_per_million": Column("float", "J per million units of the processors of a GPU's or TPU's host"),
     "memory_joules_per_million": Column("float", "J per million units of the host's memory, where it has a counter"),
+    "pipeline": Column("text", "own: of the model's file or script; fit: what feeds the loop `fit`"),
+    "pipeline_time": Column("float", "s that it takes for the batch of a step, with the best number of workers"),
+    "pipeline_share": Column("float", "pipeline_time / step time: above 1 the device would wait for its batches"),
     "source": Column("text", "where the data came from"),
     "evidence": Column("text", "measured; no other evidence enters a cost"),
 }
@@ -85,6 +88,9 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     for name in ("host", "memory"):
         joules_beside = good[f"{name}_watts"] * good["metered_time"]
         frame[f"{name}_joules_per_million"] = geometric(joules_beside * MILLION, cell)["mean"]
+    frame["pipeline"] = good["pipeline"].groupby(cell).first()
+    frame["pipeline_time"] = (good["batch_size"] / good["pipeline_rate"]).groupby(cell).first()
+    frame["pipeline_share"] = frame["pipeline_time"] / geometric(good["step_time"], cell)["mean"]
     read = good["meter"].where(good["joules_per_unit"].notna())  # a meter may have failed in one repeat alone
     frame["meter"] = read.groupby(cell).first().where(frame["n_metered"] > 0, _why(good, cell))
     frame["source"] = [joined_sources(rows) for _, rows in good["source"].groupby(cell)]

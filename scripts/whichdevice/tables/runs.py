@@ -32,6 +32,15 @@ BREAKDOWN_RUN_COLUMNS: dict[str, Column] = {
     "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
     "breakdown_method": Column("text", "how the parts were found"),
 }
+PIPELINE_COLUMNS: dict[str, Column] = {
+    "pipeline": Column(
+        "text", "own: of the model's file or script; fit: what feeds the loop `fit`; no model takes part"
+    ),
+    "pipeline_rate": Column("float", "examples per second that it gives, with the best number of workers"),
+    "pipeline_workers": Column("int", "how many that are; 0: the training's own process"),
+    "written_rate": Column("float", "examples per second with so many workers as the file has"),
+    "written_workers": Column("int", "how many those are"),
+}
 COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
     **CELL_COLUMNS,
@@ -80,6 +89,7 @@ COLUMNS: dict[str, Column] = {
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
     "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
     **BREAKDOWN_RUN_COLUMNS,
+    **PIPELINE_COLUMNS,
     "learned_epochs": Column("float", "epochs learned; no whole number where train.seconds ended the last one early"),
     "cut": Column("flag", "whether train.seconds ended learning before its epochs were over"),
     "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
@@ -158,6 +168,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         **_latency(record),
         **_prefill(record),
         **_breakdown(record),
+        **_pipeline(record),
         **_quality(record),
         **_circumstances(record),
         "dataset": record.data.dataset if record.data else asked.dataset,
@@ -337,6 +348,19 @@ def _breakdown(record: Record) -> dict[str, Any]:
     parts = {f"{name}_time": getattr(found, name) for name in PARTS}
     note = found.reason or "; ".join(found.notes) or None
     return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+
+
+def _pipeline(record: Record) -> dict[str, Any]:
+    """`PIPELINE_COLUMNS` of one record."""
+    found = record.pipeline
+    if found is None or not found.rates:
+        return {}
+    best = max(found.rates, key=lambda rate: rate.examples_per_second)
+    written = next((rate for rate in found.rates if rate.written), best)
+    return {
+        "pipeline": found.origin, "pipeline_rate": best.examples_per_second, "pipeline_workers": best.workers,
+        "written_rate": written.examples_per_second, "written_workers": written.workers,
+    }  # fmt: skip
 
 
 @makes("one row per run that the config asks for or that left a record, whatever its status", COLUMNS)

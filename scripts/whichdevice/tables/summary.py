@@ -10,7 +10,7 @@ from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, So
 from whichdevice.tables.decision_rule import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.decision_rule import arithmetic, geometric, noise_split
 from whichdevice.tables.measured import disturbed, studied, timed
-from whichdevice.tables.runs import NOT_MEASURED
+from whichdevice.tables.runs import NOT_MEASURED, PIPELINE_COLUMNS
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
 TIMES = {
@@ -54,6 +54,7 @@ FIRST = [
     "prompt",
     "cache_bytes",
     "host_memory",
+    *PIPELINE_COLUMNS,
 ]
 JOINED = ["source", "device_name", *TYPE_COLUMNS]
 
@@ -127,6 +128,7 @@ COLUMNS: dict[str, Column] = {
     "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
     "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
     "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
+    **PIPELINE_COLUMNS,
     "source": Column("text", "where the data came from"),
     "device_name": Column("text", "name of the device"),
     **TYPE_COLUMNS,

@@ -1,0 +1,73 @@
+"""The rate of an input pipeline by itself: which batches are counted, with how many workers."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from whichdevice.models import pipeline
+from whichdevice.models.data import pipeline_in
+from whichdevice.models.pipeline import rate_of, rates
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of `pipeline`, in seconds, which a test moves on."""
+    now = [0.0]
+    monkeypatch.setattr(pipeline.time, "perf_counter", lambda: now[0])
+    return now
+
+
+class Batches:
+    """Eight batches of four examples; the first takes 5 s, each other one half a second."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock = clock
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        if not 0 <= place < 8:
+            raise IndexError
+        self.clock[0] += 0.5 if place else 5.0
+        return np.zeros((4, 2)), np.zeros(4)
+
+
+def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[float]) -> None:
+    found = Batches(clock)
+    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True)
+    assert rates(found, 4) == [(0, 8.0, 5.0, True)]
+    assert rate_of(iter([found[0]]), 4).first_seconds == 0.0 and rates(np.zeros((8, 2)), 4) == []
+
+
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from whichdevice.models import pipeline
+
+pipeline.SECONDS = 0.05
+found = pipeline.rates(DataLoader(TensorDataset(torch.zeros(64, 3)), batch_size=8, num_workers=0), 8)
+print([(rate.workers, rate.written) for rate in found if rate.examples_per_second > 0])
+"""
+
+
+def test_a_loader_is_tried_with_several_workers_and_as_it_is_written() -> None:
+    """In a process of its own: workers are forks."""
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, "-c", LOADER], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([(each, each == 0) for each in sorted({0, 1, CORES})])
+
+
+def test_a_data_function_has_a_pipeline_where_it_gives_batches_one_after_the_other() -> None:
+    class PyDataset(Batches):
+        pass
+
+    batches, arrays = PyDataset([0.0]), (np.zeros((8, 2)), np.zeros(8))
+    assert pipeline_in(batches) is batches and pipeline_in((batches, PyDataset([0.0]))) is batches
+    for none in (arrays, (arrays, arrays), {"x": arrays[0]}, ((x, 0) for x in range(8)), [(x, 0) for x in range(8)]):
+        assert pipeline_in(none) is None
