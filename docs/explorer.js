@@ -9,12 +9,16 @@ const explorer = (() => {
     for (let n = 0; n < text.length; n += 2) half.push(all.draws.values[number(text.slice(n, n + 2))]);
     return [...half, ...half.map((value) => -value)];
   };
-  const shared = normals(all.draws.shared), ofHost = normals(all.draws.host);
-  const chips = Object.fromEntries(Object.entries(all.draws.chips).map(([chip, text]) => [chip, normals(text)]));
+  const parts = {};
+  for (const software of ["eager", "xla"]) {
+    const { shared, host, chips } = all.draws[software];
+    const own = Object.fromEntries(Object.entries(chips).map(([chip, text]) => [chip, normals(text)]));
+    parts[software] = { shared: normals(shared), ofHost: normals(host), own };
+  }
 
   // Step times as forecast/joint.py draws them: the larger of the device's and the host's, as rounded logarithms.
-  function steps(device, time, sdShared, sdOwn, host, sdHost) {
-    const own = chips[all.draws.of[device]], digits = all.common.limits.digits;
+  function steps(software, device, time, sdShared, sdOwn, host, sdHost) {
+    const { shared, ofHost } = parts[software], own = parts[software].own[all.draws.of[device]], digits = all.common.limits.digits;
     return shared.map((z, n) => Math.round(digits * Math.max(time + sdShared * z + sdOwn * own[n], host + sdHost * ofHost[n])));
   }
 
@@ -37,7 +41,7 @@ const explorer = (() => {
         const [time, step] = [read(2, 6), read(6, 10)].map((value) => value - Math.log(1e9));
         const [host, sdHost] = hosts[number(text[16])];
         return {
-          fits, no, rough, steps: steps(device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
+          fits, no, rough, steps: steps(model.software, device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
           step: whichdevice.timeWords(Math.exp(step), rough), known: rough ? "forecast, rough" : "forecast",
         };
       })();

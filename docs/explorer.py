@@ -2,11 +2,11 @@
 
     python docs/explorer.py page [PAGE]      the page, from traced steps, constants and prices: `make explorer`
     python docs/explorer.py trace [NAME ...] the steps themselves, docs/explorer_steps.json.gz; needs PyTorch,
-                                             transformers, and timm for classifiers; minutes
+                                             transformers, timm for classifiers, and XLA for Keras models; minutes
 
-A step is traced as `whichdevice ask` does it. The page carries, for each choice of model, training and batch, the
-device time of each GPU with its spreads and memory; explorer.js draws step times from them as forecast/joint.py does,
-and report/live.js decides.
+A step is traced or compiled as `whichdevice ask` does it. The page carries, for each choice of model, training and
+batch, the device time of each GPU with its spreads and memory; explorer.js draws step times from them as
+forecast/joint.py does, and report/live.js decides.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -32,11 +32,13 @@ from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.files import write_atomically
 from whichdevice.forecast.joint import draws
 from whichdevice.forecast.study import usual_precision
-from whichdevice.forecast.targets import Target, all_targets
+from whichdevice.forecast.targets import Target, all_targets, program_device
 from whichdevice.forecast.time_model import chip_of
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
 from whichdevice.forecast.torch.several import way_that_fits
-from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.work import Item, Software, Work
+from whichdevice.forecast.xla.compile import MARGIN, compile_programs
+from whichdevice.forecast.xla.device_memory import RESERVE as RESERVED
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.report.live import live_data
 from whichdevice.report.page import HERE as REPORT
@@ -51,6 +53,10 @@ DOCS = Path(__file__).resolve().parent
 STEPS = DOCS / "explorer_steps.json.gz"
 PASSES = (1, 4)  # examples of one pass of a language model: what `ask` tries
 BATCHES = {"hf": (1, 8, 32, 128), "timm": (32, 128, 256), "own": (32, 128, 512)}  # of a step
+KERAS = {  # workloads of this project in Keras, whose steps XLA compiles
+    "mnist_official": (128, 1024), "mnist_cnn": (128, 1024), "fashion_cnn": (128, 1024), "weather_gru": (64, 256),
+    "shakespeare_lstm": (128, 1024), "decoder": (4, 16),
+}  # fmt: skip
 MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 FORMATS = {
@@ -104,31 +110,68 @@ def wanted() -> list[tuple[str, str, int]]:
 
     hub = [("hf", name, 0) for name in known_models() if not LEFT_OUT.search(name)]
     return [*(("timm", name, size) for size, names in CLASSIFIERS.items() for name in names.split()), *hub,
-            *(("own", name, 0) for name in MODELS)]  # fmt: skip
+            *(("own", name, 0) for name in MODELS), *(("keras", name, 0) for name in KERAS)]  # fmt: skip
 
 
 def trace(names: Iterable[str] = ()) -> None:
-    """Trace the models that are named, in this order, or all, on two processes, and write the file after each."""
+    """Trace or compile the models that are named, in this order, or all, and write the file after each."""
     held = read_steps() if STEPS.is_file() else {}
+    places = {each[1]: place for place, each in enumerate(wanted())}
     order = list(names)
     todo = [each for each in wanted() if not order or each[1] in order]
     todo.sort(key=lambda each: order.index(each[1]) if order else 0)
+    for name, model in found(todo):
+        held[name] = model
+        print(name, ", ".join(model["steps"]), flush=True)
+        kept = dict(sorted(((k, v) for k, v in held.items() if k in places), key=lambda pair: places[pair[0]]))
+        lines = ",\n".join(
+            f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in kept.items()
+        )
+        STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
+
+
+def found(todo: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each model with its steps: those of PyTorch on two processes, then those that XLA compiles on two."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(traced, *each): each for each in todo}
+        running = {pool.submit(traced, *each): each[1] for each in todo if each[0] != "keras"}
         for done in as_completed(running):
-            name = running[done][1]
-            try:
-                held[name] = done.result()
-            except Exception as error:
-                print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
-                continue
-            print(name, ", ".join(held[name]["steps"]), flush=True)
-            places = {each[1]: place for place, each in enumerate(wanted())}
-            kept = dict(sorted(((k, v) for k, v in held.items() if k in places), key=lambda pair: places[pair[0]]))
-            lines = ",\n".join(
-                f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in kept.items()
-            )
-            STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
+            if (error := done.exception()) is None:
+                yield running[done], done.result()
+            else:
+                print(f"{running[done]}: {type(error).__name__}: {error}", file=sys.stderr)
+    for library, name, _ in todo:
+        if library == "keras":
+            yield name, compiled(name)
+
+
+def compiled(name: str) -> dict[str, Any]:
+    """A Keras model's steps: by training, batch and the GPU of each architecture whose program it is."""
+    from whichdevice.models.loading import workload_class
+
+    asked = [(how, request) for how in (MIXED, SINGLE) for batch in KERAS[name] for target in _of_programs()
+             if (request := _program(name, how, batch, target)) is not None]  # fmt: skip
+    found: dict[str, Any] = {}
+    for (how, request), made in zip(asked, compile_programs([each for _, each in asked], waits=False), strict=True):
+        if made.work is None or made.facts is None:
+            print(f"{name}, {how}, {request.device}: {made.reason}", file=sys.stderr)
+            continue
+        of_batch = found.setdefault(how, {}).setdefault(str(request.batch_size), {})
+        needed, bound = _short(made.facts.memory_needed or 0.0), made.facts.memory_is_lower_bound
+        of_batch[request.device] = [sums(Work.from_dict(made.work)), needed, bound]
+    return {"library": "keras", "unit": workload_class(name).unit, "tokens": None, "steps": found}
+
+
+def _of_programs() -> list[Target]:
+    """The GPU of each architecture that its programs are made for."""
+    targets = (each for each in all_targets(1, "xla") if each.row.compiler == "cuda")
+    return [target for target in targets if program_device(target) == target.device]
+
+
+def _program(name: str, how: str, batch: int, target: Target) -> ProgramRequest | None:
+    precision = usual_precision(target, "single" if how == SINGLE else "mixed")
+    if target.refusal(precision):
+        return None
+    return ProgramRequest(device=target.device, workload=name, module=name, precision=precision, batch_size=batch)
 
 
 def traced(library: str, name: str, size: int) -> dict[str, Any]:
@@ -246,7 +289,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
     steps = {name: model for name, model in read_steps().items() if not names or name in (*names, DEFAULT[0])}
     for name, model in steps.items():
         choices: dict[str, Any] = {}
-        for how, batch in ((how, batch) for how in model["steps"] for batch in BATCHES[model["library"]]):
+        for how, batch in ((how, batch) for how in model["steps"] for batch in batches(name, model)):
             answer = decided(name, model, how, batch, targets, known)
             live = live_data(answer)
             for row in live["rows"]:
@@ -260,6 +303,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
         group = GROUPS[model["library"]]
         models.append({
             "name": name, "group": group, "unit": model["unit"], "tokens": model["tokens"], "choices": choices,
+            "software": software_of(model),
         })  # fmt: skip
     assert first is not None
     devices = sorted(rows)
@@ -276,7 +320,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
         style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
         own=Script((DOCS / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=data,
         models=models, total=len(read_steps()), default=DEFAULT, dates=_dates(known.values()),
-        batches=sorted({size for sizes in BATCHES.values() for size in sizes}), ways=list(FORMATS),
+        batches=sorted({size for sizes in [*BATCHES.values(), *KERAS.values()] for size in sizes}), ways=list(FORMATS),
     )  # fmt: skip
     write_atomically(text, page)
 
@@ -284,9 +328,20 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
 DEFAULT = ("resnet50", MIXED, 128)
 GROUPS = {
     "hf": "Language, text and speech (Hugging Face)", "timm": "Images: classifiers (timm)", "own": "Others",
+    "keras": "In Keras, compiled by XLA: workloads of WhichDevice",
 }  # fmt: skip
 STATIC = ("device", "is_here", "usd_per_hour", "provider", "start_time", "session_hours", "week_hours", "spot",
           "prompts", "memory", "use", "power", "rate", "waits")  # fmt: skip
+
+
+def batches(name: str, model: Mapping[str, Any]) -> tuple[int, ...]:
+    """Examples of a step that a model is asked about with."""
+    return KERAS[name] if model["library"] == "keras" else BATCHES[model["library"]]
+
+
+def software_of(model: Mapping[str, Any]) -> Software:
+    """What runs a model's step."""
+    return "xla" if model["library"] == "keras" else "eager"
 
 
 def _environment() -> Environment:
@@ -314,7 +369,29 @@ def decided(
 
 
 def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
-    """The record of a traced step on a device, as forecast/torch/records.py makes it; None: there is no such one."""
+    """The record of a step on a device, as `ask` makes it of a trace or a program; None: there is no such one."""
+    return (_of_program if model["library"] == "keras" else _of_trace)(name, model, how, batch, target)
+
+
+def _of_program(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
+    """From the program of its architecture. One that misses the memory by little may fit when compiled for the card."""
+    asked = None if target.row.compiler != "cuda" else _program(name, how, batch, target)
+    kept = model["steps"][how][str(batch)].get(program_device(target))
+    if asked is None or kept is None:
+        return None
+    needed, available = kept[1], target.memory - RESERVED
+    missing = needed - available
+    facts = CompileFacts(
+        memory=target.memory, memory_available=available, memory_needed=needed, memory_is_lower_bound=kept[2],
+        memory_missing=missing if missing > 0 else None,
+        memory_tight=asked.device != program_device(target) and 0 < missing <= MARGIN * available,
+        unit=model["unit"], units_per_step=float(batch),
+    )  # fmt: skip
+    status, work = "ok" if missing <= 0 else "does_not_fit", Work("gpu", _items(kept[0])).digest()
+    return CompiledRecord(asked=asked, status=status, reason="", facts=facts, work=work, code_hash="")
+
+
+def _of_trace(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
     precision = usual_precision(target, "single" if how == SINGLE else "mixed")
     traced_as = SINGLE if how == MIXED and precision == "float32" else how
     if how == HALF and precision != "mixed_bfloat16":
@@ -349,10 +426,13 @@ def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Ta
 
 
 def _kept(items: list[list[Any]], memory: list[float]) -> Kept:
-    listed = tuple(Item(kind, precision, operations / count, nbytes / count, count)
-                   for kind, precision, operations, nbytes, count in items)  # fmt: skip
-    work = Work("gpu", listed, software="eager")
+    work = Work("gpu", _items(items), software="eager")
     return Kept(work, work, dict(zip(PARTS, memory, strict=True)))
+
+
+def _items(items: list[list[Any]]) -> tuple[Item, ...]:
+    return tuple(Item(kind, precision, operations / count, nbytes / count, count)
+                 for kind, precision, operations, nbytes, count in items)  # fmt: skip
 
 
 def _packed(answer: Answer, devices: Iterable[str]) -> list[Any]:
@@ -389,8 +469,8 @@ def _draws(targets: Iterable[Target]) -> dict[str, Any]:
     half = DRAWS // 2
     chips = {target.device: chip_of(target.device) for target in targets}
 
-    def normal(part: str, chip: str = "") -> np.ndarray:
-        row = {"device_time": 1.0, "log_sd_shared": 0.0, "log_sd_own": 0.0, "software": "eager", "chip": chip}
+    def normal(software: Software, part: str, chip: str = "") -> np.ndarray:
+        row = {"device_time": 1.0, "log_sd_shared": 0.0, "log_sd_own": 0.0, "software": software, "chip": chip}
         if part == "host":
             row |= {"device_time": 1e-30, "host_time": 1.0, "host_log_sd": 1.0}
         else:
@@ -400,12 +480,12 @@ def _draws(targets: Iterable[Target]) -> dict[str, Any]:
     def order(values: np.ndarray) -> str:
         return "".join(_number(int(rank), 2) for rank in np.argsort(np.argsort(values)))
 
-    shared = normal("shared")
-    return {
-        "values": [round(float(each), 9) for each in np.sort(shared)],
-        "shared": order(shared), "host": order(normal("host")),
-        "chips": {chip: order(normal("own", chip)) for chip in dict.fromkeys(chips.values())}, "of": chips,
-    }  # fmt: skip
+    def orders(software: Software) -> dict[str, Any]:
+        own = {chip: order(normal(software, "own", chip)) for chip in dict.fromkeys(chips.values())}
+        return {"shared": order(normal(software, "shared")), "host": order(normal(software, "host")), "chips": own}
+
+    values = [round(float(each), 9) for each in np.sort(normal("eager", "shared"))]
+    return {"values": values, "of": chips, "eager": orders("eager"), "xla": orders("xla")}
 
 
 def _dates(rows: Iterable[HardwareRow]) -> str:

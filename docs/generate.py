@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import outputs
+import sizes
 from address import ADDRESS
 from scorecard import results_parts
 
@@ -92,7 +93,8 @@ def generated() -> dict[Path, str]:
     }
     texts = {name: page() for name, page in pages.items()} | tables()
     found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{text}" for name, text in texts.items()}
-    parts = {"clone": clone_commands(), "download": download(), "kinds": kinds_of_models(), **results_parts()}
+    parts = {"clone": clone_commands(), "download": download(), "installs": installs(), **results_parts()}
+    parts["kinds"] = kinds_of_models()
     parts |= {f"output-{name}": outputs.block(name) for name in outputs.COMMANDS}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
@@ -144,12 +146,6 @@ def clone_commands() -> str:
     return f"{words}<!-- not run: installs -->\n```console\n{lines}```"
 
 
-ONLY_ASK = (
-    "Only to ask,\nbeside your own PyTorch, also on macOS: `pip install .`, 0.24 GB; "
-    "for Keras and JAX `pip install '.[jax]'`: [install](docs/start/install.md)."
-)
-
-
 def download() -> str:
     """What the two commands need, with the sizes that envs/install.sh prints."""
     script = (PROJECT / "envs" / "install.sh").read_text(encoding="utf-8")
@@ -157,9 +153,32 @@ def download() -> str:
     assert found is not None
     got = "" if ADDRESS else "There is no public address yet: unpack the project's archive. "
     shell = "`source .venv/bin/activate`, then `whichdevice` is a command. "
+    asks = f"Only to ask,\nbeside your own PyTorch, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB; "
     return (
-        f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. " + ONLY_ASK
+        f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
+        "for Keras and JAX `pip install '.[jax]'`: [install](docs/start/install.md)."
     )
+
+
+INSTALLS = {  # what each extra is for
+    "": "to ask about PyTorch models, beside your own PyTorch",
+    "jax": "Keras and JAX models too",
+    "study": "whole studies, with TensorFlow",
+    "torch": "PyTorch with it (CUDA on Linux)",
+    "gpu": "an NVIDIA GPU with TensorFlow and JAX (Linux)",
+    "tpu": "a TPU machine with JAX, or forecasts for TPUs",
+}
+
+
+def installs() -> str:
+    """Ways to install, with the disk that docs/sizes.py measured."""
+    known = {row["extra"]: row for row in sizes.rows()}
+    rows = []
+    for extra, use in INSTALLS.items():
+        size, how = known[extra]["gb"], known[extra]["how"]
+        command = f"`uv pip install '.[{extra}]'`" if extra else "`uv pip install .`"
+        rows.append([use, command, f"about {size} GB, an estimate" if how == "estimate" else f"{size} GB, {how}"])
+    return grid(["You want", "Install", "disk"], rows)
 
 
 def citation() -> str:

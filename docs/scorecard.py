@@ -93,7 +93,7 @@ def _forecast_errors() -> str:
     names = {
         "eager": "PyTorch, operation by operation",
         "torch.compile": "PyTorch with `torch.compile`",
-        "xla": "programs of XLA on GPUs",
+        "xla": "Keras and JAX on GPUs, compiled by XLA",
     }
     rows = [
         [name, *(f"× / ÷ {card[software][left]['within']:.2f}" for left in ("models", "a chip"))]
@@ -203,36 +203,55 @@ def verdict(claim: Row, session: Row) -> str:
     return "estimate only"
 
 
+KINDS = {  # of ratios, with what each divides, in words
+    "step ÷ bare loop": "Is the reported time of a step right?  Reported time ÷ time in a bare loop",
+    "product ÷ second clock": "Is that of a matrix product right?  Reported time ÷ time by a second clock",
+    "float32 product ÷ C loop": "Do float32 matrix products use the whole processor?  Their speed ÷ a C loop's",
+    "bfloat16 product ÷ C loop": "Do bfloat16 matrix products?  Their speed ÷ a C loop's",
+    "fit ÷ epoch": "How much does Keras' fit cost?  Time of an epoch by fit ÷ in one compiled program",
+}
+COLOURS = {"epyc": "#0072b2", "xeon": "#d55e00"}
+
+
 def draw(path: Path = PICTURE) -> None:
     """Draw every session of each claim that is a ratio, with interval and aim; the file names the hash of its data."""
     from matplotlib.figure import Figure
 
     sessions = _rows("sessions")
-    claims = [claim for claim in _rows("claims") if not claim["unit"] and claim["claim"] != "planted_elsewhere"]
-    figure = Figure(figsize=(8, 0.46 * len(claims) + 1.1), layout="constrained")
-    axes = figure.subplots()
-    colours = {"epyc": "#0072b2", "xeon": "#d55e00"}
-    for place, claim in enumerate(claims):
-        own = [row for row in sessions if row["claim"] == claim["claim"]]
-        low, high = float(claim["low"] or 0.5), float(claim["high"] or 1.9)
-        axes.fill_betweenx([place - 0.42, place + 0.42], low, high, color="#bbbbbb", alpha=0.45, lw=0)
-        for number, row in enumerate(own):
-            y = place - 0.32 + 0.64 * (number + 0.5) / len(own)
-            newest = number == len(own) - 1
-            axes.plot([float(row["low"]), float(row["high"])], [y, y], color=colours[row["machine"]], lw=1)
-            axes.plot(
-                float(row["value"]), y, "o" if newest else ".", color=colours[row["machine"]], ms=5 if newest else 4
-            )
-    labels = [claim["what"].replace("`", "") for claim in claims]
-    axes.set_yticks(range(len(claims)), labels, fontsize=8)
-    axes.set_ylim(len(claims) - 0.5, -0.5)
-    axes.set_xlim(0.15, 1.9)
-    axes.axvline(1, color="0.4", lw=0.7)
-    axes.set_xlabel("ratio; grey: the aim; large dot: the latest session", fontsize=9)
-    for name, colour in colours.items():
-        axes.plot([], [], "o", color=colour, label=name)
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    kinds: dict[str, list[tuple[str, Row]]] = {kind: [] for kind in KINDS}
+    for claim in _rows("claims"):
+        kind, _, name = claim["what"].replace("`", "").partition(", ")
+        if kind in kinds and not claim["unit"]:
+            kinds[kind].append((name, claim))
+    heights = [len(claims) + 0.9 for claims in kinds.values()]
+    figure = Figure(figsize=(8, 0.44 * sum(heights) + 0.9), layout="constrained")
+    panels = figure.subplots(len(kinds), sharex=True, height_ratios=heights)
+    for axes, (kind, claims) in zip(panels, kinds.items(), strict=True):
+        axes.set_title(KINDS[kind], fontsize=9, loc="left")
+        axes.set_yticks(range(len(claims)), [name for name, _ in claims], fontsize=8)
+        axes.set_ylim(len(claims) - 0.5, -0.5)
+        axes.axvline(1, color="0.4", lw=0.7)
+        for place, (_, claim) in enumerate(claims):
+            low, high = float(claim["low"] or 0.5), float(claim["high"] or 1.9)
+            axes.fill_betweenx([place - 0.42, place + 0.42], low, high, color="#bbbbbb", alpha=0.45, lw=0)
+            own = [row for row in sessions if row["claim"] == claim["claim"]]
+            for number, row in enumerate(own):
+                y = place - 0.32 + 0.64 * (number + 0.5) / len(own)
+                newest, colour = number == len(own) - 1, COLOURS[row["machine"]]
+                axes.plot([float(row["low"]), float(row["high"])], [y, y], color=colour, lw=1)
+                axes.plot(float(row["value"]), y, "o" if newest else ".", color=colour, ms=5 if newest else 4)
+    panels[-1].set_xlim(0.15, 1.9)
+    panels[-1].set_xlabel("ratio, with its 95 % interval", fontsize=9)
+    handles = [axes.plot([], [], "o", color=colour, label=_processor(name))[0] for name, colour in COLOURS.items()]
+    handles += axes.plot([], [], "o", color="0.4", ms=5, label="large dot: the latest session")
+    handles.append(axes.fill_between([], [], color="#bbbbbb", alpha=0.45, label="the aim"))
+    figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside upper left", ncols=4)
     figure.savefig(path, dpi=130, metadata={"Description": data_hash()})
+
+
+def _processor(name: str) -> str:
+    [found] = [row["processor"] for row in _rows("machines") if row["name"] == name]
+    return f"{found.partition(',')[0]} ({name})"
 
 
 def data_hash() -> str:

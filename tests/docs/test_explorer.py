@@ -14,6 +14,9 @@ import pytest
 from whichdevice.answer import Wants, words
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.targets import all_targets, find_target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.work import Work
+from whichdevice.forecast.xla.compile import compile_programs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LLAMA, QWEN, BERT, GPT2 = (
@@ -21,9 +24,10 @@ LLAMA, QWEN, BERT, GPT2 = (
 )  # fmt: skip
 UNET, MIXED, HALF = "diffusion U-Net, 64 x 64 latents", "mixed 16 bits", "16-bit weights"
 SINGLE = "TF32 or float32"
-TEN = [
+ASKED = [
     ("resnet50", MIXED, 128), ("resnet50", SINGLE, 256), ("resnet18", MIXED, 32), (UNET, MIXED, 32), (LLAMA, HALF, 8),
     (LLAMA, "LoRA", 8), (LLAMA, "QLoRA (4-bit weights)", 1), (QWEN, "LoRA", 32), (BERT, SINGLE, 32), (GPT2, MIXED, 128),
+    ("mnist_cnn", MIXED, 1024), ("fashion_cnn", SINGLE, 128),  # which XLA compiles
 ]  # fmt: skip
 
 
@@ -39,7 +43,7 @@ def explorer(project_root: Path) -> Iterator[ModuleType]:
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory, explorer: ModuleType) -> Path:
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
-    explorer.write_page(file, [name for name, *_ in TEN])
+    explorer.write_page(file, [name for name, *_ in ASKED])
     return file
 
 
@@ -62,9 +66,9 @@ def opened(page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_ten_answers_are_those_of_python(opened: Any, explorer: ModuleType) -> None:
+def test_these_answers_are_those_of_python(opened: Any, explorer: ModuleType) -> None:
     chance, steps, targets, sheet = random.Random(3), explorer.read_steps(), all_targets(1, "eager"), hardware_rows()
-    for name, how, batch in TEN:
+    for name, how, batch in ASKED:
         wants = Wants(
             examples=round(10 ** chance.uniform(4, 8)), by=chance.choice(["cost", "time"]),
             deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
@@ -123,9 +127,7 @@ def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, exp
 @pytest.mark.skipif(find_spec("torch") is None or find_spec("transformers") is None, reason="PyTorch is not installed")
 @pytest.mark.parametrize(("name", "how", "option"), [(GPT2, MIXED, {}), (QWEN, "LoRA", {"method": "lora"})])
 def test_a_committed_step_is_the_one_that_ask_traces(explorer: ModuleType, name, how, option) -> None:
-    from whichdevice.forecast.time_model import forecast_step
     from whichdevice.forecast.torch.records import Traced
-    from whichdevice.forecast.work import Work
 
     model = explorer.read_steps()[name]
     for device in ("T4", "RTX 4090", "H100 SXM"):
@@ -140,13 +142,26 @@ def test_a_committed_step_is_the_one_that_ask_traces(explorer: ModuleType, name,
         assert own.device_time == pytest.approx(traced.device_time, rel=1e-4)
 
 
+@pytest.mark.slow
+def test_a_committed_program_is_the_one_that_ask_compiles(
+    explorer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # nothing that is kept from before
+    name, target = "mnist_official", find_target("T4")
+    mine = explorer.record(name, explorer.read_steps()[name], MIXED, 128, target)
+    [asked] = compile_programs([mine.asked], waits=False)
+    if asked.status == "unavailable":
+        pytest.skip(asked.reason)
+    assert mine.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
+    own, compiled = (forecast_step(Work.from_dict(each.work), target.row) for each in (mine, asked))
+    assert own.device_time == pytest.approx(compiled.device_time, rel=1e-4)
+
+
 def test_it_has_eighty_models_and_stays_small(explorer: ModuleType, page_file: Path) -> None:
     steps = explorer.read_steps()
-    choices = sum(len(model["steps"]) * len(explorer.BATCHES[model["library"]]) for model in steps.values())
-    tested = sum(
-        len(steps[name]["steps"]) * len(explorer.BATCHES[steps[name]["library"]]) for name in {n for n, *_ in TEN}
-    )
-    assert len(steps) >= 80
+    choices = {name: len(model["steps"]) * len(explorer.batches(name, model)) for name, model in steps.items()}
+    tested = {name: choices[name] for name, *_ in ASKED}
+    assert len(steps) >= 80 and set(explorer.KERAS) <= set(steps)
     text = page_file.read_text(encoding="utf-8")
     own = text.rpartition('"models":')[2].partition("</script>")[0]
-    assert len(text) + len(own) * (choices / tested - 1) < 2e6
+    assert len(text) + len(own) * (sum(choices.values()) / sum(tested.values()) - 1) < 2e6
