@@ -41,7 +41,7 @@ REFUSED = {
     JAX_LOSS
     + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step into one function",
     JAX_LOSS
-    + "jax.jit(lambda w: jax.lax.scan(lambda w, x: (jax.grad(loss)(w, x), x), w, x))(x[0])": "inside of jax.lax.scan",
+    + "jax.jit(lambda w: jax.lax.fori_loop(0, 9, lambda i, w: jax.grad(loss)(w, x), w))(x)": "jax.lax.fori_loop",
     JAX_LOSS + "jax.jit(lambda w, x: jax.grad(loss)(w, x).sum())(x, x)": "line 4: the jitted step returns neither new",
 }
 
@@ -77,6 +77,37 @@ def step(state, key, x, y, weights):
 for it in range(10):
     step((params, adam.init(params)), jax.random.PRNGKey(0), jnp.ones((64, 8)), jnp.ones((64, 2)), jnp.ones(2))
 """
+JAX_LINEAR = """
+import jax, jax.numpy as jnp
+def loss(p, x, y):
+    return ((x @ p["w"] + p["b"] - y) ** 2).mean()
+def down(p, slopes):
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, slopes)
+params, x, y = {"b": jnp.zeros(2), "w": jnp.ones((8, 2))}, jnp.ones((640, 8)), jnp.ones((640, 2))
+"""
+JAX_BATCHES = """
+for epoch in range(3):
+    for i in range(0, 640, 64):
+        step(params, x[i : i + 64], y[i : i + 64])
+"""
+JAX_SCAN = (
+    JAX_LINEAR
+    + """
+@jax.jit
+def epoch(p, x, y, key):
+    def batch(p, rows):
+        return down(p, jax.grad(loss)(p, x[rows], y[rows])), rows
+    return jax.lax.scan(batch, p, jax.random.permutation(key, 640).reshape(10, 64))
+for epoch_number in range(3):
+    params, _ = epoch(params, x, y, jax.random.key(0))
+"""
+)
+EQUINOX = """
+import equinox as eqx
+params = eqx.nn.MLP(8, 2, 16, 1, key=jax.random.key(0))  # with functions and numbers beside its arrays
+mean = eqx.filter_jit(lambda model, x, y: ((jax.vmap(model)(x) - y) ** 2).mean())
+step = eqx.filter_jit(lambda model, x, y: eqx.apply_updates(model, eqx.filter_grad(mean)(model, x, y)))
+"""
 KERAS_LOOP = """
 import keras, numpy as np
 WIDTH = 2
@@ -101,6 +132,16 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 16000, 1, [(8,), (8,)]),
     TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
+    **{
+        JAX_LINEAR + step + JAX_BATCHES: ("jax", 64, 640, 3, [(8,), (2,)])
+        for step in (
+            "step = jax.jit(jax.value_and_grad(loss))",
+            "step = jax.grad(jax.jit(loss))",
+            "inner = jax.jit(loss)\nstep = jax.jit(lambda p, x, y: down(p, jax.grad(inner)(p, x, y)))",
+            EQUINOX,
+        )
+    },
+    JAX_SCAN: ("jax", 64, 640, 3, [()]),
     KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),
 }  # fmt: skip
 
@@ -196,7 +237,7 @@ def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
 def started(text: str, folder: Path):
     path = folder / "train.py"
     path.write_text(text)
-    for name in ("torch", "jax", "keras"):
+    for name in ("torch", "jax", "keras", "equinox"):
         if f"import {name}" in text:
             pytest.importorskip(name)
     return scripts.start(path, [])

@@ -2,17 +2,19 @@
 
 Python's profile hook sees the functions of the script's own files. One that is called with tracers is traced by
 `jax.jit`; where inside of it another is called with the tracers of a gradient, it is the step. The nearest caller that
-holds arrays where the step has tracers gives its arguments. Arguments that come back as a result of the same structure
-are the state, other arrays are the batch. Modules of Flax NNX are split into their state and merged again.
+holds arrays where the step has tracers gives its arguments. Where steps run in a `jax.lax.scan`, its body is the step.
+Arguments that come back as a result of the same structure are the state, other arrays are the batch. Modules of Flax
+NNX are split into their state and merged again; those of Equinox keep what is no array.
 """
 
 import inspect
+import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FrameType, SimpleNamespace
+from types import CellType, CodeType, FrameType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -36,12 +38,12 @@ class Traced(NamedTuple):
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    differentiated: bool  # whether it is a loss and its gradients that the script jits
+    differentiated: tuple[int, ...] = ()  # arguments whose gradients the script takes of it, if it is a loss
 
 
 def start_jax(path: Path) -> Script:
     """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
-    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, fault=None)
+    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, scan=None)
     own = own_files(path)
     gradients = _kinds()[1]
 
@@ -54,28 +56,31 @@ def start_jax(path: Path) -> Script:
         if not kinds:
             return
         seen.step = step = seen.step or frame
+        for each in _callers(frame, own):  # a loss that is jitted itself has no tracers of a gradient
+            kinds |= {type(leaf) for leaf in _tracers(each.get("args"))}
         if kinds & gradients:
             sys.setprofile(None)
             outer = _outer(step, own)
             seen.scopes, seen.line, seen.loops = list(frames(outer)), line_of(outer, path), loops_in(outer, path)
-            seen.found, seen.fault = _called(step, own), _loop(frame, step)
+            seen.scan = _scan(frame, outer)
+            seen.found = seen.scan.step or _called(step, own)
             raise Started
 
     watch(path, look)
     if not seen.scopes:
         raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: {NAME_IT}")
     where = f"{path.name}, line {seen.line}"
-    if seen.fault is not None:
+    if seen.scan.loop is not None and (seen.scan.step is None or not _works(seen.scan.step)):
         raise StudyError(
-            f"{where}: steps run inside of jax.lax.{seen.fault}: call a jitted function of one step, {WRITE}"
+            f"{where}: steps run inside of jax.lax.{seen.scan.loop}: call a jitted function of one step, {WRITE}"
         )
     if seen.found is None:
         raise StudyError(
             f"{where}: the gradient is taken outside of jax.jit: put the step into one function with @jax.jit, {WRITE}"
         )
-    step, batch = _step(seen.found, seen.scopes, where)
+    step, batch = _step(seen.found, where)
     shapes = [each.shape for each in batch.values()]
-    found = Found(JAX, shapes[0][0], line=seen.line, **sizes(seen.scopes, seen.loops, shapes, None))
+    found = Found(JAX, shapes[0][0], line=seen.line, **_sizes(seen, shapes))
     data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
     return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
 
@@ -112,13 +117,84 @@ def _outer(frame: FrameType, own: Callable[[str], bool]) -> FrameType | None:
     return outer
 
 
-def _loop(inner: FrameType, step: FrameType) -> str | None:
-    """A loop of JAX between the gradient and the step: the step is many steps."""
-    while inner is not step and inner.f_back is not None:
-        inner = inner.f_back
-        if inner.f_code.co_name in LOOPS:
-            return inner.f_code.co_name
-    return None
+def _callers(frame: FrameType, own: Callable[[str], bool]) -> Iterator[Mapping[str, Any]]:
+    """Variables of the functions of JAX and other packages between a function and the next one of the script."""
+    outer = frame.f_back
+    while outer is not None and not own(outer.f_code.co_filename):
+        yield outer.f_locals
+        outer = outer.f_back
+
+
+class Scan(NamedTuple):
+    """A loop of JAX around the gradient, and the body of the innermost one as the step."""
+
+    loop: str | None = None
+    step: Traced | None = None
+    steps: int = 1  # of the innermost loop
+    times: int = 1  # that it runs
+
+
+def _scan(inner: FrameType, outer: FrameType | None) -> Scan:
+    """Of frames between the gradient and the caller of the jitted function; no step of a loop that takes no batch."""
+    frame: FrameType | None = inner
+    lengths, found, whole = list[int](), Scan(), True
+    while frame is not None and frame is not outer:
+        name, caller = frame.f_code.co_name, frame.f_back
+        if name in LOOPS and str(frame.f_globals.get("__name__")).startswith("jax."):
+            held = caller.f_locals if caller is not None and name == "scan" else {}
+            try:  # JAX's wrapper of the loop has its arguments
+                given = inspect.signature(jax.lax.scan).bind(*held["args"], **held["kwargs"]).arguments
+                lengths.append(next(len(leaf) for leaf in jax.tree.leaves(given["xs"])))
+                if found.loop is None:
+                    found = Scan(name, _body(**given))
+            except (LookupError, TypeError, StopIteration):
+                found, whole = Scan(name), False
+        frame = caller
+    return found._replace(steps=math.prod(lengths[:1]), times=math.prod(lengths[1:])) if whole else found
+
+
+def _body(f: Callable[..., Any], init: Any, xs: Any, **_: Any) -> Traced:
+    """The body of a scan with a carry and a batch; arrays that it captures are an argument and a result, too."""
+    carry, first = jax.tree.map(_example, (init, jax.tree.map(lambda leaf: leaf[0], xs)))
+    held = [cell.cell_contents for cell in getattr(f, "__closure__", None) or ()]
+    held = jax.tree.map(_example, held) if _tracers(held) else []
+
+    def step(carry: Any, x: Any, held: Sequence[Any]) -> Any:
+        own = FunctionType(f.__code__, f.__globals__, closure=tuple(map(CellType, held))) if held else f
+        carry, y = own(carry, x)
+        return carry, jax.tree.map(jax.numpy.mean, y), held
+
+    return Traced(step, (carry, first, held), {})
+
+
+def _example(leaf: Any) -> Any:
+    """Zeros in place of a tracer."""
+    if not isinstance(leaf, jax.core.Tracer):
+        return leaf
+    if _is_key(leaf):
+        return jax.random.wrap_key_data(np.zeros(jax.eval_shape(jax.random.key_data, leaf).shape, np.uint32))
+    return np.zeros(leaf.shape, leaf.dtype)
+
+
+def _works(step: Traced) -> bool:
+    """Whether a loop's body is a function of its arguments: a function that it calls may capture traced arrays."""
+    carry, first, held = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf) if _is_array(leaf) else leaf, step.args)
+    try:
+        made = jax.make_jaxpr(lambda *given: step.function(*given, held)[0])(carry, first)
+    except Exception:
+        return False
+    return not _tracers(made.consts)
+
+
+def _sizes(seen: SimpleNamespace, shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Examples and epochs, where each turn of the script's own loops may be a loop of JAX."""
+    (epochs, steps), scan = seen.loops, seen.scan
+    if scan.loop is None:
+        return sizes(seen.scopes, seen.loops, shapes, None)
+    if steps:
+        steps *= scan.steps * scan.times
+    found = sizes(seen.scopes, (epochs, steps), shapes, scan.steps * shapes[0][0])
+    return found if steps else found | {"epochs": (found["epochs"] or 1) * scan.times}
 
 
 def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
@@ -128,21 +204,35 @@ def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
     """
     jit, gradients = _kinds()
     function: Any = None
-    outer, jitted = step.f_back, jit in map(type, _tracers(_arguments(step)))
-    differentiated = not jitted
-    containers = {type(each) for each in _arguments(step) if _tracers(each) and not _is_array(each)}
-    while outer is not None and not own(outer.f_code.co_filename):
-        held = outer.f_locals
+    given = _arguments(step)
+    jitted = jit in map(type, _tracers(given))
+    sloped = tuple(place for place, each in enumerate(given) if gradients & {*map(type, _tracers(each))})
+    containers = {_container(each) for each in given if _tracers(each) and not _is_array(each)}
+    for held in _callers(step, own):
         values = [*held.values(), *getattr(held.get("self"), "__dict__", {}).values()]
         function = function or next((each for each in values if _runs(each, step.f_code)), None)
         args, kwargs = held.get("args"), held.get("kwargs") or {}
-        if isinstance(args, tuple) and isinstance(kwargs, Mapping) and function is not None:
-            traced = _tracers((args, kwargs))
-            jitted = jitted or any(type(leaf) not in gradients for leaf in traced)
-            if not traced and jitted and containers <= {type(each) for each in (*args, *kwargs.values())}:
-                return Traced(_gradients(function) if differentiated else function, args, dict(kwargs), differentiated)
-        outer = outer.f_back
+        if isinstance(args, tuple) and isinstance(kwargs, Mapping) and _takes(function, args, kwargs):
+            kinds = {type(leaf) for leaf in _tracers((args, kwargs))}
+            jitted = jitted or bool(kinds - gradients)
+            if not sloped and kinds & gradients:  # the loss is jitted itself
+                sloped = tuple(n for n, each in enumerate(args) if gradients & {*map(type, _tracers(each))})
+            if not kinds and jitted and containers <= {_container(each) for each in (*args, *kwargs.values())}:
+                return Traced(_descent(function, sloped) if sloped else function, args, dict(kwargs), sloped)
     return None
+
+
+def _takes(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:  # also None
+        return False
+    return True
+
+
+def _container(value: Any) -> Any:
+    """By which an argument is known again: the structure of plain trees, the class of others."""
+    return jax.tree.structure(value) if isinstance(value, Mapping | list | tuple) else type(value)
 
 
 def _runs(value: Any, code: CodeType) -> bool:
@@ -150,12 +240,29 @@ def _runs(value: Any, code: CodeType) -> bool:
     return getattr(value.func if isinstance(value, partial) else value, "__code__", None) is code
 
 
-def _gradients(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """What `jax.jit(jax.value_and_grad(loss))` is, with or without further results."""
+def _descent(loss: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
+    """A step of gradient descent for these arguments of a loss: the loss, then each argument anew."""
 
     def step(*args: Any, **kwargs: Any) -> Any:
-        further = isinstance(jax.eval_shape(loss, *args, **kwargs), tuple)
-        return jax.value_and_grad(loss, has_aux=further)(*args, **kwargs)
+        leaves, structure = jax.tree.flatten([args[place] for place in places])
+        sloped = [place for place, leaf in enumerate(leaves) if _is_array(leaf) and "float" in str(leaf.dtype)]
+
+        def again(arrays: list[Any]) -> list[Any]:
+            values = list(leaves)
+            for place, array in zip(sloped, arrays, strict=True):
+                values[place] = array
+            return list(jax.tree.unflatten(structure, values))
+
+        def judged(arrays: list[Any]) -> Any:
+            values = list(args)
+            for place, value in zip(places, again(arrays), strict=True):
+                values[place] = value
+            output = loss(*values, **kwargs)
+            return output[0] if isinstance(output, tuple) else output
+
+        arrays = [leaves[place] for place in sloped]
+        value, slopes = jax.value_and_grad(judged)(arrays)
+        return value, *again([array - RATE * slope for array, slope in zip(arrays, slopes, strict=True)])
 
     return step
 
@@ -173,10 +280,10 @@ def _is_old_key(leaf: Any) -> bool:
     return leaf.dtype == np.uint32 and leaf.shape == (2,)
 
 
-def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tuple[JaxStep, dict[str, Any]]:
+def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     """The step as a function of its state and its batch, and the arrays of the first batch by name."""
     function, given = _functional(found)
-    news = _news(function, given, found.differentiated, scopes)
+    news = _news(function, given)
     if not news:
         raise StudyError(
             f"{where}: the jitted step returns neither new parameters nor an argument's gradients: return them, {WRITE}"
@@ -185,8 +292,9 @@ def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tup
     leaves = [leaf for _, leaf in paths]
     named = [(place, path[0].key, leaf) for place, (path, leaf) in enumerate(paths) if _is_array(leaf)]
     weights = {id(leaf) for leaf in _weights(given[next(iter(news))])}
-    trained = [place for place, name, leaf in named if name in news and id(leaf) in weights]
-    held = [place for place, name, leaf in named if name in news and id(leaf) not in weights]
+    first = {id(leaf): place for place, name, leaf in reversed(named) if name in news}  # a mean of them is a copy
+    trained = [place for place, name, leaf in named if id(leaf) in weights and first.get(id(leaf)) == place]
+    held = [place for place, name, leaf in named if name in news and place not in trained]
     rows = [
         (place, name, leaf) for place, name, leaf in named
         if name not in news and leaf.ndim and not _is_key(leaf) and not _is_old_key(leaf)
@@ -205,7 +313,8 @@ def _step(found: Traced, scopes: Sequence[Mapping[str, Any]], where: str) -> tup
         now = jax.tree.unflatten(structure, values)
         output = function(now)
         after = jax.tree.leaves(now | {name: new(output, now) for name, new in news.items()})
-        loss = next((each for each in jax.tree.leaves(output) if each.ndim == 0 and "float" in str(each.dtype)), 0.0)
+        single = (each for each in jax.tree.leaves(output) if _is_array(each) and not each.ndim)
+        loss = next((each for each in single if "float" in str(each.dtype)), 0.0)
 
         def kept(places: list[int]) -> list[Any]:
             return [_plain(after[place]).astype(_plain(leaves[place]).dtype) for place in places]
@@ -253,12 +362,7 @@ def _functional(found: Traced) -> tuple[Callable[[dict[str, Any]], Any], dict[st
 New = Callable[[Any, Mapping[str, Any]], Any]  # (what the step returns, its arguments) to an argument's new value
 
 
-def _news(
-    function: Callable[[dict[str, Any]], Any],
-    given: dict[str, Any],
-    differentiated: bool,
-    scopes: Sequence[Mapping[str, Any]],
-) -> dict[str, New]:
+def _news(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> dict[str, New]:
     """How each argument that is the state follows from what the step returns."""
     output = _shapes(function, given)
     parts = [output, *(output if type(output) is tuple else ())]
@@ -279,9 +383,6 @@ def _news(
             place = next((each for each, own in enumerate(parts) if _same(own, getattr(value, "params", None))), None)
             if place is not None and hasattr(value, "apply_gradients"):
                 return {name: partial(_applied, name, part(place))}
-    if differentiated and news:
-        name, gradients = next(iter(news.items()))
-        return {name: lambda out, now: jax.tree.map(lambda a, b: a - RATE * b, now[name], gradients(out, now))}
     return news
 
 
@@ -293,14 +394,18 @@ def _shapes(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) ->
     """What the step returns, as shapes; what is no array is a constant, as in the script."""
     leaves, structure = jax.tree.flatten(given)
     places = [place for place, leaf in enumerate(leaves) if _is_array(leaf)]
+    made: list[Any] = []
 
     def of(arrays: list[Any]) -> Any:
         values = list(leaves)
         for place, array in zip(places, arrays, strict=True):
             values[place] = array
-        return function(jax.tree.unflatten(structure, values))
+        made[:] = jax.tree.flatten(function(jax.tree.unflatten(structure, values)))
+        return [each if _is_array(each) else None for each in made[0]]
 
-    return jax.eval_shape(of, [leaves[place] for place in places])
+    shapes = jax.eval_shape(of, [leaves[place] for place in places])
+    both = zip(made[0], shapes, strict=True)
+    return jax.tree.unflatten(made[1], [each if shape is None else shape for each, shape in both])
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -44,7 +44,7 @@ VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", 
 QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
 TRAINING = {
     "fit", "fit_generator", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
-    "value_and_grad",
+    "value_and_grad", "filter_grad", "filter_value_and_grad",
 }  # fmt: skip
 
 
@@ -56,8 +56,9 @@ def is_script(path: Path) -> bool:
         return False
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
         return False
-    called = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in calls_of(tree)}
-    return bool(called & TRAINING)
+    used = [node.func for node in calls_of(tree)]
+    used += [each for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())]
+    return any(getattr(each, "attr", getattr(each, "id", "")) in TRAINING for each in used)
 
 
 def trains(address: Address) -> bool:
