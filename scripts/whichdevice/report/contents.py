@@ -15,7 +15,7 @@ import yaml
 from whichdevice.errors import StudyError
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.forecast.joint import read_scorecard
-from whichdevice.numbers import number, percent, price, quality, seconds, size
+from whichdevice.numbers import number, percent, price, quality, seconds, size, two
 from whichdevice.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.report.compare import compared_with
 from whichdevice.report.numbers import (
@@ -114,8 +114,8 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
     """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
         share, whose = row["pipeline_share"], "its own" if row["pipeline"] == "own" else "what feeds fit"
-        takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {percent(share)} of the step"
-        waits = f": the device waits for it {percent(1 - 1 / share)} of the time" if share > 1 + WAITS else ""
+        takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
+        waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
         yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
 
 
