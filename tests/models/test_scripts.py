@@ -12,8 +12,10 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import workload_class
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import is_script, known, probe
+from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
+FILE = "train.py"
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 FOUND = {
     "keras_fit.py": Found("keras", 128, 540, 5),
@@ -126,6 +128,16 @@ for _ in range(3):
     for rows in range(0, 1000, 128):
         model.train_on_batch(x[rows : rows + 128], y[rows : rows + 128])
 """
+KERAS_FILE = """
+import keras, numpy as np
+BATCH_SIZE, EPOCHS, EXAMPLES, LOSS, OPTIMIZER = 32, 2, 128, "mse", "sgd"
+def model(options):
+    words = keras.layers.TextVectorization(max_tokens=9, output_sequence_length=4, vocabulary=["a", "b"])
+    layers = [keras.Input((1,), dtype="string"), words, keras.layers.Embedding(9, 2), keras.layers.Flatten()]
+    return keras.Sequential([*layers, keras.layers.Dense(1)])
+def data():
+    return (np.array([["a b"], ["b"]] * 64), np.zeros((128, 1))), (np.array([["a"]]), np.zeros((1, 1)))
+"""
 STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the data without the batch
     TORCH_NET + "for it in range(500):\n" + FOUR: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + FOURTH: ("torch", 32, 16000, 1, [(8,)]),
@@ -142,6 +154,7 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
         )
     },
     JAX_SCAN: ("jax", 64, 640, 3, [()]),
+    KERAS_FILE: ("keras", 32, 128, 2, [(4,), (1,)]),
     KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),
 }  # fmt: skip
 
@@ -235,7 +248,7 @@ def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
 
 
 def started(text: str, folder: Path):
-    path = folder / "train.py"
+    path = folder / FILE
     path.write_text(text)
     for name in ("torch", "jax", "keras", "equinox"):
         if f"import {name}" in text:
@@ -249,13 +262,17 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     """Of batches whose gradients are summed one; keys of random numbers and weights of classes are constants."""
     found = (script := started(text, tmp_path)).found
     data = script.functions.data()
-    arrays = list(data.values() if isinstance(data, dict) else data)
+    arrays = leaves(data)
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
     assert {len(each) for each in arrays} == {4 * found.batch_size}
-    assert [note[:35] for note in found.notes] == ["The optimiser steps after 4 batches"] * (
-        "% 4" in text or "(4)" in text
-    )
+    if text == KERAS_FILE:
+        assert found.notes == ("TextVectorization: on the host, with the input pipeline.",) and is_script(
+            tmp_path / FILE
+        )
+    else:
+        summed = "% 4" in text or "(4)" in text
+        assert [note[:35] for note in found.notes] == ["The optimiser steps after 4 batches"] * summed
 
 
 @pytest.mark.slow

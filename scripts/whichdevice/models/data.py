@@ -56,6 +56,11 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
     return Splits(*({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates)))
 
 
+def training_part(given: Any, input_: Tree = None) -> Any:
+    """The training data, of what a data function returned."""
+    return given[0] if isinstance(given, tuple | list) and len(given) == 2 and _are_two_splits(given, input_) else given
+
+
 def pipeline_in(given: Any, input_: Tree = None) -> Any:
     """What gives training batches one after the other, of what a data function returned; None where nothing does."""
     if isinstance(given, tuple | list) and len(given) == 2 and _is_stream(given[0]):
@@ -120,7 +125,10 @@ def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None)
             count = [sizes[name] or "no" for name in ("inputs", "targets")]
             raise StudyError(f"{where} returns {count[0]} inputs and {count[1]} targets; every input needs one target")
         counts = ", ".join(f"{size} {key}" for key, size in sizes.items())
-        raise StudyError(f"{where} returns {counts}; there must be one of each for every example")
+        raise StudyError(
+            f"{where} returns {counts}; there must be one of each for every example: what all share, such as a graph's "
+            "edges, belongs into the model"
+        )
     return arrays
 
 

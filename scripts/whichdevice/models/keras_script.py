@@ -19,14 +19,18 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.data import arrays_of, as_tree
+from whichdevice.models.consistency import check_declared
+from whichdevice.models.data import arrays_of, as_tree, generate, training_part
+from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
 from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, watch
 from whichdevice.models.script_size import frames, loops_in, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
+from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
+LEAST_BATCHES = 10  # of an epoch of a model file: fewer are data to try it with
 COPIES = 4  # of the first batch where the script itself gives one after the other
 MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
 
@@ -55,6 +59,8 @@ def start_keras(path: Path) -> Script:
     else:
         batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
         epochs = int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0)
+    if "stated" in seen:  # of a model file, whose data may be few, to try the model with
+        examples = seen["stated"] or (examples if (examples or 0) >= LEAST_BATCHES * batch else None)
     policy = getattr(model.dtype_policy, "name", "float32")
     host, device, names = _divided(model)
     parts = tuple(part for part in (x, y, weights) if part is not None)
@@ -178,8 +184,39 @@ def _stopped(path: Path) -> dict[str, Any]:
                 seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None)
             raise Started
 
-    watch(path, look)
-    return seen
+    ended = watch(path, look)
+    return _of_functions(path, ended) if not seen and callable(ended.get("model")) else seen
+
+
+def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
+    """As `fit` would be given them: what a model file's functions return, else arrays that its constants describe."""
+    declared, own = read_declaration(path), file["model"]
+    check_declared(declared, path.name)
+
+    def called(function: Callable[..., Any]) -> Any:
+        return (
+            function(Options(declared.batch_size))
+            if "options" in inspect.signature(function).parameters
+            else function()
+        )
+
+    built = called(own)
+    if not built.compiled:
+        chosen = {name: file.get(name, getattr(declared, name)) for name in ("loss", "metric")}
+        optimizer = called(file["optimizer"]) if "optimizer" in file else declared.optimizer
+        built.compile(optimizer, chosen["loss"], metrics=[chosen["metric"]] if chosen["metric"] else None)
+    if "data" in file:
+        given = training_part(called(file["data"]), declared.input)
+    else:
+        examples = 2 * declared.batch_size
+        arrays = generate(declared.input, declared.target, examples, declared.sequence_length, 0)
+        given = tuple(packed(arrays, name) for name in PARTS[:2])
+    parts = dict(zip(("x", "y", "sample_weight"), given if isinstance(given, tuple) else (given,), strict=False))
+    return {
+        "self": built, "line": own.__code__.co_firstlineno, "epochs": declared.epochs,
+        "batch_size": declared.batch_size, "steps_per_epoch": declared.steps_per_epoch,
+        "stated": declared.dataset_examples or declared.examples, **parts,
+    }  # fmt: skip
 
 
 def _streams(x: Any) -> bool:

@@ -75,27 +75,28 @@ class JaxStep:
     run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss
 
 
-def run(path: Path) -> None:
-    """Run the script as Python would; returns when it ends. Raises StudyError in one line for its own errors."""
+def run(path: Path) -> dict[str, Any]:
+    """Run the script as Python would; its variables when it ends. Raises StudyError in one line for its own errors."""
     try:
-        runpy.run_path(str(path), run_name="__main__")
+        return runpy.run_path(str(path), run_name="__main__")
     except (Started, StudyError, KeyboardInterrupt):
         raise
     except SystemExit as error:
         if error.code not in (None, 0):
             raise StudyError(f"{path.name}: ended before its training with exit code {error.code}") from error
+        return {}
     except BaseException as error:
         address = Address(str(path), "file", path, root=path.absolute().parent)
         raise StudyError(f"{path.name}: {error_line(error, address)}") from error
 
 
-def watch(path: Path, look: Callable[[FrameType, str, Any], None]) -> None:
-    """Run the script under a profile function, which raises Started to stop it; returns when it stops or ends."""
+def watch(path: Path, look: Callable[[FrameType, str, Any], None]) -> dict[str, Any]:
+    """Run the script under a profile function, which raises Started to stop it; its variables if it ends, else {}."""
     sys.setprofile(look)
     try:
-        run(path)
+        return run(path)
     except Started:
-        pass
+        return {}
     finally:
         sys.setprofile(None)
 
@@ -131,6 +132,6 @@ def called_in(path: Path, name: str) -> bool:
     )
 
 
-def calls_of(tree: ast.Module) -> Iterator[ast.Call]:
+def calls_of(tree: ast.AST) -> Iterator[ast.Call]:
     """The calls in a file."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

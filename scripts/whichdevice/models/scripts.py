@@ -33,7 +33,7 @@ from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
-from whichdevice.models.model_file import ModelFile, error_line, model_file_class
+from whichdevice.models.model_file import LOOK_UPS, ModelFile, error_line, model_file_class
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script_run import Found, Script, calls_of
 
@@ -49,16 +49,21 @@ TRAINING = {
 
 
 def is_script(path: Path) -> bool:
-    """Whether a file trains by itself: it calls `fit`, `step`, `train` or the like, and has no function `model`."""
+    """Whether a file trains by itself: it calls `fit`, `step`, `train` or the like, and has no function `model`.
+
+    A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
+    """
     try:
         tree = parsed(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return False
-    if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
-        return False
-    used = [node.func for node in calls_of(tree)]
+    parts = [node for node in tree.body if getattr(node, "name", "") != "data"]
+    used = [call.func for part in parts for call in calls_of(part)]
     used += [each for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())]
-    return any(getattr(each, "attr", getattr(each, "id", "")) in TRAINING for each in used)
+    names = {getattr(each, "attr", getattr(each, "id", "")) for each in used}
+    if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
+        return bool(names & {*LOOK_UPS}) and framework_of(tree) == KERAS
+    return bool(names & TRAINING)
 
 
 def trains(address: Address) -> bool:
