@@ -95,7 +95,7 @@ def generated() -> dict[Path, str]:
     found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{text}" for name, text in texts.items()}
     parts = {"clone": clone_commands(), "download": download(), "installs": installs(), **results_parts()}
     parts["kinds"] = kinds_of_models()
-    parts |= {f"output-{name}": outputs.block(name) for name in outputs.COMMANDS}
+    parts |= {f"output-{name}": outputs.block(name) for name in [*outputs.COMMANDS, outputs.PYTHON]}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
             found[path] = with_parts(text, parts, path.name)

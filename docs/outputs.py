@@ -2,7 +2,8 @@
 
     python docs/outputs.py [NAME ...]       docs/outputs/<name>.txt, which `docs/generate.py` puts into the pages
 
-Each is one `whichdevice` command. All but one answer from forecasts alone, so that a busy machine changes nothing.
+Each is one `whichdevice` command, but for `python`: the first block of docs/how-to/python.md. All but `ask` and
+`pipeline` answer from forecasts alone, so that a busy machine changes nothing but the host's time.
 """
 
 import argparse
@@ -16,6 +17,7 @@ DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
 FOLDER = DOCS / "outputs"
 WIDTH = "120"
+PYTHON = "python"
 COMMANDS = {
     "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring "
     '--devices T4,"RTX 4090","H100 SXM"',
@@ -36,16 +38,19 @@ COMMANDS = {
 def main() -> None:
     """Run the commands that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="*", choices=[*COMMANDS, []])
+    parser.add_argument("name", nargs="*", choices=[*COMMANDS, PYTHON, []])
     FOLDER.mkdir(exist_ok=True)
-    for name in parser.parse_args().name or COMMANDS:
-        (FOLDER / f"{name}.txt").write_text(printed(COMMANDS[name]), encoding="utf-8")
+    for name in parser.parse_args().name or [*COMMANDS, PYTHON]:
+        (FOLDER / f"{name}.txt").write_text(printed(name), encoding="utf-8")
         print(f"docs/outputs/{name}.txt")
 
 
-def printed(command: str) -> str:
-    """What a command prints on standard output."""
-    call = [sys.executable, "-m", "whichdevice", *shlex.split(command)]
+def printed(name: str) -> str:
+    """What a command, or the block of Python, prints on standard output."""
+    call = [sys.executable, "-m", "whichdevice", *shlex.split(COMMANDS.get(name, ""))]
+    if name == PYTHON:
+        page = (DOCS / "how-to" / "python.md").read_text(encoding="utf-8")
+        call = [sys.executable, "-c", page.partition("```python\n")[2].partition("```")[0] + "print(answer)"]
     variables = {**os.environ, "COLUMNS": WIDTH, "PYTHONPATH": str(PROJECT / "scripts")}
     return subprocess.run(call, cwd=PROJECT, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout
 
@@ -53,6 +58,8 @@ def printed(command: str) -> str:
 def block(name: str) -> str:
     """The command and its output for a page."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").rstrip()
+    if name == PYTHON:
+        return f"```text\n{text}\n```"
     return f"```console\n$ whichdevice {COMMANDS[name]}\n```\n\n```text\n{text}\n```"
 
 

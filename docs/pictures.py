@@ -36,7 +36,9 @@ def main() -> None:
         choice = "model=meta-llama%2FLlama-3.1-8B&how=LoRA&batch=8&of=tokens&units=50000000"
         for name, address in (("answer", ""), ("explorer", choice)):
             page.goto(f"{pages[name].as_uri()}#{address}")
-            page.screenshot(path=IMAGES / f"{name}.png")
+            end = page.evaluate("document.body.getBoundingClientRect().bottom")
+            high = min(HIGH, end)
+            page.screenshot(path=IMAGES / f"{name}.png", clip={"x": 0, "y": 0, "width": WIDE, "height": high})
             print(f"docs/images/{name}.png")
         browser.close()
 

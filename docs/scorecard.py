@@ -78,12 +78,13 @@ def _decided() -> list[str]:
     time, cost = card["time"], card["cost"]
     return [
         f"- A GPU picked by forecasts alone is within 3 % of the fastest in {_share(time['right_without_tosses'])} of "
-        f"{time['comparisons']} published comparisons ({time['sets']} sets of devices with equal weight), at worst "
-        f"{_share(time['regret_worst'])} slower. The fit had not seen the model; it had seen the GPUs.",
+        f"{time['comparisons']} published comparisons, and at worst {_share(time['regret_worst'])} slower. "
+        f"{time['sets']} sets of devices have equal weight. The fit had not seen the model; it had seen the GPUs.",
         f"- It is within 3 % of the cheapest in {_share(cost['right'])} of {cost['comparisons']} comparisons of "
         f"devices with a price ({cost['sets']} sets); at worst {_share(cost['regret_worst'])} dearer.",
-        f"- {_share(time['sure'])} of picks by time and {_share(cost['sure'])} by cost have a chance of 90 % or more "
-        f"to be within 5 % of the best; {_share(time['sure_right'])} and {_share(cost['sure_right'])} of these were.",
+        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more. "
+        f"{_share(time['sure'])} of picks by time and {_share(cost['sure'])} by cost are sure; of these, "
+        f"{_share(time['sure_right'])} and {_share(cost['sure_right'])} were within 5 %.",
     ]
 
 

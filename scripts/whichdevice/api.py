@@ -173,7 +173,7 @@ def ask(
 
     `model` is a file or a built-in name as in `whichdevice ask`, a compiled Keras model, or a torch.nn.Module. `x` and
     `y` are arrays of examples, or x gives such pairs; a module needs them, and `loss(output, target)` unless it has its
-    own; `optimizer(module)` is AdamW unless given. `examples` are those of one epoch; unless given, those of x count.
+    own; `optimizer(module)` is AdamW unless given. `examples` is how many an epoch has; unless given, x is counted.
     Raises StudyError in one line.
     """
     parser = argparse.ArgumentParser()
@@ -204,7 +204,7 @@ def watch(model: Any, optimizer: Any) -> "Watch":
     step.ask(examples=60_000, epochs=10)    # with the options of `ask`, for the first step's modules, loss and batch
 
     In a script that `whichdevice ask` runs, this optimiser's training is the one that is meant. Raises StudyError where
-    they are none of PyTorch.
+    they are not PyTorch's.
     """
     kinds = [{each.__module__.partition(".")[0] for each in type(given).__mro__} for given in (model, optimizer)]
     if not all("torch" in each for each in kinds):

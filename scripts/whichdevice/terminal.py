@@ -12,7 +12,7 @@ from typing import IO
 from whichdevice.errors import StudyError, one_line
 
 EVERY_SECONDS = 0.5
-ERASE = "\r\033[2K"  # what stands in the line, on a terminal
+ERASE = "\r\033[2K"  # the line's text, on a terminal
 LEAST_WIDTH = 40
 
 

@@ -358,7 +358,7 @@ def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(
     call = ["ask", "train.py", "--no-measuring", "--devices", "T4,A100 SXM 80GB", "--json", "--", "--lr", "1"]
     assert main(call) == 0
     first = capsys.readouterr()
-    assert first.err.startswith("train.py is run until its training starts; what it writes or downloads before that")
+    assert first.err.startswith("train.py runs until its training starts: it may write and download until then. N")
     plain = json.loads(first.out)
     assert plain["amount"]["words"] == "40 images × 3 epochs" and plain["batch"] == 8
     assert [(each.device, each.precision) for each in played.asked] == [("T4", "float32"), ("A100 SXM 80GB", "tf32")]

@@ -78,7 +78,7 @@ def test_a_tab_in_yaml_has_its_line(
     (tmp_path / "my.yaml").write_text("measure:\n\tseconds: 1\n", encoding="utf-8")
     assert main(["study", "--configfile", "my.yaml"]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("my.yaml, line 2: a tab stands where YAML wants spaces")
+    assert line.startswith("my.yaml, line 2: a tab is where YAML needs spaces")
 
 
 def test_targets_are_the_rules_without_wildcards() -> None:

@@ -11,8 +11,8 @@ from whichdevice.errors import StudyError
 FAULTS = {
     "study: try\ndata: {source: files\n": "c.yaml, line 2: expected ',' or '}', but got '<stream end>'",
     "study: try\n  seed: 1\n": "c.yaml, line 2: mapping values are not allowed here",
-    "study: try\ndata:\n\tsource: files\n": "c.yaml, line 3: a tab stands where YAML wants spaces",
-    "study: a\nseed: 1\nstudy: b\n": "c.yaml, line 3: study stands here a second time",
+    "study: try\ndata:\n\tsource: files\n": "c.yaml, line 3: a tab is where YAML needs spaces",
+    "study: a\nseed: 1\nstudy: b\n": "c.yaml, line 3: study is here a second time",
     "study: 'a\n": "c.yaml, line 2: found unexpected end of stream",
 }
 HINT = "; check indentation, colons and brackets there"
@@ -61,7 +61,7 @@ MERGES = "\n".join(f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 
     [
         (f"a0: &a0 [x]\n{LAUGHS}\nstudy: *a11\n", "c.yaml, line 6: more than 100,000 values once its aliases"),
         (f"a0: &a0 {{x: 1}}\n{MERGES}\nstudy: *a11\n", "c.yaml, line 6: more than 100,000 values once its aliases"),
-        ("study: &a [*a]\n", "c.yaml, line 1: an alias stands inside its own anchor"),
+        ("study: &a [*a]\n", "c.yaml, line 1: an alias is inside its own anchor"),
         (f"seed: 1{':1' * 100_000}\n", "c.yaml, line 1: this is too long for a number"),
     ],
 )

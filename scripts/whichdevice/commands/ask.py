@@ -207,8 +207,7 @@ def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
     address = read_address(model)
     if known(address) is None:
         print(
-            f"{address.label} is run until its training starts; what it writes or downloads before that happens, "
-            "nothing trains.",
+            f"{address.label} runs until its training starts: it may write and download until then. Nothing trains.",
             file=sys.stderr,
         )
         probe(address)

@@ -131,7 +131,7 @@ def accelerator_of(name: str) -> tuple[str, str]:
     if target.slice is not None:
         return target.kind, f"tpu-{target.slice.accelerator}"
     if not target.row.skypilot:
-        raise StudyError(f"rent: SkyPilot has no name for a {target.device}: rent it by hand, or take another --on")
+        raise StudyError(f"rent: SkyPilot has no name for a {target.device}: rent it yourself, or take another --on")
     return target.kind, f"{target.row.skypilot}:{target.devices}"
 
 
@@ -171,7 +171,7 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
     names = [each.module for each in study.workloads.values() if each.module]
-    looks = [f"SCRIPT={shlex.quote(name)} " for name in names if trains(read_address(name))]  # there it runs once more
+    looks = [f"SCRIPT={shlex.quote(name)} " for name in names if trains(read_address(name))]  # there it runs again
     script = f"{send}\n{''.join(looks[:1])}sh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
 

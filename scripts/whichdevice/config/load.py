@@ -61,7 +61,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"{key.value} stands here a second time", key.start_mark
+                        None, None, f"{key.value} is here a second time", key.start_mark
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -71,7 +71,7 @@ def _count(node: yaml.Node, known: dict[int, int]) -> int:
     """Values below a node, each as often as aliases repeat it; `known` holds those counted, 0 for those begun."""
     if (counted := known.get(id(node))) is not None:
         if not counted:
-            raise _ExcessError(problem="an alias stands inside its own anchor", problem_mark=node.start_mark)
+            raise _ExcessError(problem="an alias is inside its own anchor", problem_mark=node.start_mark)
         return counted
     known[id(node)], total = 0, 1
     if isinstance(node, yaml.ScalarNode):
@@ -136,7 +136,7 @@ def parse_yaml(text: str, where: str) -> Any:
         if isinstance(error, _ExcessError):
             raise StudyError(f"{where}{line}: {problem}") from error
         if "\\t" in problem:
-            problem = "a tab stands where YAML wants spaces"
+            problem = "a tab is where YAML needs spaces"
         raise StudyError(f"{where}{line}: {problem}; check indentation, colons and brackets there") from error
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         # reader errors and impossible values such as the date 2024-13-45 or an unhashable key

@@ -72,7 +72,7 @@ class Learned(NamedTuple):
             return None
         path = self.folder / artefact.file
         if not path.resolve().is_relative_to(self.folder.resolve()):
-            raise StudyError(f"{self.folder / 'record.json'}: artefact {name} lies outside of its folder")
+            raise StudyError(f"{self.folder / 'record.json'}: artefact {name} is outside of its folder")
         try:
             whole = checksum(path) == artefact.sha256
         except OSError as error:

@@ -71,7 +71,7 @@ HINTS = (  # what an error's text holds, and what to do
     ("has no attribute 'placeholder'", "this is TensorFlow 1: write it with Keras"),
     ("No module named", "install it here, or put it beside the model's file"),
     ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
-    ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: take those of keras.ops"),
+    ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: use keras.ops"),
     ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
     (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),

@@ -173,11 +173,11 @@ class Machine(Part):
     device_count: Integer = 1
     cpu: str | None = None
     cores: Integer | None = None  # logical processors that the process may use
-    physical_cores: Integer | None = None  # cores behind those, as the system tells them
+    physical_cores: Integer | None = None  # cores behind those, as the system reports them
     threads: Integer | None = None  # threads given to the framework
     memory: Integer | None = None
     architecture: str | None = None
-    last_level_cache: Integer | None = None  # bytes of all that it may fill, as the system tells them
+    last_level_cache: Integer | None = None  # bytes of all that it may fill, as the system reports them
     instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
@@ -186,7 +186,7 @@ class Machine(Part):
     power_limit: float | None = None  # watts that one GPU may draw
     clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
     clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
-    identity: str | None = None  # hash that tells machines of a kind apart; it names none
+    identity: str | None = None  # hash that differs between machines of a kind; it names none
 
 
 class Types(Part):
@@ -227,7 +227,7 @@ class Cold(Part):
     first_step: float | None = None
     warm_up: list[tuple[Integer, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
     warm_up_epochs: float | None = None  # first step and warm-up, in epochs; below 1: an epoch outlasts the time budget
-    warm_up_end: str | None = None  # what ended it: which test, and what that said
+    warm_up_end: str | None = None  # what ended it: which test, and its result
 
 
 class Steady(Part):
@@ -240,7 +240,7 @@ class Steady(Part):
     throughput: float | None = None  # units per second
     flops_per_second: float | None = None
     epoch_time: float | None = None  # computed: steps_per_epoch * step_time
-    trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to tell
+    trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to test
     trend_p: float | None = None  # of the Mann-Kendall test
     drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
 
@@ -260,7 +260,7 @@ class Breakdown(Part):
 
 
 class PipelineRate(Part):
-    """What an input pipeline gives by itself with so many workers; 0: the training's own process."""
+    """What an input pipeline alone gives with so many workers; 0: the training's own process."""
 
     workers: Integer
     examples_per_second: float
@@ -269,7 +269,7 @@ class PipelineRate(Part):
 
 
 class Pipeline(Part):
-    """The input pipeline by itself, no model taking part: the model file's own, or what feeds the loop `fit`."""
+    """The input pipeline alone, no model taking part: the model file's own, or what feeds the loop `fit`."""
 
     origin: Literal["own", "fit"]
     rates: list[PipelineRate]

@@ -15,7 +15,7 @@ from whichdevice.tables.measured import ONE
 Key = tuple[Any, ...]
 RULE = (
     "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
-    "within 5 %: the 90 % interval lies inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
+    "within 5 %: the 90 % interval is inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
     "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
     "may decide a pair that another, with more comparisons, leaves undecided."
 )

@@ -46,7 +46,7 @@ COSTS_COLUMNS: dict[str, Column] = {
     "joules_per_million_low": Column("float", "lower end of the 95 % interval"),
     "joules_per_million_high": Column("float", "upper end of the 95 % interval"),
     "joules_blur": Column("float", "share of the reading that the meter's own update time may hide, the largest"),
-    "joules_between": Column("float", "share of the metered time that lies between timed windows, the largest"),
+    "joules_between": Column("float", "share of the metered time between timed windows, the largest"),
     "host_joules_per_million": Column("float", "J per million units of the processors of a GPU's or TPU's host"),
     "memory_joules_per_million": Column("float", "J per million units of the host's memory, where it has a counter"),
     "pipeline": Column("text", "own: of the model's file or script; fit: what feeds the loop `fit`"),

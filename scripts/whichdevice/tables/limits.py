@@ -40,7 +40,7 @@ LIMITS_COLUMNS: dict[str, Column] = {
     "device_bandwidth_gbs": Column("float", "the best memory stream of this device, over backends and formats"),
     "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
     "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
-    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used, where it tells"),
+    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used, where it names them"),
     "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of all its sockets that have cores used"),
     "peak_of_sheet": Column("float", "device_peak_tflops / sheet_tflops"),
     "bandwidth_of_sheet": Column("float", "device_bandwidth_gbs / sheet_gbs"),

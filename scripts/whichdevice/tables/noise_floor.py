@@ -33,7 +33,7 @@ COLUMNS: dict[str, Column] = {
     "passed": Column(
         "flag",
         f"{SAME_TWICE}: neither {FASTER} nor {SLOWER}, half width at most {SHARP:.0%}; {PLANTED}: {SLOWER}; "
-        "missing: too few repeats to tell",
+        "missing: too few repeats",
     ),
     "median_half_width": Column("float", "half width of the throughput's interval, median over the device's cells"),
     "n_disturbed": Column("int", "of the runs compared, those that the machine disturbed"),

@@ -28,7 +28,7 @@ from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
-COMPILED = ("by torch.compile; its memory is that of the step without it, which takes a little more",)
+COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 

@@ -76,7 +76,7 @@ def compiler_error(compiler: str, said: str) -> StudyError:
     """The error of a compile that failed: a fault of the compiler here, unless the card has no such products."""
     if UNSUPPORTED in said:
         return StudyError(f"{compiler} has no such products for it: {said}")
-    return StudyError(f"a fault of {compiler} here, which says nothing of the device: {said}")
+    return StudyError(f"a fault of {compiler} here, which says nothing about the device: {said}")
 
 
 def _bytes(number: str, unit: str) -> float:
