@@ -50,8 +50,7 @@ def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
     """For each number of workers a function that makes the pipeline anew."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
-        several = hasattr(given.dataset, "__getitem__")
-        for workers in sorted({*wanted, given.num_workers}) if several else [given.num_workers]:
+        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, given.num_workers}):
             yield workers, lambda workers: _loader(given, workers)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
         for workers in wanted[1:]:
@@ -67,11 +66,17 @@ def _loader(given: Any, workers: int) -> Any:
     from torch.utils.data import DataLoader
 
     kept = {"collate_fn": given.collate_fn, "num_workers": workers, "pin_memory": False}
+    own = {} if _streams(given) else {"sampler": given.sampler}
+    if given.batch_sampler is None:  # the dataset gives batches itself
+        return DataLoader(given.dataset, batch_size=None, **own, **kept)
     if given.batch_size is None or type(given.batch_sampler).__name__ != "BatchSampler":
         return DataLoader(given.dataset, batch_sampler=given.batch_sampler, **kept)
-    return DataLoader(
-        given.dataset, batch_size=given.batch_size, sampler=given.sampler, drop_last=given.drop_last, **kept
-    )
+    return DataLoader(given.dataset, batch_size=given.batch_size, drop_last=given.drop_last, **own, **kept)
+
+
+def _streams(loader: Any) -> bool:
+    """Whether its dataset gives one example after the other, all of them to each worker unless it divides them."""
+    return any(base.__name__ == "IterableDataset" for base in type(loader.dataset).__mro__)
 
 
 def _with_threads(given: Any, workers: int) -> Any:

@@ -207,7 +207,9 @@ def main() -> None:
     except Exception as error:  # of the frameworks, where a part of the script's model does not work by itself
         print(f"{address.label}: {error_line(error, address)}", file=sys.stderr)
         raise SystemExit(1) from None
-    found = replace(script.found, pipeline=tuple(rates(script.batches, script.found.batch_size)))
+    found = script.found
+    with suppress(Exception):  # it may give batches once, and the script has had them
+        found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))
     os.chdir(folder)  # the script may have left it
     if script.found.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
