@@ -99,6 +99,40 @@ class Net(nn.Module):
 def model():
     return Net()
 """
+DATA = 'INPUT, TARGET, LOSS, OPTIMIZER = {"shape": (6,)}, {"shape": (1,)}, "mean_squared_error", "adam"'
+EQUINOX = f"""
+import equinox as eqx, jax
+{DATA}
+
+class Net(eqx.Module):
+    first: eqx.nn.Linear
+    norm: eqx.nn.BatchNorm
+    dropout: eqx.nn.Dropout
+    def __init__(self):
+        self.first, self.dropout = eqx.nn.Linear(6, 1, key=jax.random.key(0)), eqx.nn.Dropout()
+        self.norm = eqx.nn.BatchNorm(1, "batch", mode="batch")
+    def __call__(self, x, state, key):
+        return self.norm(self.first(self.dropout(x, key=key)), state)
+
+def model():
+    return eqx.nn.make_with_state(Net)()
+"""
+HAIKU = f"""
+import jax
+from typing import Any, NamedTuple
+{DATA}
+
+class Transformed(NamedTuple):  # as hk.transform_with_state makes it
+    init: Any
+    apply: Any
+
+def apply(params, state, rng, x, is_training):
+    kept = jax.random.bernoulli(rng, 0.5, x.shape) if is_training else 1
+    return x * kept @ params["w"], {{"mean": x.mean(0)}}
+
+def model():
+    return Transformed(lambda rng, x, is_training: ({{"w": 0 * x[0, :, None]}}, {{"mean": 0 * x[0]}}), apply)
+"""
 
 
 def file_of(folder: Path, text: str) -> str:
@@ -268,19 +302,24 @@ def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     assert own_formats(model, "float32") is None
 
 
-def test_a_module_of_flax_linen_trains_with_its_statistics_and_its_dropout(tmp_path):
-    jax, _ = pytest.importorskip("jax"), pytest.importorskip("flax")
+@pytest.mark.parametrize(
+    ("text", "package", "trained", "moving"),  # parameters, and arrays that a step changes
+    [(LINEN, "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), (EQUINOX, "equinox", 6 + 1 + 2, 5), (HAIKU, "jax", 6, 3)],
+)
+def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, package, trained, moving):
+    jax, _ = pytest.importorskip("jax"), pytest.importorskip(package)
     from whichdevice.backends.jax_function import State, function_step
 
-    workload = made(tmp_path, LINEN)
+    workload = made(tmp_path, text)
     train, _ = workload.splits({})
     model = workload.model()
     first, optimizer = State(model.trained, model.held, None), workload.optimizer()
     first = first._replace(optimizer=optimizer.init(model.trained))
     state, _ = jax.jit(function_step(workload, model, optimizer))(first, *workload.batch(train.arrays, np.arange(4)))
     moved = [(one != two).any() for one, two in zip(*map(jax.tree.leaves, (first, state)), strict=True)]
-    assert sum(moved) >= 8 and model.sizes()[1] == 6 * 8 + 8 + 16 + 8 + 1  # no gradient of a bias before a norm
-    outputs = [model.apply(model.trained, model.held, train.arrays["inputs"][:4], mode)[0] for mode in (True, False)]
+    assert sum(moved) >= moving and model.sizes()[1] == trained  # no gradient of a bias before a norm
+    after = *state[:2], train.arrays["inputs"][:4]
+    outputs = [model.apply(*after, mode)[0] for mode in (True, False)]
     assert outputs[0].shape == (4, 1) and (outputs[0] != outputs[1]).any()
 
 

@@ -1,8 +1,9 @@
 """A workload made of a file whose `model()` returns a JAX function with its parameters (docs/start/your-model.md).
 
 `model()` returns a pair (parameters, apply) with `apply(parameters, inputs)`, which may also take `training` and `key`,
-or a module of Flax, linen or NNX. The file's `loss(output, target)` and `metric(output, target)` are functions of
-`jax.numpy`, and `optimizer()` returns a transformation of optax.
+a module of Flax (linen or NNX), one of Equinox, also with its state, or what Haiku's `transform` gives. The file's
+`loss(output, target)` and `metric(output, target)` are functions of `jax.numpy`, and `optimizer()` returns a
+transformation of optax.
 """
 
 import inspect
@@ -25,11 +26,8 @@ from whichdevice.workloads.base import Arrays
 MODES = {  # arguments by which a module of Flax linen knows whether it trains; True: that it does not
     "training": False, "train": False, "is_training": False, "deterministic": True, "use_running_average": True,
 }  # fmt: skip
-NEEDED = "a pair (parameters, apply) or a module of Flax"
-HOW = {  # of packages whose modules are no functions of a batch by themselves
-    "equinox": "(parameters, apply): parameters, rest = eqx.partition(module, eqx.is_inexact_array), apply = lambda "
-    "parameters, x: jax.vmap(eqx.combine(parameters, rest))(x)",
-}
+NEEDED = "a pair (parameters, apply), a module of Flax or Equinox, or hk.transform(...)"
+HAIKU = ("params", "state", "rng")  # first arguments of the functions that it makes
 RATE = 1e-3  # of an optimiser that is given by its name
 
 
@@ -117,13 +115,23 @@ class JaxFile(NativeFile):
         if isinstance(built, JaxStep):
             model = JaxModel(built.trained, built.held, self._applied, "step", self, built.run)
         else:
-            kinds = {each.__module__.partition(".")[0] for each in type(built).__mro__}
-            linen = "flax" in kinds and hasattr(built, "init_with_output")
-            pair = isinstance(built, tuple)
-            model = self._linen(built) if linen else self._pair(built) if pair else self._module(built)
+            with self._explaining("model()"):
+                model = self._adapted(built)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
+
+    def _adapted(self, built: Any) -> JaxModel:
+        """As a function of its parameters, by the package of its class."""
+        first = built[0] if isinstance(built, tuple) and built else built
+        kinds = {each.__module__.partition(".")[0] for each in type(first).__mro__}
+        if isinstance(built, tuple) and hasattr(built, "init") and hasattr(built, "apply"):
+            return self._haiku(built)
+        if "equinox" in kinds:
+            return self._equinox(*built if isinstance(built, tuple) else (built,))
+        if "flax" in kinds and hasattr(built, "init_with_output"):
+            return self._linen(built)
+        return self._pair(built) if isinstance(built, tuple) else self._module(built)
 
     def _applied(self, *_: Any) -> Any:
         raise StudyError(f"{self.address.label}: a JAX script shows its training step alone, no predictions")
@@ -142,7 +150,7 @@ class JaxFile(NativeFile):
                 "init gives them"
             )
         known = inspect.signature(function).parameters
-        held = {"key": jax.random.key_data(jax.random.key(0))} if "key" in known else {}
+        held = {"key": _key()} if "key" in known else {}
 
         def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
             named: dict[str, Any] = {"training": training} if "training" in known else {}
@@ -165,8 +173,7 @@ class JaxFile(NativeFile):
             modes = {name: training ^ off for name, off in MODES.items() if name in known}
             return function(first, *args, **named, **modes, **others)
 
-        example = mapped(lambda each: jax.numpy.zeros((1, *each.shape), each.dtype), self.inputs)
-        held = dict(call(built.init, {"params": key, "dropout": key}, example, False))
+        held = dict(call(built.init, {"params": key, "dropout": key}, self._one(), False))
         trained = held.pop("params", {})
 
         def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
@@ -180,6 +187,61 @@ class JaxFile(NativeFile):
         state = {"collections": held, "key": jax.random.key_data(key)}
         return JaxModel(trained, state, apply, type(built).__name__, self)
 
+    def _equinox(self, built: Any, state: Any = None) -> JaxModel:
+        """A module of Equinox for one example over a batch, with its state; its axis of the batch is named `batch`."""
+        import equinox as eqx
+        import jax
+
+        trained, rest = eqx.partition(built, eqx.is_inexact_array)
+        has_key = "key" in inspect.signature(type(built).__call__).parameters
+
+        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
+            module = eqx.nn.inference_mode(eqx.combine(trained, rest), not training)
+            later, now = jax.random.split(jax.random.wrap_key_data(held["key"]))
+
+            def one(inputs: Any, key: Any, state: Any) -> tuple[Any, Any]:
+                args, named = call_arguments(inputs)
+                args = args if state is None else (*args, state)
+                output = module(*args, **named, **({"key": key} if has_key else {}))
+                return (output, None) if state is None else output
+
+            keys = jax.random.split(now, len(jax.tree.leaves(inputs)[0]))
+            batched = jax.vmap(one, in_axes=(0, 0, None), out_axes=(0, None), axis_name="batch")
+            output, state = batched(inputs, keys, held["state"])
+            return output, {"key": jax.random.key_data(later), "state": state}
+
+        return JaxModel(trained, {"key": _key(), "state": state}, apply, type(built).__name__, self)
+
+    def _haiku(self, built: Any) -> JaxModel:
+        """A function that Haiku transformed; it gets `is_training` where it takes that."""
+        import jax
+
+        known = [*inspect.signature(built.apply).parameters]  # params, perhaps state, perhaps rng, then the inputs
+        args, named = call_arguments(self._one())
+        modes = ["is_training"]
+        try:
+            jax.eval_shape(lambda key: built.init(key, *args, **named, is_training=True), jax.random.key(0))
+        except TypeError:
+            modes = []
+        trained = built.init(jax.random.key(0), *args, **named, **dict.fromkeys(modes, True))
+        trained, state = trained if "state" in known else (trained, None)
+
+        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
+            later, now = jax.random.split(jax.random.wrap_key_data(held["key"]))
+            first = [{"params": trained, "state": held["state"], "rng": now}[name] for name in known if name in HAIKU]
+            args, named = call_arguments(inputs)
+            output = built.apply(*first, *args, **named, **dict.fromkeys(modes, training))
+            output, state = output if "state" in known else (output, None)
+            return output, {"key": jax.random.key_data(later), "state": state}
+
+        return JaxModel(trained, {"key": _key(), "state": state}, apply, "function", self)
+
+    def _one(self) -> Any:
+        """A batch of one example, all zeros."""
+        from jax import numpy as jnp
+
+        return mapped(lambda each: jnp.zeros((1, *each.shape), each.dtype), self.inputs)
+
     def _module(self, built: Any) -> JaxModel:
         """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""
         import jax
@@ -191,7 +253,7 @@ class JaxFile(NativeFile):
         except ImportError:
             is_module = False
         if not is_module:
-            raise self._wrong_model(built, HOW.get(type(built).__mro__[-2].__module__.partition(".")[0], NEEDED))
+            raise self._wrong_model(built, NEEDED)
         graph, trained, *rest = nnx.split(built, nnx.Param, ...)
         others = rest[0]
 
@@ -278,6 +340,13 @@ class JaxFile(NativeFile):
 
     def _accuracy(self, output: Any, target: Any) -> Any:
         return (output.argmax(-1) == target).astype("float32")
+
+
+def _key() -> Any:
+    """A key of random numbers as the plain numbers that it is of."""
+    import jax
+
+    return jax.random.key_data(jax.random.key(0))
 
 
 def _float32(tree: Any) -> Any:

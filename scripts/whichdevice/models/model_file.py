@@ -56,6 +56,7 @@ OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = (  # what an error's text holds, and what to do
     ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
+    ("initialized inside an `hk.transform`", "model() returns hk.transform(function), which makes the module"),
     ("EOF when reading a line", "nobody answers input() here: take an option, options.get(name, default)"),
     ("URL fetch failure", "no weights are needed: weights=None"),
     ("not recognized: {'lr'", "Keras 3: learning_rate="),

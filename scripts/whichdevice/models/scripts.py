@@ -40,7 +40,7 @@ from whichdevice.models.script_run import Found, Script, calls_of
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
-VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax")
+VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
 TRAINING = {
     "fit", "fit_generator", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
