@@ -141,7 +141,7 @@ def data():
 STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the data without the batch
     TORCH_NET + "for it in range(500):\n" + FOUR: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + FOURTH: ("torch", 32, 16000, 1, [(8,)]),
-    TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 16000, 1, [(8,), (8,)]),
+    TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 32, 500, [(8,), (8,)]),  # all that there are
     TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
     **{
@@ -153,6 +153,9 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
             EQUINOX,
         )
     },
+    JAX_LINEAR + "step = jax.jit(jax.grad(loss))\nfor i in range(50):\n    step(params, x, y)": (
+        "jax", 640, 640, 50, [(8,), (2,)]
+    ),
     JAX_SCAN: ("jax", 64, 640, 3, [()]),
     KERAS_FILE: ("keras", 32, 128, 2, [(4,), (1,)]),
     KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),

@@ -23,7 +23,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import NAME_IT, Found, JaxStep, Script, Started, line_of, watch
-from whichdevice.models.script_size import frames, loops_in, own_files, sizes
+from whichdevice.models.script_size import frames, is_whole, loops_in, outside, own_files, sizes
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
@@ -43,7 +43,7 @@ class Traced(NamedTuple):
 
 def start_jax(path: Path) -> Script:
     """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
-    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, scan=None)
+    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, scan=None, outside=[])
     own = own_files(path)
     gradients = _kinds()[1]
 
@@ -62,7 +62,7 @@ def start_jax(path: Path) -> Script:
             sys.setprofile(None)
             outer = _outer(step, own)
             seen.scopes, seen.line, seen.loops = list(frames(outer)), line_of(outer, path), loops_in(outer, path)
-            seen.scan = _scan(frame, outer)
+            seen.scan, seen.outside = _scan(frame, outer), outside(outer, path)
             seen.found = seen.scan.step or _called(step, own)
             raise Started
 
@@ -79,8 +79,8 @@ def start_jax(path: Path) -> Script:
             f"{where}: the gradient is taken outside of jax.jit: put the step into one function with @jax.jit, {WRITE}"
         )
     step, batch = _step(seen.found, where)
-    shapes = [each.shape for each in batch.values()]
-    found = Found(JAX, shapes[0][0], line=seen.line, **_sizes(seen, shapes))
+    size = len(next(iter(batch.values())))
+    found = Found(JAX, size, line=seen.line, **_sizes(seen, list(batch.values())))
     data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
     return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
 
@@ -186,11 +186,11 @@ def _works(step: Traced) -> bool:
     return not _tracers(made.consts)
 
 
-def _sizes(seen: SimpleNamespace, shapes: Sequence[Sequence[int]]) -> dict[str, Any]:
+def _sizes(seen: SimpleNamespace, batch: Sequence[Any]) -> dict[str, Any]:
     """Examples and epochs, where each turn of the script's own loops may be a loop of JAX."""
-    (epochs, steps), scan = seen.loops, seen.scan
+    (epochs, steps), scan, shapes = seen.loops, seen.scan, [each.shape for each in batch]
     if scan.loop is None:
-        return sizes(seen.scopes, seen.loops, shapes, None)
+        return sizes(seen.scopes, seen.loops, shapes, None, is_whole(batch, seen.outside))
     if steps:
         steps *= scan.steps * scan.times
     found = sizes(seen.scopes, (epochs, steps), shapes, scan.steps * shapes[0][0])

@@ -25,7 +25,7 @@ from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
 from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, watch
-from whichdevice.models.script_size import frames, loops_in, sizes
+from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
 
@@ -180,8 +180,9 @@ def _stopped(path: Path) -> dict[str, Any]:
             sys.setprofile(None)
             seen.update(frame.f_locals, line=line_of(frame, path))
             if name == "train_on_batch":  # the script's own loops give it batches
-                shapes = [each.shape for each in leaves(as_tree(seen["x"]))]
-                seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None)
+                batch = leaves(as_tree(seen["x"]))
+                shapes, whole = [each.shape for each in batch], is_whole(batch, outside(frame, path))
+                seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None, whole)
             raise Started
 
     ended = watch(path, look)

@@ -6,7 +6,7 @@ sizes(list(frames(frame)), (epochs, steps), [(64, 28, 28)], loaded=None)  # {"ex
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,12 +26,15 @@ def sizes(
     loops: tuple[int | None, int | None],
     shapes: Sequence[Sequence[int]],
     loaded: int | None,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Examples of one epoch and epochs, as far as the script shows them.
 
-    `shapes` are those of a batch's inputs, `loaded` are a loader's examples.
+    `shapes` are those of a batch's inputs, `loaded` are a loader's examples; `whole`: a batch is all of them.
     """
     epochs, steps = loops
+    if whole and (steps or epochs):
+        (epochs, steps), loaded = (steps or epochs, None), shapes[0][0]
     if steps:
         return {"examples": steps * shapes[0][0], "epochs": 1}
     found = (_longest(scopes, shape) for shape in shapes)
@@ -71,16 +74,7 @@ def loops_in(frame: FrameType | None, path: Path) -> tuple[int | None, int | Non
     The innermost loop is over batches, the one around it over epochs. None: a loop's length is not a number of steps
     that the script's variables give, as `range(epochs)` is.
     """
-    own, functions = own_files(path), list[FrameType]()
-    while frame is not None:
-        functions.insert(0, frame)
-        frame = frame.f_back
-    loops = [
-        (loop, each.f_globals | each.f_locals)
-        for each in functions
-        if own(each.f_code.co_filename)
-        for loop in _around(parsed(Path(each.f_code.co_filename).read_bytes()), each.f_lineno)
-    ]
+    loops = _loops(frame, path)
     if len(loops) > 1:
         return _length(*loops[-2]), None
     if not loops:
@@ -92,6 +86,50 @@ def loops_in(frame: FrameType | None, path: Path) -> tuple[int | None, int | Non
     if count is None or ast.unparse(loop.target).startswith("epoch"):
         return count or 1, None
     return 1, count
+
+
+def outside(frame: FrameType | None, path: Path) -> list[Any]:
+    """What variables hold that the only loop around a step leaves as they are: a batch among them is all examples."""
+    loops = _loops(frame, path)
+    if len(loops) != 1:
+        return []
+    loop, variables = loops[0]
+    changed = set[str]()
+    for each in ast.walk(loop):
+        if isinstance(getattr(each, "ctx", None), ast.Store):  # x, x[...] or x.data
+            changed |= {inner.id for inner in ast.walk(each) if isinstance(inner, ast.Name)}
+        elif isinstance(each, ast.Attribute) and each.attr.endswith("_"):  # x.copy_(...)
+            changed |= {getattr(each.value, "id", "")}
+    values = [value for name, value in variables.items() if name not in changed]
+    return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
+
+
+def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
+    """Whether each array of a batch is one of these values; a tensor also where it is another view of one."""
+
+    def known(array: Any) -> bool:
+        place = getattr(array, "data_ptr", None)
+        return any(
+            each is array
+            or (place and type(each) is type(array) and (each.data_ptr(), each.shape) == (place(), array.shape))
+            for each in outside
+        )
+
+    return bool(outside) and all(map(known, batch))
+
+
+def _loops(frame: FrameType | None, path: Path) -> list[tuple[ast.For | ast.While, Mapping[str, Any]]]:
+    """The loops of the script's files around the line of each function with its variables, the outermost first."""
+    own, functions = own_files(path), list[FrameType]()
+    while frame is not None:
+        functions.insert(0, frame)
+        frame = frame.f_back
+    return [
+        (loop, each.f_globals | each.f_locals)
+        for each in functions
+        if own(each.f_code.co_filename)
+        for loop in _around(parsed(Path(each.f_code.co_filename).read_bytes()), each.f_lineno)
+    ]
 
 
 def _around(tree: ast.AST, line: int) -> list[ast.For | ast.While]:

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, line_of, run
-from whichdevice.models.script_size import HOLDERS, frames, loops_in, sizes
+from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
 COPIES = 4  # of the script's first batch, as data
@@ -240,10 +240,11 @@ class Watch:
 def start_torch(path: Path) -> Script:
     """The script's step with its first batch and its optimiser; raises StudyError where no optimiser steps."""
     torch.compiler.set_stance("force_eager")  # a compiled step hides its functions
-    seen = SimpleNamespace(stepped=[], scopes=[], line=None, loops=None)
+    seen = SimpleNamespace(stepped=[], scopes=[], line=None, loops=None, outside=[])
 
     def start(frame: FrameType | None) -> None:
         seen.scopes, seen.line, seen.loops = list(frames(frame)), line_of(frame, path), loops_in(frame, path)
+        seen.outside = outside(frame, path)
         raise Started
 
     tape = Tape(start, path)
@@ -282,7 +283,8 @@ def start_torch(path: Path) -> Script:
     if steps and passes > 1 and tape.losses[-1].loops != seen.loops:  # a loop of its own takes the batches of a step
         steps *= passes
     loader = _loader(seen.scopes, size)
-    counts = sizes(seen.scopes, (epochs, steps), shapes, loader and len(loader.dataset))
+    whole = is_whole(batch.values(), seen.outside)
+    counts = sizes(seen.scopes, (epochs, steps), shapes, loader and len(loader.dataset), whole)
     if step.time_major and counts["examples"] and (steps or not loader):  # time steps were counted, of all sequences
         counts["examples"] = counts["examples"] * size // shapes[0][0]
     found = Found(
