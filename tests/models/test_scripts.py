@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -37,6 +38,11 @@ REFUSED = {
     "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",
     "from keras.layers.core import Dense\nx.fit()": r"\(line 1\); Keras 3: import from keras.layers",
     "import torch\ntorch.zeros(1).step()": "AttributeError",
+    "import torch\nassert torch.cuda.is_available()\nx.step()": r"AssertionError \(line 2\); no GPU is here: let torch",
+    "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
+    "p.parse_args().step()": "required: --data: give its arguments after --",
+    "import torch.multiprocessing as mp\nmp.spawn(print)\nx.step()": "spawn; ask about a copy that calls the function",
+    "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
     "import torch\nif False:\n    x.step()": "no optimiser stepped: give its arguments after --",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",
@@ -49,12 +55,17 @@ REFUSED = {
 
 TORCH_NET = """
 import torch
+from types import SimpleNamespace
 net, first, second = torch.nn.Linear(8, 2), torch.zeros(32, 8), torch.ones(32, 8)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 def loss(x):
     return net(input=x).square().mean()
+torch.compile(loss) if False else None
 """
+DISTRIBUTED = "torch.distributed.init_process_group('gloo')\nnet = torch.nn.parallel.DistributedDataParallel(net)\n"
 FOUR = "    for _ in range(4):\n        loss(torch.zeros(32, 8)).backward()\n    optimizer.step()\n"
+ANEW = FOUR.replace("loss(torch.zeros(32, 8))", "torch.nn.MSELoss()(net(torch.zeros(32, 8)), torch.zeros(32, 2))")
+ONE = "    loss(torch.zeros(32, 8)).backward()\n    optimizer.step()\n"
 TWO = "    loss(first).backward()\n    loss(second).backward()\n    optimizer.step()\n"
 FOURTH = "    loss(torch.zeros(32, 8)).backward()\n    if it % 4 == 3:\n        optimizer.step()\n"
 TIME_FIRST = """
@@ -124,6 +135,7 @@ def loss(y, found):
 model = keras.Sequential([Own(3)])
 model.compile("sgd", loss)
 x, y = np.zeros((1000, 8)), np.zeros((1000, 2))
+symbolic = keras.Input((8,))
 for _ in range(3):
     for rows in range(0, 1000, 128):
         model.train_on_batch(x[rows : rows + 128], y[rows : rows + 128])
@@ -141,6 +153,14 @@ def data():
 STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the data without the batch
     TORCH_NET + "for it in range(500):\n" + FOUR: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + FOURTH: ("torch", 32, 16000, 1, [(8,)]),
+    TORCH_NET + "for it in range(500):\n" + ANEW: ("torch", 32, 64000, 1, [(8,)]),
+    TORCH_NET + "for trial in range(9):\n" + TWO + "for it in range(500):\n" + ONE: ("torch", 32, 16000, 1, [(8,)]),
+    TORCH_NET + "it = 0\nwhile True:\n" + ONE + "    if it > 400:\n        break\n": ("torch", 32, 12800, 1, [(8,)]),
+    TORCH_NET + "args = SimpleNamespace(max_steps=300, epochs=3)\n" + dedent(ONE): ("torch", 32, 9600, 1, [(8,)]),
+    TORCH_NET + "net.cuda()\nfor it in range(500):\n" + ONE.replace(" 8", " 8, device='cuda'"): (
+        "torch", 32, 16000, 1, [(8,)]
+    ),
+    TORCH_NET + DISTRIBUTED + "for it in range(500):\n" + ONE: ("torch", 32, 16000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 32, 500, [(8,), (8,)]),  # all that there are
     TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
@@ -265,16 +285,16 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     """Of batches whose gradients are summed one; keys of random numbers and weights of classes are constants."""
     found = (script := started(text, tmp_path)).found
     data = script.functions.data()
-    arrays = leaves(data)
+    arrays = leaves(data[0] if found.framework == "torch" else data)
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
-    assert {len(each) for each in arrays} == {4 * found.batch_size}
+    assert {len(each) for each in arrays} == {4 * found.batch_size} and not found.compiled
     if text == KERAS_FILE:
         assert found.notes == ("TextVectorization: on the host, with the input pipeline.",) and is_script(
             tmp_path / FILE
         )
     else:
-        summed = "% 4" in text or "(4)" in text
+        summed = "% 4" in text or "range(4)" in text
         assert [note[:35] for note in found.notes] == ["The optimiser steps after 4 batches"] * summed
 
 
@@ -304,7 +324,7 @@ def test_frames_of_the_frameworks_show_what_a_call_is_given(tmp_path, monkeypatc
 
     assert len(started(JAX_STEP, tmp_path).functions.data()) == 2, "JAX: local variables `args`, `kwargs`"
     monkeypatch.setattr(torch_script, "MOST_PARAMETERS", 1)
-    data = started(TORCH_NET + "for it in range(3):\n" + TWO, tmp_path).functions.data()
+    (data,), _ = started(TORCH_NET + "for it in range(3):\n" + TWO, tmp_path).functions.data()
     assert [*data] == ["input"], "PyTorch: a local variable `kwargs` of a module's call"
 
 

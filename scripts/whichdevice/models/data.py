@@ -85,6 +85,8 @@ def _are_two_splits(given: Any, input_: Tree) -> bool:
         return True
     if not all(isinstance(part, tuple) or _is_pair_list(part) for part in given) or len(first) != len(second):
         return False
+    if len(first) == 1:
+        return all(isinstance(part[0], Mapping) for part in given) and {*first[0]} == {*second[0]}
     if len(first) not in (2, 3):
         return False
     if isinstance(input_, tuple) or any(isinstance(part, Mapping) for part in (first[1], second[1])):

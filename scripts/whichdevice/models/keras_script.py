@@ -24,7 +24,7 @@ from whichdevice.models.data import arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
-from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, line_of, watch
+from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, calls_of, line_of, watch
 from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
@@ -52,6 +52,11 @@ def start_keras(path: Path) -> Script:
         raise StudyError(
             f"{path.name}, line {line}: the model has a train_step(data) of TensorFlow or PyTorch; "
             "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
+        )
+    if len(lines := _others(path, line)) > 1:
+        raise StudyError(
+            f"{path.name}, line {line}: its loop calls train_on_batch in lines {', '.join(map(str, lines))}, each of "
+            "which is a step of its own; put their losses into compute_loss() of one keras.Model and call fit"
         )
     x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
     if "sizes" in seen:
@@ -178,7 +183,8 @@ def _stopped(path: Path) -> dict[str, Any]:
             raise Started
         if name in ("fit", "train_on_batch") and isinstance(own, keras.Model) and "x" in frame.f_locals:
             sys.setprofile(None)
-            seen.update(frame.f_locals, line=line_of(frame, path))
+            named = inspect.getargvalues(frame).keywords  # a subclass may take the rest by **kwargs
+            seen.update(frame.f_locals | frame.f_locals.get(named or "", {}), line=line_of(frame, path))
             if name == "train_on_batch":  # the script's own loops give it batches
                 batch = leaves(as_tree(seen["x"]))
                 shapes, whole = [each.shape for each in batch], is_whole(batch, outside(frame, path))
@@ -218,6 +224,14 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
         "batch_size": declared.batch_size, "steps_per_epoch": declared.steps_per_epoch,
         "stated": declared.dataset_examples or declared.examples, **parts,
     }  # fmt: skip
+
+
+def _others(path: Path, line: int | None) -> list[int]:
+    """The lines of the outermost loop around a line that call train_on_batch, as a GAN's three do."""
+    loops = [each for each in ast.walk(parsed(path.read_bytes())) if isinstance(each, ast.For | ast.While)]
+    around = [each for each in loops if line and each.lineno <= line <= (each.end_lineno or 0)]
+    calls = calls_of(min(around, key=lambda loop: loop.lineno)) if around else iter(())
+    return sorted({each.lineno for each in calls if getattr(each.func, "attr", "") == "train_on_batch"})
 
 
 def _streams(x: Any) -> bool:

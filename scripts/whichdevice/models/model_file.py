@@ -5,6 +5,7 @@ wrong in it then is a StudyError in one line.
 """
 
 import inspect
+import linecache
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +55,7 @@ LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "Ha
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
+NO_GPU = 'no GPU is here: let torch.device("cuda" if torch.cuda.is_available() else "cpu") decide'
 HINTS = (  # what an error's text holds, and what to do
     ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
     ("initialized inside an `hk.transform`", "model() returns hk.transform(function), which makes the module"),
@@ -77,6 +79,12 @@ HINTS = (  # what an error's text holds, and what to do
     (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
+    ("NCCL", 'backend="nccl" needs a GPU: take "gloo" where torch.cuda.is_available() is false'),
+    ("device_ids", "device_ids only where torch.cuda.is_available()"),
+    ("set_memory_growth", "no GPU is here: for gpu in tf.config.list_physical_devices('GPU'): ..."),
+    ("CUDA", NO_GPU),
+    ("cuda.is_available", NO_GPU),
+    ("GPU", NO_GPU),
     ("expected axis", "is the batch a part of INPUT's shape? It is the shape of one example"),
 )
 
@@ -459,7 +467,9 @@ def error_line(error: BaseException, address: Address) -> str:
             break
     message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    hint = next((f"; {advice}" for words, advice in HINTS if words in str(error)), "")
+    place = own_place(error, address)
+    searched = str(error) + (linecache.getline(str(place[0]), place[1]) if place else "")
+    hint = next((f"; {advice}" for words, advice in HINTS if words in searched), "")
     return f"{text}{own_line(error, address)}{hint}"
 
 

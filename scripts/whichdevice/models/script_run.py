@@ -3,6 +3,7 @@
 import ast
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,12 @@ def run(path: Path) -> dict[str, Any]:
     except (Started, StudyError, KeyboardInterrupt):
         raise
     except SystemExit as error:
+        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "error")
+        if wrong := next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), None):
+            raise StudyError(f"{path.name}: {wrong}: give its arguments after --") from error  # of argparse
         if error.code not in (None, 0):
-            raise StudyError(f"{path.name}: ended before its training with exit code {error.code}") from error
+            code = f": {error.code}" if isinstance(error.code, str) else f" with exit code {error.code}"
+            raise StudyError(f"{path.name}: ended before its training{code}") from error
         return {}
     except BaseException as error:
         address = Address(str(path), "file", path, root=path.absolute().parent)
@@ -133,5 +138,5 @@ def called_in(path: Path, name: str) -> bool:
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a file."""
+    """The calls in a file or a part of one."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

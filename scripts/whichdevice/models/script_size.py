@@ -7,6 +7,7 @@ sizes(list(frames(frame)), (epochs, steps), [(64, 28, 28)], loaded=None)  # {"ex
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -81,7 +82,9 @@ def loops_in(frame: FrameType | None, path: Path) -> tuple[int | None, int | Non
         return None, None
     loop = loops[0][0]
     count = _length(*loops[0])
-    if not isinstance(loop, ast.For) or (count is None and "range(" in ast.unparse(loop.iter)):
+    if isinstance(loop, ast.While):
+        return (None, None) if count is None else (1, count)
+    if count is None and "range(" in ast.unparse(loop.iter):
         return None, None
     if count is None or ast.unparse(loop.target).startswith("epoch"):
         return count or 1, None
@@ -154,8 +157,11 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _length(loop: ast.For | ast.While, variables: Mapping[str, Any]) -> int | None:
-    """Turns of a loop over a range, by the values of the variables."""
-    call = getattr(loop, "iter", None)
+    """Turns of a loop over a range, or until a count is reached, by the values of the variables."""
+    if isinstance(loop, ast.While):
+        ends = [each.test for each in loop.body if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Break)]
+        return next(filter(None, (_left(test, variables) for test in (loop.test, *ends))), None)
+    call: Any = loop.iter
     while isinstance(call, ast.Call) and call.args and not ast.unparse(call.func).endswith("range"):
         call = call.args[0]  # of tqdm or enumerate
     if not isinstance(call, ast.Call):
@@ -164,6 +170,15 @@ def _length(loop: ast.For | ast.While, variables: Mapping[str, Any]) -> int | No
         return len(range(*(int(_value(each, variables)) for each in call.args)))
     except (LookupError, AttributeError, TypeError, ValueError):
         return None
+
+
+def _left(test: ast.expr, variables: Mapping[str, Any]) -> int | None:
+    """What a count lacks of the one that it is compared with: the turns left where the script has just begun."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        with suppress(LookupError, AttributeError, TypeError, ValueError):
+            left = int(_value(test.comparators[0], variables)) - int(_value(test.left, variables))
+            return left if left > 0 else None
+    return None
 
 
 def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
@@ -188,13 +203,30 @@ def _epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
         for name, value in scope.items():
             if name.lower() in EPOCHS and _is_count(value):
                 return int(value)
-        for holder in HOLDERS:
-            owner = scope.get(holder)
-            for held in (owner, getattr(owner, "args", None)):
-                for name in EPOCHS:
-                    value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
-                    if value is not None and _is_count(value):
-                        return int(value)
+        for held in _held([scope]):
+            for name in EPOCHS:
+                value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+                if value is not None and _is_count(value):
+                    return int(value)
+    return None
+
+
+def _held(scopes: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+    """What holds settings, by the usual names."""
+    owners = (scope[name] for scope in scopes for name in HOLDERS if name in scope)
+    return (held for owner in owners for held in (owner, getattr(owner, "args", None)))
+
+
+def steps_in(scopes: Sequence[Mapping[str, Any]], each: int | None) -> int | None:
+    """The optimiser's steps after which a trainer of Hugging Face or Lightning ends, if its epochs do not end it.
+
+    Hugging Face's `max_steps` counts alone, Lightning's only before its epochs, of `each` steps, are over.
+    """
+    for held in _held(scopes):
+        most = getattr(held, "max_steps", None)
+        if most is not None and _is_count(most):
+            epochs = getattr(held, "max_epochs", None) or 0
+            return None if each and 0 < epochs * each <= most else int(most)
     return None
 
 
@@ -203,7 +235,8 @@ def _longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int]) -> int |
     values = [value for scope in scopes for value in scope.values()]
     values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
     shapes = [each for value in values if isinstance(each := getattr(value, "shape", None), tuple) and each]
-    return max((each[0] for each in shapes if each[1:] == tuple(shape[1:]) and each[0] > shape[0]), default=None)
+    counts = [each[0] for each in shapes if each[1:] == tuple(shape[1:]) and isinstance(each[0], int)]  # None: symbolic
+    return max((count for count in counts if count > shape[0]), default=None)
 
 
 def _is_count(value: Any) -> bool:

@@ -6,7 +6,11 @@ this tape `Step` makes the loss of a batch again: tensors that have the batch as
 everything else is kept as it was. Where layers take the time steps first, the batch is the second axis.
 """
 
+import copy
 import inspect
+import os
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,17 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
+from whichdevice.models.address import read_address
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, line_of, run
-from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes
+from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes, steps_in
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
 COPIES = 4  # of the script's first batch, as data
+SPAWNS = re.compile(r"\b(mp|multiprocessing)\.spawn\(")
+ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
+TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+COMPILER = "_dynamo/eval_frame.py"  # the file of PyTorch from which a compiled function or module is called
+MOST_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 
 
@@ -65,12 +76,21 @@ class Tape(TorchFunctionMode):
         self.calls: list[Call] = []
         self.depth = 0  # of modules
         self.mixed = False  # whether a module runs under autocast
+        self.compiled = False  # whether one runs in what torch.compile gave
         self.losses: list[Loss] = []
         self.time_major: Sequence[int] = ()  # steps and sequences of what a layer with batch_first=False is given
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function and record it; gradients of the recorded modules are zeros, which take no time."""
+        """Call the function and record it; gradients of the recorded modules are zeros, which take no time.
+
+        Without a GPU the devices of CUDA that a script names are the CPU.
+        """
         kwargs = kwargs or {}
+        if self.start is not None and not torch.cuda.is_available():
+            if getattr(func, "__name__", "") in ("cuda", "pin_memory") and args and torch.is_tensor(args[0]):
+                return args[0]
+            args = tuple("cpu" if is_cuda(each) else each for each in args)
+            kwargs = {name: "cpu" if is_cuda(each) else each for name, each in kwargs.items()}
         backward = getattr(func, "__name__", "") == "backward" and args and torch.is_tensor(args[0])
         if backward and self.recording and self.depth == 0 and self.calls:
             frame = inspect.currentframe()
@@ -95,6 +115,9 @@ class Tape(TorchFunctionMode):
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
+        if self.recording and self.depth == 0 and torch.is_grad_enabled():
+            callers = (code.co_filename for code, _ in _lines(inspect.currentframe()))
+            self.compiled = self.compiled or any(name.endswith(COMPILER) for name in callers)
         if self.start is not None and self.depth == 0 and torch.is_grad_enabled() and module.training:
             sizes = [each.numel() for each in module.parameters() if each.requires_grad]
             if sum(sizes) > MOST_PARAMETERS:
@@ -133,9 +156,12 @@ class Step(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.dtypes, self.time_major = dict(dtypes), time_major
-        modules = [call.function for call in calls if isinstance(call.function, torch.nn.Module)]
-        self.called = torch.nn.ModuleList(list(dict.fromkeys(modules)))
-        places = {id(module): place for place, module in enumerate(self.called)}
+        modules = [*dict.fromkeys(call.function for call in calls if isinstance(call.function, torch.nn.Module))]
+        # A copy has none of the hooks by which replicas exchange gradients.
+        self.called = torch.nn.ModuleList(
+            copy.deepcopy(each.module) if isinstance(each, DistributedDataParallel) else each for each in modules
+        )
+        places = {id(module): place for place, module in enumerate(modules)}
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
 
@@ -240,17 +266,40 @@ class Watch:
 def start_torch(path: Path) -> Script:
     """The script's step with its first batch and its optimiser; raises StudyError where no optimiser steps."""
     torch.compiler.set_stance("force_eager")  # a compiled step hides its functions
+    sources = [each.read_text(encoding="utf-8") for each in read_address(str(path)).files()]
+    if SPAWNS.search("".join(sources)):
+        raise StudyError(
+            f"{path.name}: it trains in processes of torch.multiprocessing.spawn; ask about a copy that calls the "
+            "function itself, with rank 0 of 1"
+        )
+    if "init_process_group(" in "".join(sources) and not ASKS_RANK.search("".join(sources)):
+        os.environ.update({**TORCHRUN, **os.environ})
     seen = SimpleNamespace(stepped=[], scopes=[], line=None, loops=None, outside=[])
+    trials: dict[int | None, Any] = {}
+    began = 0.0
 
     def start(frame: FrameType | None) -> None:
-        seen.scopes, seen.line, seen.loops = list(frames(frame)), line_of(frame, path), loops_in(frame, path)
-        seen.outside = outside(frame, path)
-        raise Started
+        """Stop here; a loop of few steps may come before the training, and goes on for a few seconds."""
+        nonlocal began
+        line, loops = line_of(frame, path), loops_in(frame, path)
+        if line not in trials:
+            seen.scopes, seen.line, seen.loops = list(frames(frame)), line, loops
+            seen.outside = outside(frame, path)
+            if not (loops[0] == 1 and loops[1] and loops[1] <= MOST_TRIAL_STEPS):
+                raise Started
+            trials[line] = SimpleNamespace(**vars(seen), calls=tape.calls, losses=tape.losses)
+            began = began or time.monotonic()
+        elif time.monotonic() - began > TRIAL_SECONDS:
+            raise Started
+        seen.stepped, tape.calls, tape.losses = [], [], []
 
     tape = Tape(start, path)
 
     def stop(optimizer: Any, args: Any, kwargs: Any) -> None:
         """Start where every optimiser of the script has stepped, as a GAN's two do, or the first one steps again."""
+        if isinstance(optimizer, torch.optim.LBFGS):
+            line = line_of(inspect.currentframe(), path)
+            raise StudyError(f"{path.name}, line {line}: LBFGS evaluates the loss many times a step; ask with Adam")
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if callable(closure):  # it works out the loss
             closure()
@@ -273,6 +322,9 @@ def start_torch(path: Path) -> Script:
         for hook in hooks:
             hook.remove()
         Watch.probing = False
+    if trials and seen.line in trials:  # no longer training came after them
+        seen = max(trials.values(), key=lambda trial: trial.loops[1])
+        tape.calls, tape.losses = seen.calls, seen.losses
     if not tape.calls:
         ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
         raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
@@ -283,6 +335,8 @@ def start_torch(path: Path) -> Script:
     if steps and passes > 1 and tape.losses[-1].loops != seen.loops:  # a loop of its own takes the batches of a step
         steps *= passes
     loader = _loader(seen.scopes, size)
+    if seen.loops == (None, None) and (most := steps_in(seen.scopes, loader and len(loader) // passes)):
+        epochs, steps = 1, most * passes
     whole = is_whole(batch.values(), seen.outside)
     counts = sizes(seen.scopes, (epochs, steps), shapes, loader and len(loader.dataset), whole)
     if step.time_major and counts["examples"] and (steps or not loader):  # time steps were counted, of all sequences
@@ -291,15 +345,17 @@ def start_torch(path: Path) -> Script:
         framework=TORCH,
         batch_size=size,
         precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes)),
-        compiled=called_in(path, "compile"),
+        compiled=tape.compiled,
         line=seen.line,
         notes=(SUMMED.format(passes=passes),) if passes > 1 else (),
         **counts,
     )
-    data = {name: np.concatenate([_array(value)] * COPIES) for name, value in batch.items()}
+    copies = max(COPIES, -(-8 // size))
+    data = {name: np.concatenate([_array(value)] * copies) for name, value in batch.items()}
     optimizer = next(iter(seen.stepped or _optimizers_in(seen.scopes)), None)
     again = partial(_again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
-    functions = SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda module: again(module))
+    both = (data,), (data,)  # for validation, too: a module may need a batch in its order
+    functions = SimpleNamespace(model=lambda: step, data=lambda: both, optimizer=lambda module: again(module))
     return Script(found, functions, loader)
 
 
@@ -334,7 +390,9 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
     last: dict[Any, Result] = {}
     for loss, found in taken:
         called = [calls[place].function for place in sorted(needed_for([found]))]
-        last[loss.lines, *(each for each in called if isinstance(each, torch.nn.Module))] = found
+        nets = [each for each in called if isinstance(each, torch.nn.Module)]
+        # A loss, which has no weights, may be made anew for each batch.
+        last[loss.lines, *(net for net in nets if next(net.parameters(), None) is not None)] = found
     losses = [*last.values()] or [Result(len(calls) - 1)]
     needed = needed_for(losses)
     modules = [place for place in sorted(needed) if isinstance(calls[place].function, torch.nn.Module)]
@@ -397,9 +455,10 @@ def _precision(step: Step, path: Path, mixed: bool) -> str:
 
 
 def _asks_for_16_bits(scopes: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the arguments of Hugging Face's Trainer do, which a CPU ignores."""
-    held = [scope.get(name) for scope in scopes for name in HOLDERS]
-    return any(getattr(each, name, False) is True for each in held for name in ("fp16", "bf16"))
+    """Whether the arguments of Hugging Face's Trainer or Accelerate do, which a CPU ignores."""
+    held = [scope.get(name) for scope in scopes for name in (*HOLDERS, "accelerator")]
+    asked = (getattr(each, name, None) for each in held for name in ("fp16", "bf16", "mixed_precision"))
+    return any(each is True or each in ("fp16", "bf16") for each in asked if isinstance(each, bool | str))
 
 
 def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
@@ -429,6 +488,11 @@ def _again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
         return torch.optim.AdamW(weights)
     known = inspect.signature(kind.__init__).parameters
     return kind(weights, **{name: each for name, each in defaults.items() if name in known})
+
+
+def is_cuda(value: Any) -> bool:
+    """Whether it names a device of CUDA."""
+    return isinstance(value, str | torch.device) and str(value).startswith("cuda")
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

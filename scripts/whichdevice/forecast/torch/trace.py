@@ -30,6 +30,7 @@ from torch.utils.flop_counter import flop_registry
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
+from whichdevice.models.torch_script import is_cuda
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 HALF = (torch.bfloat16, torch.float16)
@@ -274,8 +275,8 @@ class AsOnGPU(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name == "cuda":
             return args[0]
-        args = tuple(self._device if _is_cuda(each) else each for each in args)
-        if _is_cuda(kwargs.get("device")):
+        args = tuple(self._device if is_cuda(each) else each for each in args)
+        if is_cuda(kwargs.get("device")):
             kwargs["device"] = self._device
         if self._kernels is None:
             return function(*args, **kwargs)
@@ -309,10 +310,6 @@ class AsOnGPU(TorchFunctionMode):
         if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
             attn_mask, is_causal = None, True
         return function(query, key, value, attn_mask, 0.0, is_causal, **others)
-
-
-def _is_cuda(value: Any) -> bool:
-    return isinstance(value, str | torch.device) and str(value).startswith("cuda")
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
