@@ -47,7 +47,8 @@ REFUSED = {
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",
     JAX_LOSS
-    + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step into one function",
+    + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step of one batch into",
+    JAX_LOSS + "jax.pmap(lambda w: jax.grad(loss)(w, w))(x[:1])": "line 4: the step runs under jax.pmap: put the step",
     JAX_LOSS
     + "jax.jit(lambda w: jax.lax.fori_loop(0, 9, lambda i, w: jax.grad(loss)(w, x), w))(x)": "jax.lax.fori_loop",
     JAX_LOSS + "jax.jit(lambda w, x: jax.grad(loss)(w, x).sum())(x, x)": "line 4: the jitted step returns neither new",
@@ -175,6 +176,11 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     },
     JAX_LINEAR + "step = jax.jit(jax.grad(loss))\nfor i in range(50):\n    step(params, x, y)": (
         "jax", 640, 640, 50, [(8,), (2,)]
+    ),
+    JAX_LINEAR + "step = jax.jit(lambda p, x, y, rows: down(p, jax.grad(loss)(p, x[rows], y[rows])))\n"
+    "order = jax.random.permutation(jax.random.key(0), 640)\n"
+    "for epoch in range(9):\n    for i in range(10):\n        step(params, x, y, order[i * 64 :][:64])": (
+        "jax", 64, 640, 9, [()]
     ),
     JAX_SCAN: ("jax", 64, 640, 3, [()]),
     KERAS_FILE: ("keras", 32, 128, 2, [(4,), (1,)]),

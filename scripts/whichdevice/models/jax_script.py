@@ -28,6 +28,7 @@ from whichdevice.models.script_size import frames, is_whole, loops_in, outside, 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
+LARGE = 1000  # numbers of an array that is no constant of the step's program
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
 
@@ -75,9 +76,12 @@ def start_jax(path: Path) -> Script:
             f"{where}: steps run inside of jax.lax.{seen.scan.loop}: call a jitted function of one step, {WRITE}"
         )
     if seen.found is None:
-        raise StudyError(
-            f"{where}: the gradient is taken outside of jax.jit: put the step into one function with @jax.jit, {WRITE}"
+        why = (
+            "the step runs under jax.pmap"
+            if "pmap(" in path.read_text()
+            else "the gradient is taken outside of jax.jit"
         )
+        raise StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}")
     step, batch = _step(seen.found, where)
     size = len(next(iter(batch.values())))
     found = Found(JAX, size, line=seen.line, **_sizes(seen, list(batch.values())))
@@ -302,7 +306,12 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     if not rows:
         raise StudyError(f"{where}: the jitted step takes no batch: give it the arrays of one as arguments, {WRITE}")
     size = _batch_size([(name, len(leaf)) for _, name, leaf in rows])
+    numbers = [len(leaf) for _, _, leaf in rows if leaf.ndim == 1 and "int" in str(leaf.dtype) and len(leaf) > 1]
+    size = min([*numbers, size])  # a step that takes examples by their numbers has all of them
     batch = {f"input_{place}": (place, leaf) for place, _, leaf in rows if len(leaf) == size}
+
+    taken = [place for place, _ in batch.values()]
+    held += [place for place, _, leaf in rows if place not in taken and leaf.size > LARGE]
 
     def one(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         values = list(leaves)
@@ -412,7 +421,7 @@ def _same(one: Any, other: Any) -> bool:
     """Whether two trees have the same structure and arrays of the same shapes, at least one."""
     first, second = (jax.tree.flatten(each) for each in (one, other))
     shapes = [[getattr(leaf, "shape", ()) for leaf in leaves] for leaves, _ in (first, second)]
-    return bool(shapes[0]) and first[1] == second[1] and shapes[0] == shapes[1]
+    return any(map(_is_array, second[0])) and first[1] == second[1] and shapes[0] == shapes[1]
 
 
 def _weights(state: Any) -> list[Any]:
