@@ -55,7 +55,7 @@ PASSES = (1, 4)  # examples of one pass of a language model: what `ask` tries
 BATCHES = {"hf": (1, 8, 32, 128), "timm": (32, 128, 256), "own": (32, 128, 512)}  # of a step
 KERAS = {  # workloads of this project in Keras, whose steps XLA compiles
     "mnist_official": (128, 1024), "mnist_cnn": (128, 1024), "fashion_cnn": (128, 1024), "weather_gru": (64, 256),
-    "shakespeare_lstm": (128, 1024), "decoder": (4, 16),
+    "shakespeare_lstm": (128, 1024), "decoder": (8, 32), "resnet50 in Keras": (64, 128),
 }  # fmt: skip
 MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
@@ -158,7 +158,12 @@ def compiled(name: str) -> dict[str, Any]:
         of_batch = found.setdefault(how, {}).setdefault(str(request.batch_size), {})
         needed, bound = _short(made.facts.memory_needed or 0.0), made.facts.memory_is_lower_bound
         of_batch[request.device] = [sums(Work.from_dict(made.work)), needed, bound]
-    return {"library": "keras", "unit": workload_class(name).unit, "tokens": None, "steps": found}
+    return {"library": "keras", "unit": workload_class(_module(name)).unit, "tokens": None, "steps": found}
+
+
+def _module(name: str) -> str:
+    """The workload of a name: timm has another resnet50."""
+    return name.removesuffix(" in Keras")
 
 
 def _of_programs() -> list[Target]:
@@ -171,7 +176,9 @@ def _program(name: str, how: str, batch: int, target: Target) -> ProgramRequest 
     precision = usual_precision(target, "single" if how == SINGLE else "mixed")
     if target.refusal(precision):
         return None
-    return ProgramRequest(device=target.device, workload=name, module=name, precision=precision, batch_size=batch)
+    return ProgramRequest(
+        device=target.device, workload=name, module=_module(name), precision=precision, batch_size=batch
+    )
 
 
 def traced(library: str, name: str, size: int) -> dict[str, Any]:

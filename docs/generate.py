@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import explorer
 import outputs
 import sizes
 from address import ADDRESS
@@ -34,10 +35,12 @@ from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Section
 from whichdevice.datasets.base import get_dataset
 from whichdevice.figures import figure_facts, figure_names
+from whichdevice.forecast.targets import find_target
 from whichdevice.models.loading import workload_class, workload_names
 from whichdevice.records.schema import Part, Record
 from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.tables import get_table, table_about, table_names
+from whichdevice.tables.forecasts import table_of_records
 from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
 DOCS = Path(__file__).resolve().parent
@@ -94,7 +97,7 @@ def generated() -> dict[Path, str]:
     texts = {name: page() for name, page in pages.items()} | tables()
     found = {DOCS / "reference" / f"{name}.md": f"{NOTICE}\n{text}" for name, text in texts.items()}
     parts = {"clone": clone_commands(), "download": download(), "installs": installs(), **results_parts()}
-    parts["kinds"] = kinds_of_models()
+    parts |= {"kinds": kinds_of_models(), "two-softwares": two_softwares()}
     parts |= {f"output-{name}": outputs.block(name) for name in [*outputs.COMMANDS, outputs.PYTHON]}
     for path in [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         if path.is_file() and path not in found and "<!-- generated: " in (text := path.read_text(encoding="utf-8")):
@@ -204,6 +207,23 @@ def kinds_of_models() -> str:
     catalogue = importlib.util.module_from_spec(found)
     found.loader.exec_module(catalogue)
     return str(catalogue.table())
+
+
+def two_softwares() -> str:
+    """Forecasts of a step of the same model by XLA and by PyTorch, from the explorer's steps."""
+    steps, devices = explorer.read_steps(), ("T4", "RTX 4090", "A100 SXM 80GB")
+    softwares = ("Keras on JAX, compiled by XLA", "PyTorch, operation by operation")
+    rows = []
+    for what, batch, names in (
+        ("ResNet-50, 128 images", 128, ("resnet50 in Keras", "resnet50")),
+        ("GPT-2, 8 × 1,024 tokens", 8, ("decoder", "openai-community/gpt2")),
+    ):
+        for name, software in zip(names, softwares, strict=True):
+            made = [explorer.record(name, steps[name], explorer.MIXED, batch, find_target(each)) for each in devices]
+            times = table_of_records([each for each in made if each is not None], hardware_rows())["step_time"]
+            rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
+            what = ""
+    return grid(["model, batch", "software", *devices], rows)
 
 
 # Reference pages.

@@ -37,7 +37,7 @@ FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add = parser.add_argument
-    add("model", metavar="FILE", help="a model's or a training script's .py file, or a built-in workload")
+    add("model", metavar="FILE", help="a model's or training script's .py file, hf:NAME, or a built-in workload")
     size = parser.add_argument_group("size of the training; default: the data's and the file's, else a million")
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")

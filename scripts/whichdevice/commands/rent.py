@@ -57,10 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accelerator", help="e.g. L4:1, A100:8, tpu-v6e-1 (default: L4:1 or tpu-v2-8)")
     parser.add_argument("--infra", help="cloud or cloud/region, e.g. gcp/us-central1 (default for a TPU: gcp)")
     parser.add_argument("--spot", action="store_true", help="cheaper, and taken away at any moment")
-    parser.add_argument("--max-hours", type=int, default=4, choices=range(1, 73), help="its longest life")
+    parser.add_argument(
+        "--max-hours", type=_hours, default=4, metavar="N", help="its longest life, 1 to 72; default: 4"
+    )
     add_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _hours(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 72:
+        raise argparse.ArgumentTypeError("whole hours, 1 to 72")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
