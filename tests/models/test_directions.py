@@ -8,6 +8,7 @@ import pytest
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.work import FUSED_RECURRENT, LOOPED_LSTM
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.loading import workload_class
 from whichdevice.records.products import ProgramRequest
@@ -57,6 +58,7 @@ def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
     }  # fmt: skip
     records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
     slow, fast = map(answer, records)
+    assert (records[0].facts.note == LOOPED_LSTM) == (name == "small_lstm")
     assert slow["step_time"] < 1.3 * fast["step_time"]
 
 
@@ -65,6 +67,10 @@ def test_a_recommenders_step_moves_its_whole_tables_several_times():
     trace, _ = traced("recommender_torch")
     table = 4.0 * 500_000 * 64
     assert 7 * table < trace.work.bytes < 24 * table and trace.work.operations < 1e9
+
+
+def test_a_recurrent_layer_says_how_it_runs():
+    assert traced("small_lstm_torch")[0].notes == (FUSED_RECURRENT,) and traced("small_mlp_torch")[0].notes == ()
 
 
 def test_messages_of_a_graph_are_gathered_and_scattered():

@@ -93,10 +93,11 @@ def _pipeline(work: Work) -> dict[str, Any]:
     if found is None or work.mode != "train":
         return {}
     if not found.pipeline:
-        return {"remarks": found.notes}
+        return {"remarks": (*work.remarks, *found.notes)}
     fastest = best(found.pipeline)
     written = next((rate for rate in found.pipeline if rate.written), fastest)
     return {
-        "remarks": found.notes, "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
+        "remarks": (*work.remarks, *found.notes),
+        "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
         "written_rate": written.examples_per_second, "written_workers": written.workers,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, cheapest
+from whichdevice.forecast.work import RECURRENT_NOTES
 from whichdevice.tables.base import CELL, device_name
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
@@ -108,7 +109,7 @@ class Work:
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
     written_rate: float | None = None  # with so many workers as the file has ...
     written_workers: int = 0  # ... which are these
-    remarks: tuple[str, ...] = ()  # sentences on what a script does: look-ups on the host, varying lengths
+    remarks: tuple[str, ...] = ()  # sentences: how recurrent layers run, look-ups on the host, varying lengths
 
     @property
     def floor(self) -> float:
@@ -214,8 +215,15 @@ def _work(
         epoch_units=next(map(float, whole), None),
         rows=tuple(rows),
         cold_time=sum(cold) if cold else None,
+        remarks=_recurrent(expected),
         **_pipeline(cells),
     )
+
+
+def _recurrent(forecasts: Sequence[pd.Series]) -> tuple[str, ...]:
+    """How recurrent layers run in these forecasts, as a sentence."""
+    notes = " ".join(str(row["note"]) for row in forecasts if pd.notna(row["note"]))
+    return tuple(f"{note[0].upper()}{note[1:]}." for note in RECURRENT_NOTES if note in notes)
 
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:

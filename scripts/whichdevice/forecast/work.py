@@ -45,6 +45,17 @@ Precision = Literal["", "float32", "tf32", "half"]
 PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 
 
+# How recurrent layers run in a forecast, among the notes of a program.
+LOOPED_LSTM = "LSTM layers are forecast as loops over time steps; cuDNN's, which a GPU would run, are faster"
+LOOPED_GRU = (
+    "GRU layers are forecast as loops over time steps, as JAX runs them; cuDNN's, which TensorFlow runs, are faster"
+)
+FUSED_RECURRENT = (
+    "recurrent layers are forecast as cuDNN's: a whole layer is sent off at once, its time steps wait for each other"
+)
+RECURRENT_NOTES = (LOOPED_LSTM, LOOPED_GRU, FUSED_RECURRENT)
+
+
 @dataclass(frozen=True)
 class Item:
     """Work of one kind: `count` kernels of `operations` and `bytes` each, on one device.

@@ -29,7 +29,7 @@ from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
-from whichdevice.forecast.work import Item, Kind, Precision, Total, Work
+from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Work
 from whichdevice.models.torch_script import is_cuda
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
@@ -385,6 +385,7 @@ class Kernels(TorchDispatchMode):
         weights = sum(each.numel() * each.element_size() for each in inputs if each.dim() == 2)
         rest = moved("", inputs, outputs) - weights
         nbytes = (weights + rest // steps) // 2
+        self.notes.add(FUSED_RECURRENT)
         self._put("recurrent", dtype in HALF, operations / steps / 2, nbytes, 2 * steps, (), ())
 
     def _put(

@@ -29,6 +29,7 @@ from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
+from whichdevice.forecast.work import LOOPED_GRU, LOOPED_LSTM
 from whichdevice.forecast.xla.device_memory import (
     MemoryNeed,
     OutOfDeviceMemoryError,
@@ -45,7 +46,6 @@ from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 
-LSTM_NOTE = "LSTM layers as loops over time steps; cuDNN's, which a GPU would run, are faster"
 FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
 
 
@@ -190,7 +190,7 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
         _require_jax_step(model)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
-    note = LSTM_NOTE if kind == "gpu" and _has_lstm(model) else None
+    note = _looped(model) if kind == "gpu" else None
     if mode == "predict":
         workload.check_options()
         return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, note=note)
@@ -235,12 +235,17 @@ def _require_jax_step(model: Any) -> None:
         )
 
 
-def _has_lstm(model: Any) -> bool:
-    """Whether one of its layers, or of the layers inside them, is an LSTM."""
+def _looped(model: Any) -> str | None:
+    """What the program of a model with recurrent layers, also inside of other layers, says of them."""
     import keras
 
-    inside = [*getattr(model, "layers", ()), getattr(model, "layer", None), getattr(model, "forward_layer", None)]
-    return isinstance(model, keras.layers.LSTM) or any(_has_lstm(each) for each in inside if each is not None)
+    waiting, kinds = [model], set[str]()
+    while waiting:
+        layer = waiting.pop()
+        kinds |= {kind.__name__ for kind in (keras.layers.LSTM, keras.layers.GRU) if isinstance(layer, kind)}
+        inside = [getattr(layer, name, None) for name in ("layer", "forward_layer")]
+        waiting += [each for each in (*getattr(layer, "layers", ()), *inside) if each is not None]
+    return LOOPED_LSTM if "LSTM" in kinds else LOOPED_GRU if kinds else None
 
 
 def _built(workload: TrainingWorkload) -> Any:
