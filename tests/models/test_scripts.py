@@ -305,6 +305,23 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
 
 
 @pytest.mark.slow
+def test_a_teacher_belongs_to_the_step_and_is_not_trained(tmp_path):
+    body = "with torch.no_grad():\n        wanted = teacher(x)\n    (net(x) - wanted).square().mean().backward()\n"
+    text = f"teacher = torch.nn.Linear(8, 2)\nfor it in range(500):\n    x = torch.zeros(32, 8)\n    {body}"
+    step = started(TORCH_NET + text + "    optimizer.step()\n", tmp_path).functions.model()
+    assert [each.requires_grad for each in step.parameters()] == [False, False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("use", "precision"), [("False", "float32"), ("True", "mixed"), ("torch.cuda.is_available()", "mixed")]
+)
+def test_an_autocast_for_gpus_counts_unless_a_variable_switches_it_off(use, precision, tmp_path):
+    text = f"use = {use}\nfor it in range(500):\n    with torch.autocast('cuda', enabled=use):\n    " + ONE
+    assert started(TORCH_NET + text, tmp_path).found.precision == precision
+
+
+@pytest.mark.slow
 def test_an_optimisers_moments_are_no_trained_parameters(tmp_path):
     step = started(JAX_STEP, tmp_path).functions.model()
     assert [each.shape for each in step.trained] == [(2,), (8, 2)] and len(step.held) == 5  # two moments and a count

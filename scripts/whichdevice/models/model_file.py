@@ -78,6 +78,7 @@ HINTS = (  # what an error's text holds, and what to do
     ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
     (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
+    ("SparseTensorImpl", "sparse gradients cannot be traced: leave out sparse=True; the answer is then an upper bound"),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
     ("NCCL", 'backend="nccl" needs a GPU: take "gloo" where torch.cuda.is_available() is false'),
     ("device_ids", "device_ids only where torch.cuda.is_available()"),

@@ -6,12 +6,14 @@ this tape `Step` makes the loss of a batch again: tensors that have the batch as
 everything else is kept as it was. Where layers take the time steps first, the batch is the second axis.
 """
 
+import ast
 import copy
 import inspect
 import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -25,11 +27,12 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, line_of, run
-from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes, steps_in
+from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, calls_of, line_of, run
+from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes, steps_in, switched_off
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
 COPIES = 4  # of the script's first batch, as data
@@ -37,6 +40,7 @@ SPAWNS = re.compile(r"\b(mp|multiprocessing)\.spawn\(")
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 COMPILER = "_dynamo/eval_frame.py"  # the file of PyTorch from which a compiled function or module is called
+FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
 MOST_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 
@@ -55,6 +59,7 @@ class Call(NamedTuple):
     args: Any
     kwargs: Any
     output: Any = None  # as the script got it
+    free: bool = False  # of gradients, as a teacher's
 
 
 class Loss(NamedTuple):
@@ -78,6 +83,7 @@ class Tape(TorchFunctionMode):
         self.mixed = False  # whether a module runs under autocast
         self.compiled = False  # whether one runs in what torch.compile gave
         self.losses: list[Loss] = []
+        self.free_bytes = 0
         self.time_major: Sequence[int] = ()  # steps and sequences of what a layer with batch_first=False is given
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -100,13 +106,23 @@ class Tape(TorchFunctionMode):
                 self._without_gradients()
                 return None
         result = func(*args, **kwargs)
-        listens = self.recording and self.depth == 0 and self.calls and torch.is_grad_enabled()
-        if listens and any(map(torch.is_tensor, _leaves(result))):
-            self.calls.append(Call(func, args, kwargs, result))
+        if self.calls and any(map(torch.is_tensor, _leaves(result))):
+            self._record(func, args, kwargs, result)
         return result
 
+    def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
+        """Keep a call outside of modules; of those without gradients no more than FREE_BYTES, as of a validation."""
+        free = not torch.is_grad_enabled()
+        if not self.recording or self.depth or (free and self.start is None):
+            return
+        if free:
+            self.free_bytes += sum(each.nbytes for each in _leaves(output) if torch.is_tensor(each))
+            if self.free_bytes > FREE_BYTES:
+                self.free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
+        self.calls.append(Call(function, args, kwargs, output, free))
+
     def _without_gradients(self) -> None:
-        modules = {call.function for call in self.calls if isinstance(call.function, torch.nn.Module)}
+        modules = {call.function for call in self.calls if isinstance(call.function, torch.nn.Module) and not call.free}
         for weight in [each for module in modules for each in module.parameters() if each.requires_grad]:
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
 
@@ -132,8 +148,7 @@ class Tape(TorchFunctionMode):
     def leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output."""
         self.depth -= 1
-        if self.recording and self.depth == 0 and torch.is_grad_enabled():
-            self.calls.append(Call(module, args, kwargs, output))
+        self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
         """Registered for all modules, and `step` for all optimisers."""
@@ -188,7 +203,8 @@ class Step(torch.nn.Module):
                 name.endswith("_") and not name.endswith("__") and args
             ):  # an earlier loss may still need what it changes
                 args = (args[0].clone(), *args[1:])
-            outputs.append(function(*args, **_mapped(value, call.kwargs)))
+            with torch.no_grad() if call.free else nullcontext():
+                outputs.append(function(*args, **_mapped(value, call.kwargs)))
         given = [value(each) for each in self.losses]
         loss = sum((getattr(each, "loss", each) for each in given[1:]), getattr(given[0], "loss", given[0]))
         first = next(
@@ -328,7 +344,16 @@ def start_torch(path: Path) -> Script:
     if not tape.calls:
         ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
         raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
+    called = {
+        free: {call.function for call in tape.calls if isinstance(call.function, torch.nn.Module) and call.free == free}
+        for free in (True, False)
+    }
+    trained = _weights_of([*seen.stepped, *_optimizers_in(seen.scopes)])
+    for weight in (each for module in called[True] - called[False] for each in module.parameters()):
+        weight.requires_grad_(id(weight) in trained)  # a teacher's have neither gradients nor an optimiser's state
     step, batch, passes = _step(tape, path.name)
+    if any(weight.dtype == torch.float64 for weight in step.parameters()):
+        raise StudyError(f"{path.name}: its weights are float64, which GPUs are slow in: leave out double()")
     size = len(next(iter(batch.values())))
     shapes = [each.transpose(0, 1).shape if step.time_major else each.shape for each in batch.values()]
     epochs, steps = seen.loops
@@ -344,7 +369,7 @@ def start_torch(path: Path) -> Script:
     found = Found(
         framework=TORCH,
         batch_size=size,
-        precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes)),
+        precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes), seen.scopes),
         compiled=tape.compiled,
         line=seen.line,
         notes=(SUMMED.format(passes=passes),) if passes > 1 else (),
@@ -429,6 +454,7 @@ def _step(tape: Tape, name: str) -> tuple[Step, dict[str, torch.Tensor], int]:
                 name: _mapped(partial(reference, before=place, name=name), each)
                 for name, each in calls[place].kwargs.items()
             },
+            free=calls[place].free,
         )
         for place in kept
     ]
@@ -443,12 +469,16 @@ def _lines(frame: FrameType | None) -> Iterator[tuple[Any, int]]:
         frame = frame.f_back
 
 
-def _precision(step: Step, path: Path, mixed: bool) -> str:
-    """Mixed where a module runs under `autocast`, or the script has it for GPUs alone; else TF32.
+def _precision(step: Step, path: Path, mixed: bool, scopes: Sequence[Mapping[str, Any]]) -> str:
+    """Mixed where a module runs under `autocast`, or the script or a file beside it has it for GPUs; else TF32.
 
     Without convolutions products use TF32 only where the script asks for that.
     """
-    if mixed or called_in(path, "autocast"):
+    own = read_address(str(path)).files()
+    files = [each for each in own if called_in(each, "autocast")]
+    given = (each for file in own for call in calls_of(parsed(file.read_bytes())) for each in call.keywords)
+    where_available = any(each.arg in ("fp16", "bf16") and "cuda" in ast.unparse(each.value) for each in given)
+    if mixed or where_available or not all(switched_off(each, "autocast", scopes) for each in files):
         return "mixed"
     convolves = any(isinstance(each, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d) for each in step.modules())
     return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
