@@ -122,6 +122,7 @@ params = eqx.nn.MLP(8, 2, 16, 1, key=jax.random.key(0))  # with functions and nu
 mean = eqx.filter_jit(lambda model, x, y: ((jax.vmap(model)(x) - y) ** 2).mean())
 step = eqx.filter_jit(lambda model, x, y: eqx.apply_updates(model, eqx.filter_grad(mean)(model, x, y)))
 """
+PARTS = "import keras\nclass Twice(keras.layers.Layer):\n    def call(self, x):\n        return 2 * x\n"
 KERAS_LOOP = """
 import keras, numpy as np
 WIDTH = 2
@@ -356,10 +357,12 @@ def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
     text = "import os\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + KERAS_LOOP
+    text = text.replace("[Own(3)]", "[Own(3), Twice()]").replace("WIDTH = 2", "from parts import Twice\nWIDTH = 2")
     (tmp_path / "inner" / "train.py").write_text(text)
+    (tmp_path / "inner" / "parts.py").write_text(PARTS)
     address = read_address("inner/train.py")
     found = probe(address)
-    assert (found.line, found) == (19, known(address))
+    assert (found.line, found) == (21, known(address))
     monkeypatch.setattr(scripts, "start", lambda *_: pytest.fail("the script runs again"))
     workload = workload_class(address.text)(Options(batch_size=128))
     train, _ = workload.splits({})

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -111,7 +112,7 @@ def kept_keras(file: Path, path: Path) -> SimpleNamespace | None:
     data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
     try:
-        own = _own_objects(path, {part for word in _words(text["model"]) for part in word.split(">")})
+        own = _own_objects(path, set(_named(text["model"])))
         config = json.dumps(_remade(text["model"], own, text["policy"], keras.config.dtype_policy().name))
         if not keras.models.model_from_json(config, own).compiled:
             return None
@@ -124,12 +125,17 @@ OWN = (ast.FunctionDef, ast.ClassDef)
 DEFINING = (*OWN, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 
 
-def _own_objects(path: Path, named: set[str]) -> dict[str, Any]:
-    """Functions and classes of a script with these names; nothing of it runs but the statements that they need.
+def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, Any]:
+    """Functions and classes of a script, and of files beside it, by module and name.
 
-    Raises NameError where they need a variable that another kind of statement makes, such as a loop.
+    Nothing of the script runs but the statements that they need. Raises NameError where they need a variable that
+    another kind of statement makes, such as a loop.
     """
-    body = parsed(path.read_bytes()).body
+    body, found = parsed(path.read_bytes()).body, dict[str, Any]()
+    for module, name in wanted:
+        if module and (path.parent / f"{module.partition('.')[0]}.py").is_file():
+            found[name] = getattr(import_module(module), name, None)
+    named = {name for _, name in wanted} - {*found}
     made = {id(node): _names_made(node) for node in body}
     known = {name for names in made.values() for name in names}
     waiting = {name for node in body if isinstance(node, OWN) for name in made[id(node)] & named}
@@ -141,10 +147,10 @@ def _own_objects(path: Path, named: set[str]) -> dict[str, Any]:
             raise NameError(*waiting)
         used = {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
         waiting = (used & known) - needed
-    found: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+    variables: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
     nodes = [node for node in body if made[id(node)] & needed]
-    exec(compile(ast.Module(nodes, []), str(path), "exec"), found)
-    return {name: found[name] for name in needed & named}
+    exec(compile(ast.Module(nodes, []), str(path), "exec"), variables)
+    return found | {name: variables[name] for name in needed & named}
 
 
 def _names_made(node: ast.stmt) -> set[str]:
@@ -158,13 +164,16 @@ def _names_made(node: ast.stmt) -> set[str]:
     return names | defined | {(alias.asname or alias.name).partition(".")[0] for alias in imports}
 
 
-def _words(config: Any) -> Iterator[str]:
-    """The strings in a configuration."""
-    if isinstance(config, str):
-        yield config
-    elif isinstance(config, dict | list):
-        for part in config.values() if isinstance(config, dict) else config:
-            yield from _words(part)
+def _named(config: Any) -> Iterator[tuple[str | None, str]]:
+    """Module and names of each class and function in a configuration."""
+    if isinstance(config, list):
+        for part in config:
+            yield from _named(part)
+    elif isinstance(config, dict):
+        yield from _named([*config.values()])
+        for name in (config.get(key) for key in ("class_name", "registered_name", "config")):
+            if "class_name" in config and isinstance(name, str):
+                yield config.get("module"), name.rpartition(">")[2]
 
 
 def _stopped(path: Path) -> dict[str, Any]:
