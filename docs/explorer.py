@@ -158,7 +158,8 @@ def compiled(name: str) -> dict[str, Any]:
         of_batch = found.setdefault(how, {}).setdefault(str(request.batch_size), {})
         needed, bound = _short(made.facts.memory_needed or 0.0), made.facts.memory_is_lower_bound
         of_batch[request.device] = [sums(Work.from_dict(made.work)), needed, bound]
-    return {"library": "keras", "unit": workload_class(_module(name)).unit, "tokens": None, "steps": found}
+    chosen: Any = workload_class(_module(name))
+    return {"library": "keras", "unit": chosen.unit, "tokens": chosen.recipe.sequence_length, "steps": found}
 
 
 def _module(name: str) -> str:
