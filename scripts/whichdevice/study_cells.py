@@ -125,22 +125,22 @@ def _recipe_batch_size(study: Study, name: str) -> int:
     return 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size
 
 
-def workflow_command(study: Study, target: str = "all", *more: str) -> str:
-    """The call that makes a target of this study. Without `--configfile` Snakemake would take the default study's
-    config, so the study's own is named unless it is that one."""
+def workflow_command(study: Study, target: str = "all", *more: str, again: bool = False) -> str:
+    """The call that makes a target of this study, or measures `again`. Without `--configfile` it would be of the
+    default study, so the study's own config is named unless it is that one."""
     own = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
-    return " ".join(["snakemake --cores 1", target, *own, *more])
+    return " ".join(["whichdevice study", target, *own, *more, *["-- --forcerun measure"] * again])
 
 
 def repeat_failed(study: Study) -> str:
     """The call that repeats the failed runs of a study."""
-    return workflow_command(study, "all", "--forcerun measure", "--config retry=failed")
+    return workflow_command(study, "all", "--config retry=failed", again=True)
 
 
 def make_tables(folder: Path) -> str:
     """The call that makes the tables in this folder of a study."""
     config = folder.parent / "config.yaml"
-    return "snakemake --cores 1 tables" + (f" --configfile {config}" if config.is_file() else "")
+    return "whichdevice study tables" + (f" --configfile {config}" if config.is_file() else "")
 
 
 def _is_default(study: Study) -> bool:

@@ -37,7 +37,7 @@ def test_parquet_holds_the_same_table_and_what_its_columns_mean(results: Path) -
     [
         (["RESULTS"], "export: as what? --parquet"),
         (["--parquet", "gone"], "export: no folder gone; name a study's results, e.g. results/quick"),
-        (["--parquet", "RESULTS/runs"], "no tables in RESULTS/runs/tables; make them: snakemake --cores 1 tables"),
+        (["--parquet", "RESULTS/runs"], "no tables in RESULTS/runs/tables; make them: whichdevice study tables"),
     ],
 )
 def test_what_is_wrong_is_one_line(

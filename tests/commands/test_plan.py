@@ -84,7 +84,7 @@ def test_archives_that_are_not_where_they_should_be_are_named(plan):
 def test_a_device_that_is_left_out_comes_with_the_command_that_would_measure_it(plan, kind):
     (line,) = [line for line in plan().splitlines() if line.startswith(f"Left out: {kind}")]
     assert f"({RUNS} runs): no {kind.upper()} found on this host" in line
-    assert line.endswith(f"snakemake --cores 1 {kind} --configfile 'my study.yaml'")
+    assert line.endswith(f"whichdevice study {kind} --configfile 'my study.yaml'")
 
 
 def test_what_did_not_fail_is_not_blamed_on_only(plan):

@@ -67,11 +67,11 @@ def test_every_figure_draws_from_every_study(
     text = text_of(figure, studies[study], tmp_path)
     assert figure_facts(figure).title in text
     if study in ("empty", "failed"):
-        assert "run: snakemake --cores 1" in text
+        assert "run: whichdevice study" in text
     if study == "one":
         assert "data: stand-in" in text
         assert "not measured: gpu" in text
-        assert ("run: snakemake" in text) == (figure in TAKE_MORE)
+        assert ("run: whichdevice study" in text) == (figure in TAKE_MORE)
         for words in SAYS[figure]:
             assert words in re.sub(r"\s+", " ", text)
     if study == "three":
@@ -79,7 +79,7 @@ def test_every_figure_draws_from_every_study(
 
 
 SAYS = {
-    "crossover": ["No two devices", "run: snakemake --cores 1 gpu"],
+    "crossover": ["No two devices", "run: whichdevice study gpu"],
     "roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"],
 }
 

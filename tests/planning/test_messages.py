@@ -15,7 +15,7 @@ def test_the_closing_line_counts_and_says_how_to_go_on(plan):
     assert "2 of 6 runs failed (1 failed, 1 timed_out)" in line
     assert "1 of 6 runs refused: they did not fit this host" in line
     assert "To repeat failed runs and refused runs that now fit: " in line
-    again = "snakemake --cores 1 all --configfile results/planned/config.yaml --forcerun measure --config retry=failed"
+    again = "whichdevice study all --configfile results/planned/config.yaml --config retry=failed -- --forcerun measure"
     assert line.endswith(again)
     assert "\n" not in line
 
@@ -25,7 +25,7 @@ def test_refused_runs_alone_are_no_failures_and_may_fit_another_time(plan):
     end(planned, *["ok"] * 5, "refused")
     [line] = closing_lines(planned)
     assert line.startswith("No run failed. 1 of 6 runs refused: they did not fit this host. ")
-    assert "To repeat refused runs that now fit: snakemake" in line
+    assert "To repeat refused runs that now fit: whichdevice study" in line
 
 
 def test_the_closing_line_is_about_this_call_alone(plan):

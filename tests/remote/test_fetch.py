@@ -62,7 +62,7 @@ def plan() -> Any:
 
 def test_records_artefacts_compiled_records_and_config_come_and_nothing_is_measured(theirs: Place) -> None:
     *_, last = fetch(theirs.address, [])
-    assert last == "its report: snakemake --cores 1 report --configfile results/small/config.yaml"
+    assert last == "its report: whichdevice study report --configfile results/small/config.yaml"
     planned = plan()
     assert planned.wanted() == [] and planned.datasets() == []
     records = merged_records(ROOT)

@@ -90,11 +90,11 @@ def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
     found = reproductions(study, tmp_path / "report.html", cards)
     assert len(found) == len(study.summary)
     card = found["gpu", "weather_gru", "tensorflow", "float32", 16, 0.5, "fit", 168]
-    only = yaml.safe_load(card["workflow"].split("'only=")[1].rstrip("'"))
+    only = yaml.safe_load(card["workflow"].split("'only=")[1].partition("' -- ")[0])
     call = load_study({**made.model_dump(mode="json"), "only": only})
     assert call.only.model_dump(exclude_none=True) == {axis: [value] for axis, value in only.items()}
     assert len(only) == 8 and card["workflow"].startswith(
-        "snakemake --cores 1 gpu --configfile results/small/config.yaml"
+        "whichdevice study gpu --configfile results/small/config.yaml"
     )
     run = parse_run(card["by_hand"].split()[-1])
     assert (run.cell.loop, run.cell.sequence_length, run.repeat) == ("fit", 168, 1)
@@ -113,7 +113,7 @@ def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
         for command in (card["workflow"], card["by_hand"], card["then"]):
             words = shlex.split(command)
             assert shlex.join(words) == command and command.count(evil) == sum(evil in word for word in words)
-        assert shlex.split(card["workflow"])[:4] == ["snakemake", "--cores", "1", evil]
+        assert shlex.split(card["workflow"])[:3] == ["whichdevice", "study", evil]
 
 
 def test_a_run_of_an_unknown_kind_is_measured_again_by_its_cell_alone(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_run_of_an_unknown_kind_is_measured_again_by_its_cell_alone(tmp_path: 
     study = synthetic.Results(config, paths)
     study.runs = study.runs.assign(kind=None)
     for card in reproductions(study, tmp_path / "report.html", {}).values():
-        assert card["workflow"].startswith("snakemake --cores 1 all --configfile")
+        assert card["workflow"].startswith("whichdevice study all --configfile")
 
 
 def test_addresses_are_relative_to_the_page_and_a_bucket_is_none(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def test_the_headline_tells_what_failed_and_what_was_not_measured(tmp_path: Path
 
     page = page_of(study, tmp_path, devices=["cpu"], change=change)
     text = re.sub(r"\s+", " ", page.text)
-    again = "snakemake --cores 1 all --configfile results/small/config.yaml --forcerun measure --config retry=failed"
+    again = "whichdevice study all --configfile results/small/config.yaml --config retry=failed -- --forcerun measure"
     assert f"1 of 4 runs failed. Repeat: {again}" in text
     assert "Not measured: gpu (no gpu on this host)" in text
-    assert "snakemake --cores 1 gpu" in text
+    assert "whichdevice study gpu" in text
     assert "Measured on cpu (Example CPU 3.6 GHz): 3 runs of 2 cells" in text
     assert "stand-ins" in text
     assert "killed <now> & then" in text
@@ -92,7 +92,7 @@ def test_a_study_without_any_record_has_a_page(tmp_path: Path) -> None:
 
 def test_a_missing_figure_is_named_with_its_command(plain: tuple[Path, Page], tmp_path: Path) -> None:
     folder = plain[0]
-    with pytest.raises(StudyError, match="snakemake --cores 1 figures"):
+    with pytest.raises(StudyError, match="whichdevice study figures"):
         write_report(folder / "config.yaml", folder / "tables", tmp_path / "figures", tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

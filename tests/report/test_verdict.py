@@ -49,7 +49,7 @@ def test_devices_within_five_per_cent_are_the_same_and_one_device_has_nothing_to
     assert compared(alone) == []
     first = next(facts(alone))
     assert first.text == "Not measured: gpu (no gpu on this host). To measure it, on a host that has one:"
-    assert first.command == "snakemake --cores 1 gpu --configfile results/small/config.yaml" and first.warning
+    assert first.command == "whichdevice study gpu --configfile results/small/config.yaml" and first.warning
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [

@@ -54,7 +54,7 @@ def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) ->
     ]
     assert runs["reason"][4] == "killed by signal 9"
     assert set(runs["reason"][runs["device"] == "gpu"]) == {
-        "no gpu on this host; run: snakemake --cores 1 gpu --configfile results/small/config.yaml"
+        "no gpu on this host; run: whichdevice study gpu --configfile results/small/config.yaml"
     }
 
 

@@ -81,7 +81,7 @@ def _artefact(args: argparse.Namespace) -> str:
     """Address of the SavedModel; raises StudyError unless it is there and its export was found to be right."""
     call = load_study(merged(check_yaml(args.configfile), args.config), str(args.configfile))
     if call.storage.bucket is None:
-        raise StudyError("deploy: storage.bucket is empty; set it, then snakemake --cores 1 publish")
+        raise StudyError("deploy: storage.bucket is empty; set it, then whichdevice study publish")
     study = plan_study(merged(check_yaml(args.configfile), args.config)).study
     if args.model not in study.workloads:
         raise StudyError(f"deploy: the study has no workload {args.model}")
@@ -91,7 +91,7 @@ def _artefact(args: argparse.Namespace) -> str:
     if not artefact.startswith("gs://"):
         raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")
     if "saved_model.pb" not in open_place(artefact).listing():
-        raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: snakemake --cores 1 publish")
+        raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: whichdevice study publish")
     place = open_place(folder)
     record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(EXPORT_RECORD)))
     if record.status != "ok":

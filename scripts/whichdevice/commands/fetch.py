@@ -52,7 +52,7 @@ def fetch(address: str, allow: list[str]) -> list[str]:
     }
     download(place, {name: root / name for name in compiled}, listing)
     write_study(study, root / CONFIG)
-    return [*lines, f"its report: snakemake --cores 1 report --configfile {root / CONFIG}"]
+    return [*lines, f"its report: whichdevice study report --configfile {root / CONFIG}"]
 
 
 def _their_study(text: str, where: str, allow: list[str]) -> Any:

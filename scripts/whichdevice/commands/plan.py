@@ -44,9 +44,9 @@ def configfile_option(args: argparse.Namespace) -> list[str]:
 
 
 def workflow_call(args: argparse.Namespace, target: str) -> str:
-    """The call of Snakemake that makes a target with the config that this command was given."""
+    """The call that makes a target with the config that this command was given."""
     own = configfile_option(args)
-    return shlex.join(["snakemake", "--cores", "1", target, *own, *(["--config", *args.config] if args.config else [])])
+    return shlex.join(["whichdevice", "study", target, *own, *(["--config", *args.config] if args.config else [])])
 
 
 def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ CARD = {
 }
 CARD_KEY = [name for name in CARD if name != "code_hash"]  # what tells cards apart
 CardKey = tuple[Any, ...]
-SNAKEMAKE = ("snakemake", "--cores", "1")
+STUDY = ("whichdevice", "study")
 AGAIN = "again"  # a separate folder for the repeated run: the study's record stays
 FACTS = {
     "device_name": "Device",
@@ -195,9 +195,9 @@ def _card(
     in_study = ["--configfile", config]
     return {
         "name": " · ".join(str(part) for part in first["run"].split("/")[:3]),
-        "workflow": shlex.join([*SNAKEMAKE, kind, *in_study, "--forcerun", "measure", "--config", only]),
+        "workflow": shlex.join([*STUDY, kind, *in_study, "--config", only, "--", "--forcerun", "measure"]),
         "by_hand": shlex.join(["python", "scripts/measure.py", config, f"{AGAIN}/{first['run']}/record.json"]),
-        "then": shlex.join([*SNAKEMAKE, "compare", *in_study, "--config", f"against={AGAIN}"]),
+        "then": shlex.join([*STUDY, "compare", *in_study, "--config", f"against={AGAIN}"]),
         "config": links.to(study.config_path),
         "records": [
             (f"r{row['repeat']}", str(row["status"]).replace("_", " "), links.to(row["record"]))

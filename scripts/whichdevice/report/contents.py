@@ -296,7 +296,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "broken": _broken(study.runs),
         "retry": repeat_failed(study.study),
         "config": yaml.safe_dump(study.study.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
-        "again": [workflow_command(study.study, kind, "--forcerun measure") for kind in kinds],
+        "again": [workflow_command(study.study, kind, again=True) for kind in kinds],
         "make": {target: workflow_command(study.study, target) for target in ("all", "compiled")},
         "updated": study.runs["started"].dropna().max() if study.runs["started"].notna().any() else None,
     }

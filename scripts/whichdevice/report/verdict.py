@@ -138,7 +138,7 @@ def _mixed(study: StudyResults) -> Iterator[Fact]:
         what = ", ".join(text for column, text in CONDITIONS.items() if (mixed[column] > 1).any())
         own = study.study.devices.keys() - study.other_machines
         here = own.issuperset(mixed.index.get_level_values("device"))
-        again = workflow_command(study.study, "all", "--forcerun measure") if here else None
+        again = workflow_command(study.study, again=True) if here else None
         yield Fact(f"{len(mixed)} of {len(kinds)} cells mix repeats measured with other {what}.", again, True)
 
 
