@@ -83,11 +83,13 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
         ("nets/none.py", "workload file nets/none.py: not found"),
         ("nets/", "workload file nets: a folder; name a file in it, e.g. nets/my_model.py"),
+        ("nets/unet.ipynb", "not a Python file; jupyter nbconvert --to script nets/unet.ipynb"),
         ("nets/unet.txt", "not a Python file; its name must end in .py"),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
     (package / "nets/unet.txt").write_text("")
+    (package / "nets/unet.ipynb").write_text("")
     with pytest.raises(StudyError, match=message):
         workload_class(name)
 

@@ -11,7 +11,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import workload_class
-from whichdevice.models.script_run import Found
+from whichdevice.models.script_run import Found, others_like
 from whichdevice.models.scripts import is_script, known, probe
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
@@ -43,7 +43,11 @@ REFUSED = {
     "p.parse_args().step()": "required: --data: give its arguments after --",
     "import torch.multiprocessing as mp\nmp.spawn(print)\nx.step()": "spawn; ask about a copy that calls the function",
     "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
-    "import torch\nif False:\n    x.step()": "no optimiser stepped: give its arguments after --",
+    "import torch\nif False:\n    x.step()": "no optimiser of torch.optim stepped: give its arguments after --",
+    "import torch\nget_ipython()\nx.step()": r"\(line 2\); take the lines of the notebook's commands out",
+    "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "no optimiser of torch.optim stepped",
+    "import torch\nx = torch.zeros(4, 8, requires_grad=True)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
+    "\ntorch.optim.SGD([x]).step()": "line 4: its optimiser changes no weights of a module: put what is trained into",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",
     JAX_LOSS
@@ -301,8 +305,10 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
             tmp_path / FILE
         )
     else:
-        summed = "% 4" in text or "range(4)" in text
-        assert [note[:35] for note in found.notes] == ["The optimiser steps after 4 batches"] * summed
+        summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
+        assert [note[:35] for note in found.notes] == summed + ["Training starts in line 15; what tra"] * (
+            "trial" in text
+        )
 
 
 @pytest.mark.slow
@@ -396,6 +402,15 @@ def test_a_few_examples_of_a_long_stream_are_read():
     assert Found("keras", 32, 320).declaration().examples is None
     assert Found("keras", 64, 20032).declaration().examples == Found("keras", 64).declaration().examples == 1024
     assert Found("keras", 4096, 10**6).declaration().examples == 8192
+
+
+def test_an_answer_says_that_another_training_is_not_counted(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "model.fit(x)\nscaler.fit(x)\nmodel.fit(x)\nfor x in y:\n    optimizer.step()\n    optimizer.step()\n"
+    )
+    assert others_like(path, 1) == ("Training starts in line 1; what trains in line 3 is not counted.",)
+    assert others_like(path, 5) == ()
 
 
 def test_a_model_file_is_no_script(tmp_path):

@@ -152,7 +152,9 @@ def _file(text: str) -> Address:
         root = folder if module else path.absolute().parent
         found = Address(text, "file", path, module, root=root, arguments=tuple(shlex.split(given)))
     else:
-        raise StudyError(f"workload file {path}: not a Python file; its name must end in .py (or .keras)")
+        notebook = path.suffix == ".ipynb"
+        fix = f"jupyter nbconvert --to script {path}" if notebook else "its name must end in .py (or .keras)"
+        raise StudyError(f"workload file {path}: not a Python file; {fix}")
     _refuse_results(found)
     return found
 

@@ -25,7 +25,7 @@ from whichdevice.models.data import arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import looks_up, overridden
-from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, calls_of, line_of, watch
+from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, calls_of, line_of, others_like, watch
 from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
@@ -79,7 +79,11 @@ def start_keras(path: Path) -> Script:
         steps_per_epoch=seen.get("steps_per_epoch"),
         precision="mixed" if policy.startswith("mixed") else "single",
         line=line,
-        notes=(*([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []), *lengths),
+        notes=(
+            *([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []),
+            *lengths,
+            *others_like(path, line),
+        ),
     )
     sample = mapped(lambda each: np.concatenate([each] * (COPIES if "sizes" in seen else 1)), sample)
     functions = SimpleNamespace(model=lambda: device, data=lambda: sample)

@@ -56,6 +56,7 @@ OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # metho
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
 NO_GPU = 'no GPU is here: let torch.device("cuda" if torch.cuda.is_available() else "cpu") decide'
+SPARSE = "sparse gradients cannot be traced: leave out sparse=True; the answer is then an upper bound"
 HINTS = (  # what an error's text holds, and what to do
     ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
     ("initialized inside an `hk.transform`", "model() returns hk.transform(function), which makes the module"),
@@ -72,13 +73,16 @@ HINTS = (  # what an error's text holds, and what to do
     ("No module named 'keras.wrappers.", "Keras 3: keras.wrappers.SKLearnClassifier"),
     ("No module named 'keras.", "Keras 3: import from keras.layers, keras.models or keras.utils"),
     ("has no attribute 'placeholder'", "this is TensorFlow 1: write it with Keras"),
+    ("'google.colab'", "take the lines of Colab out"),
+    ("'get_ipython'", "take the lines of the notebook's commands out"),
     ("No module named", "install it here, or put it beside the model's file"),
     ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
     ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: use keras.ops"),
     ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
     (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
     ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
-    ("SparseTensorImpl", "sparse gradients cannot be traced: leave out sparse=True; the answer is then an upper bound"),
+    ("SparseTensorImpl", SPARSE),
+    ("SparseAdam", SPARSE),
     ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
     ("NCCL", 'backend="nccl" needs a GPU: take "gloo" where torch.cuda.is_available() is false'),
     ("device_ids", "device_ids only where torch.cuda.is_available()"),

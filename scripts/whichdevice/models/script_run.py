@@ -84,8 +84,9 @@ def run(path: Path) -> dict[str, Any]:
         raise
     except SystemExit as error:
         frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "error")
-        if wrong := next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), None):
-            raise StudyError(f"{path.name}: {wrong}: give its arguments after --") from error  # of argparse
+        wrong = next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), error.__context__)
+        if error.code == 2 and wrong:  # of argparse or click
+            raise StudyError(f"{path.name}: {wrong}: give its arguments after --") from error
         if error.code not in (None, 0):
             code = f": {error.code}" if isinstance(error.code, str) else f" with exit code {error.code}"
             raise StudyError(f"{path.name}: ended before its training{code}") from error
@@ -135,6 +136,19 @@ def called_in(path: Path, name: str) -> bool:
         else own and getattr(each, "id", "") == name
         for each in used
     )
+
+
+def others_like(path: Path, line: int | None) -> tuple[str, ...]:
+    """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
+    tree = parsed(path.read_bytes())
+    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For | ast.While)]
+    around = [range(each.lineno, (each.end_lineno or 0) + 1) for each in loops]
+    inside = [lines for lines in around if line in lines] or [range(line or 0, (line or 0) + 1)]
+    calls = {(each.lineno, ast.unparse(each.func)) for each in calls_of(tree) if isinstance(each.func, ast.Attribute)}
+    names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
+    found = sorted(number for number, name in calls if name in names and not any(number in lines for lines in inside))
+    which = ", ".join(map(str, found))
+    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if found else ()
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:

@@ -31,7 +31,17 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import NAME_IT, Found, Script, Started, called_in, calls_of, line_of, run
+from whichdevice.models.script_run import (
+    NAME_IT,
+    Found,
+    Script,
+    Started,
+    called_in,
+    calls_of,
+    line_of,
+    others_like,
+    run,
+)
 from whichdevice.models.script_size import HOLDERS, frames, is_whole, loops_in, outside, sizes, steps_in, switched_off
 
 MOST_PARAMETERS = 3e8  # of a module that is stopped at its first call: its forward and backward take long here
@@ -40,6 +50,8 @@ SPAWNS = re.compile(r"\b(mp|multiprocessing)\.spawn\(")
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 COMPILER = "_dynamo/eval_frame.py"  # the file of PyTorch from which a compiled function or module is called
+MOST_GRADIENTS = 1000  # that are taken without a step of the optimiser
+IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
 MOST_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
@@ -102,6 +114,11 @@ class Tape(TorchFunctionMode):
             frame = inspect.currentframe()
             loops = None if self.path is None else loops_in(frame, self.path)
             self.losses.append(Loss(args[0], tuple(_lines(frame)), loops))
+            if len(self.losses) > MOST_GRADIENTS:
+                where = self.path.name if self.path else "watch"
+                raise StudyError(
+                    f"{where}: {MOST_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
+                )
             if self.start is not None:
                 self._without_gradients()
                 return None
@@ -341,14 +358,17 @@ def start_torch(path: Path) -> Script:
     if trials and seen.line in trials:  # no longer training came after them
         seen = max(trials.values(), key=lambda trial: trial.loops[1])
         tape.calls, tape.losses = seen.calls, seen.losses
-    if not tape.calls:
-        ended = "stepped before any module was called" if seen.stepped else "ended, and no optimiser stepped"
-        raise StudyError(f"{path.name}: {ended}: {NAME_IT}")
+    if seen.stepped and not tape.calls:
+        raise StudyError(f"{path.name}: its optimiser steps and no module is called: {IN_MODULE}")
+    if not seen.scopes:
+        raise StudyError(f"{path.name}: ended, and no optimiser of torch.optim stepped: {NAME_IT}")
     called = {
         free: {call.function for call in tape.calls if isinstance(call.function, torch.nn.Module) and call.free == free}
         for free in (True, False)
     }
     trained = _weights_of([*seen.stepped, *_optimizers_in(seen.scopes)])
+    if trained and not trained & {id(each) for module in called[False] for each in module.parameters()}:
+        raise StudyError(f"{path.name}, line {seen.line}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (each for module in called[True] - called[False] for each in module.parameters()):
         weight.requires_grad_(id(weight) in trained)  # a teacher's have neither gradients nor an optimiser's state
     step, batch, passes = _step(tape, path.name)
@@ -372,7 +392,7 @@ def start_torch(path: Path) -> Script:
         precision=_precision(step, path, tape.mixed or _asks_for_16_bits(seen.scopes), seen.scopes),
         compiled=tape.compiled,
         line=seen.line,
-        notes=(SUMMED.format(passes=passes),) if passes > 1 else (),
+        notes=(*([SUMMED.format(passes=passes)] if passes > 1 else []), *others_like(path, seen.line)),
         **counts,
     )
     copies = max(COPIES, -(-8 // size))
