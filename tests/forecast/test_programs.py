@@ -104,9 +104,9 @@ def test_convolutions_leave_memory_a_lower_bound(found):
     assert found["tf32 on A100"].facts.operations == pytest.approx(found["half on T4"].facts.operations, rel=0.01)
 
 
-def test_a_loop_stands_for_the_lstm_of_cudnn_and_the_row_says_so(found):
+def test_layers_of_cudnn_take_the_place_of_the_loops_of_an_lstm_and_the_row_says_so(found):
     assert found["lstm"].status == "ok", found["lstm"].reason
-    assert "cuDNN's, which a GPU would run, are faster" in answer(found["lstm"])["case"]["note"]
+    assert "recurrent layers are forecast as cuDNN's" in answer(found["lstm"])["case"]["note"]
     assert "cuDNN" not in answer(found["training"])["case"]["note"]
 
 

@@ -223,7 +223,7 @@ def _work(
 def _recurrent(forecasts: Sequence[pd.Series]) -> tuple[str, ...]:
     """How recurrent layers run in these forecasts, as a sentence."""
     notes = " ".join(str(row["note"]) for row in forecasts if pd.notna(row["note"]))
-    return tuple(f"{note[0].upper()}{note[1:]}." for note in RECURRENT_NOTES if note in notes)
+    return tuple(f"{note[0].upper()}{note[1:]}." for note in RECURRENT_NOTES if note in notes)[:1]
 
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:

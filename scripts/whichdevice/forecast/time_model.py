@@ -41,6 +41,7 @@ MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one tha
 # workloads of a published v2-8 took 25 to 38 ms; a machine of its own takes a millisecond or two.
 FED, FED_SD, FED_DEVICES = 12e-3, 1.0, ("TPU v2", "TPU v3")
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
+RECURRENT_SD = 0.6  # of cuDNN's recurrent layers: 80 % of DeepBench's are 0.6 to 2.9 times their forecasts
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
 # Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
 # compute capability: the link of GPUs that the sheet gives none of their own.
@@ -200,6 +201,7 @@ def forecast_step(
         "together": TOGETHER_SD if devices > 1 and software == "xla" else UNFITTED_SD * share("collective".__eq__),
         "decode": DECODE_SD if mode == "decode" else 0.0,
         "loops": LOOP_SD if work.unknown_loops else 0.0,
+        "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
     }
     shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
     clocks = {name: pace_of(peaks.chip, name) for name in parts}

@@ -46,14 +46,12 @@ PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 
 
 # How recurrent layers run in a forecast, among the notes of a program.
-LOOPED_LSTM = "LSTM layers are forecast as loops over time steps; cuDNN's, which a GPU would run, are faster"
-LOOPED_GRU = (
-    "GRU layers are forecast as loops over time steps, as JAX runs them; cuDNN's, which TensorFlow runs, are faster"
-)
+LOOPED = "{kinds} layers are forecast as loops over time steps; cuDNN's, which a GPU may run, are faster"
 FUSED_RECURRENT = (
     "recurrent layers are forecast as cuDNN's: a whole layer is sent off at once, its time steps wait for each other"
 )
-RECURRENT_NOTES = (LOOPED_LSTM, LOOPED_GRU, FUSED_RECURRENT)
+FUSED_GRU = f"{FUSED_RECURRENT}; JAX has no GRU of cuDNN and is slower"
+RECURRENT_NOTES = (FUSED_GRU, FUSED_RECURRENT, *(LOOPED.format(kinds=each) for each in ("GRU and LSTM", "LSTM", "GRU")))
 
 
 @dataclass(frozen=True)

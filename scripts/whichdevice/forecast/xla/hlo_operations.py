@@ -19,7 +19,7 @@ Whatever the text holds, the outcome is a Work or a StudyError.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import lru_cache
 from math import gcd, prod
 from typing import NamedTuple
@@ -68,15 +68,18 @@ CUDNN = {
 CUBLAS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
-def read_work(text: str, platform: Platform) -> Work:
-    """Read the text of a scheduled program (`compiled.as_text()`); raises StudyError where it makes no sense."""
-    return work_of(parse_program(text), platform)
+def read_work(text: str, platform: Platform, left_out: Set[int] = frozenset()) -> Work:
+    """Read the text of a scheduled program (`compiled.as_text()`), without loops that run `left_out` times.
+
+    Raises StudyError where it makes no sense.
+    """
+    return work_of(parse_program(text), platform, left_out)
 
 
-def work_of(program: Program, platform: Platform) -> Work:
+def work_of(program: Program, platform: Platform, left_out: Set[int] = frozenset()) -> Work:
     """The work of one run of a program; raises StudyError where it makes no sense."""
     try:
-        total = _Reader(program, platform).run(program.entry, {}, ())
+        total = _Reader(program, platform, left_out).run(program.entry, {}, ())
     except MALFORMED as error:
         raise StudyError(f"compiled program: makes no sense ({type(error).__name__})") from error
     return total.work(platform)
@@ -85,8 +88,8 @@ def work_of(program: Program, platform: Platform) -> Work:
 class _Reader:
     """Walks a program along its calls."""
 
-    def __init__(self, program: Program, platform: Platform) -> None:
-        self._program, self._platform = program, platform
+    def __init__(self, program: Program, platform: Platform, left_out: Set[int]) -> None:
+        self._program, self._platform, self._left_out = program, platform, left_out
 
     def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> Total:
         """One run of a computation; `above` names those that led here."""
@@ -110,6 +113,8 @@ class _Reader:
 
     def _loop(self, total: Total, loop: Instruction, around: Computation, known: Known, above: tuple[str, ...]) -> None:
         trips = trip_count(loop, around, self._program, known)
+        if trips in self._left_out:
+            return
         inner = constants_of(loop, around, self._program, known)
         body = self.run(self._program.computation(loop.called.get("body", "")), inner, above)
         total.add(body, 1 if trips is None else trips)

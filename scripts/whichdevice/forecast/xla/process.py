@@ -16,7 +16,7 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
-from whichdevice.forecast.work import Work
+from whichdevice.forecast.work import Precision, Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import (
@@ -28,6 +28,7 @@ from whichdevice.forecast.xla.programs import (
     make_step,
     start,
 )
+from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
 from whichdevice.measuring.events import Emitter
 from whichdevice.models.loading import workload_class
@@ -110,7 +111,7 @@ class _Compiling:
         status, reason = "ok", None
         try:
             program = self._program(step, target, request, request.batch_size)
-            work = read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
+            work = self._work(program, step, request, target)
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
             facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": step.note})
@@ -126,6 +127,13 @@ class _Compiling:
             facts = facts.model_copy(update=self._largest(request, target, facts))
             self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         return status, reason
+
+    def _work(self, program: CompiledProgram, step: Step, request: ProgramRequest, target: Target) -> Work:
+        if not step.recurrent:
+            return read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
+        precision: Precision = {"float32": "float32", "tf32": "tf32"}.get(request.precision, "half")  # type: ignore[assignment]
+        batch = max(1, request.batch_size // target.devices)
+        return fused_work(program.text, step.recurrent, precision, batch, request.mode == "train")
 
     def _trace(self, number: str, request: ProgramRequest, target: Target) -> tuple[str, str | None]:
         """A PyTorch model's step, traced."""

@@ -29,7 +29,6 @@ from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
-from whichdevice.forecast.work import LOOPED_GRU, LOOPED_LSTM
 from whichdevice.forecast.xla.device_memory import (
     MemoryNeed,
     OutOfDeviceMemoryError,
@@ -37,6 +36,7 @@ from whichdevice.forecast.xla.device_memory import (
     memory_need,
     out_of_memory,
 )
+from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import workload_class
 from whichdevice.models.model_file import overridden
@@ -61,6 +61,7 @@ class Step:
     tokens: int | None = None  # that a step of mode generate processes or makes
     note: str | None = None  # in what the program is another than the one that a real device would run
     keras: bool = False  # whether it is a step of Keras' `fit`
+    recurrent: tuple[Recurrent, ...] = ()  # layers whose loops stand for cuDNN's
 
     @property
     def arrays(self) -> int:
@@ -190,16 +191,17 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
         _require_jax_step(model)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
-    note = _looped(model) if kind == "gpu" else None
+    layers, note = recurrent_layers(model, workload.options.sequence_length or workload.recipe.sequence_length)
+    more: dict[str, Any] = {"recurrent": tuple(layers), "note": note} if kind == "gpu" else {}
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, note=note)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, **more)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, note=note, keras=True)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, keras=True, **more)
 
 
 def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
@@ -233,19 +235,6 @@ def _require_jax_step(model: Any) -> None:
             "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch, and forecasts are "
             "compiled with JAX; write it as Keras on JAX takes it, train_step(state, data), or measure it on the device"
         )
-
-
-def _looped(model: Any) -> str | None:
-    """What the program of a model with recurrent layers, also inside of other layers, says of them."""
-    import keras
-
-    waiting, kinds = [model], set[str]()
-    while waiting:
-        layer = waiting.pop()
-        kinds |= {kind.__name__ for kind in (keras.layers.LSTM, keras.layers.GRU) if isinstance(layer, kind)}
-        inside = [getattr(layer, name, None) for name in ("layer", "forward_layer")]
-        waiting += [each for each in (*getattr(layer, "layers", ()), *inside) if each is not None]
-    return LOOPED_LSTM if "LSTM" in kinds else LOOPED_GRU if kinds else None
 
 
 def _built(workload: TrainingWorkload) -> Any:

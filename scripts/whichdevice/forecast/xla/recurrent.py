@@ -1,0 +1,111 @@
+"""Keras' LSTM and GRU layers as a GPU runs them: cuDNN's whole layer in place of the program's loop over time steps.
+
+XLA compiles for a device that is not there, so Keras gives it loops. TensorFlow takes cuDNN for both kinds of layers,
+JAX for an LSTM, where a layer has the usual activations. The work of such a layer is counted as in a trace of PyTorch
+(forecast/torch/recurrent.py, with published times): one product for all inputs, then two kernels a time step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Item, Precision, Work
+from whichdevice.forecast.xla.hlo_operations import read_work
+
+WIDTHS: dict[Precision, float] = {"half": 2.0, "tf32": 4.0, "float32": 4.0}  # bytes of a number
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """One layer in one direction."""
+
+    kind: str  # LSTM or GRU
+    steps: int
+    features: int  # of a time step's input
+    units: int
+
+
+def recurrent_layers(model: Any, steps: int | None) -> tuple[list[Recurrent], str | None]:
+    """The model's layers that cuDNN takes, and how its recurrent layers run in a forecast, as a note.
+
+    `steps` are those of sequences whose length the model leaves open. Where one layer is not cuDNN's, or its length is
+    not known, all stay the loops of the program.
+    """
+    import keras
+
+    kinds = {keras.layers.LSTM: "LSTM", keras.layers.GRU: "GRU"}
+    found: list[Recurrent] = []
+    names, looped = set[str](), False
+    waiting: list[tuple[Any, Any]] = [(model, None)]  # layers, and what holds their input
+    while waiting:
+        layer, around = waiting.pop()
+        kind = next((name for own, name in kinds.items() if isinstance(layer, own)), None)
+        if kind is not None:
+            names.add(kind)
+            length = _length(around or layer) or steps
+            looped = looped or length is None or not _is_cudnns(layer)
+            if length is not None and layer.built:
+                found.append(Recurrent(kind, length, int(layer.cell.kernel.shape[0]), layer.units))
+            continue
+        both = [getattr(layer, name, None) for name in ("forward_layer", "backward_layer")]
+        waiting += [(each, layer) for each in both if each is not None]
+        waiting += [(each, None) for each in getattr(layer, "layers", ())]
+        if both == [None, None] and (inside := getattr(layer, "layer", None)) is not None:  # for each part of its input
+            waiting.append((inside, None))
+            looped = True
+    if not names:
+        return [], None
+    if looped or not found:
+        return [], LOOPED.format(kinds=" and ".join(sorted(names)))
+    return found, FUSED_GRU if "GRU" in names else FUSED_RECURRENT
+
+
+def _length(layer: Any) -> int | None:
+    """Time steps of its input; None: left open, or the layer is called by a class of the file."""
+    try:
+        return layer.input.shape[1]  # type: ignore[no-any-return]
+    except (AttributeError, ValueError, IndexError):
+        return None
+
+
+def _is_cudnns(layer: Any) -> bool:
+    from keras import activations, ops
+
+    return (
+        layer.use_cudnn in ("auto", True)
+        and layer.activation in (activations.tanh, ops.tanh)
+        and layer.recurrent_activation in (activations.sigmoid, ops.sigmoid)
+        and layer.use_bias
+        and not layer.unroll
+        and not layer.recurrent_dropout
+        and getattr(layer, "reset_after", True)
+    )
+
+
+def fused_work(text: str, layers: Sequence[Recurrent], precision: Precision, batch: int, trains: bool) -> Work:
+    """The work of a program with `layers` as cuDNN's in place of loops of as many time steps; without such loops as is.
+
+    `batch` are the examples of one device.
+    """
+    whole = read_work(text, "gpu")
+    rest = read_work(text, "gpu", frozenset(layer.steps for layer in layers))
+    if rest.kernels == whole.kernels:
+        return whole
+    items = [item for layer in layers for item in _items(layer, precision, batch, trains)]
+    return replace(rest, items=(*rest.items, *items))
+
+
+def _items(layer: Recurrent, precision: Precision, batch: int, trains: bool) -> list[Item]:
+    rows, width = batch * layer.steps, WIDTHS[precision]
+    gates = (4 if layer.kind == "LSTM" else 3) * layer.units
+    of_input, of_state = 2.0 * rows * layer.features * gates, 2.0 * rows * layer.units * gates
+    weights, own = layer.features * gates, layer.units * gates
+    given, made, kept = (rows * size for size in (layer.features, layer.units, gates))
+    each = (own + (made + kept) / layer.steps) * width / 2
+    step = Item("recurrent", precision, of_state / layer.steps / 2, each, 2 * layer.steps)
+    forward = [Item("product", precision, of_input, (given + weights + kept) * width, 1), step]
+    if not trains:
+        return forward
+    gradients = 2 * of_input + of_state  # of the input, and of both kinds of weights
+    moved = (kept + given + made + weights + own) * width
+    return [*forward, step, Item("product", precision, gradients, moved, 1)]
