@@ -306,7 +306,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
         )
     else:
         summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
-        assert [note[:35] for note in found.notes] == summed + ["Training starts in line 15; what tra"] * (
+        assert [note[:35] for note in found.notes] == summed + ["Training starts in line 15; what tr"] * (
             "trial" in text
         )
 
