@@ -243,6 +243,20 @@ def test_words_are_looked_up_on_the_host_and_lengths_are_the_mean(monkeypatch):
 
 
 @pytest.mark.slow
+def test_of_several_inputs_the_longest_lengths_are_named(tmp_path):
+    text = """
+import keras, numpy as np
+short, long = (keras.Input((None, 1), name=name) for name in ("short", "long"))
+pooled = keras.layers.GlobalAveragePooling1D()
+model = keras.Model({"short": short, "long": long}, keras.layers.Dense(1)(pooled(short) + pooled(long)))
+model.compile("sgd", "mse")
+inputs = lambda n: {"short": np.zeros((8, n, 1)), "long": np.zeros((8, 10 * n, 1))}
+model.fit(((inputs(3 + i % 3), np.zeros((8, 1))) for i in range(30)), steps_per_epoch=10)
+"""
+    assert started(text, tmp_path).found.notes == ("Lengths vary from 30 to 50; steps are of the mean, 40.",)
+
+
+@pytest.mark.slow
 def test_a_script_that_trains_on_tensorflow_alone_is_refused_with_its_line():
     with pytest.raises(StudyError, match=r"keras_tape.py, line 8: a loop with tf.GradientTape .* call fit"):
         probe(address_of("keras_tape.py"))

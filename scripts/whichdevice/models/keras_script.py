@@ -322,10 +322,12 @@ def _sample(given: Any, batch: int, host: Host | None, where: str) -> tuple[tupl
             break
     if not taken:
         raise StudyError(f"{where}: the data end before their first batch")
-    notes: list[str] = []
+    notes: dict[int, str] = {}
     joined = {key: _joined([each[key] for each in taken], notes) for key in taken[0]}
     arrays = arrays_of(tuple(packed(joined, name) for name in PARTS if packed(joined, name) is not None), None, where)
-    return tuple(part for name in PARTS if (part := packed(arrays, name)) is not None), notes[:1]
+    return tuple(part for name in PARTS if (part := packed(arrays, name)) is not None), [
+        notes[max(notes)]
+    ] if notes else []
 
 
 PARTS = ("inputs", "targets", "weights")
@@ -351,15 +353,15 @@ def _array(leaf: Any) -> np.ndarray:
     return np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf)
 
 
-def _joined(pieces: list[np.ndarray], notes: list[str]) -> np.ndarray:
-    """Batches as one array; of varying lengths each is cut or padded to the mean, which `notes` says."""
+def _joined(pieces: list[np.ndarray], notes: dict[int, str]) -> np.ndarray:
+    """Batches as one array; of varying lengths each is cut or padded to the mean, which `notes` says by it."""
     sizes = np.array([piece.shape[1:] for piece in pieces]) if len({piece.ndim for piece in pieces}) == 1 else None
     if sizes is None or (sizes == sizes[0]).all():
         return np.concatenate(pieces)
     mean = np.rint(np.average(sizes, axis=0, weights=[len(piece) for piece in pieces])).astype(int)
     axis = int(np.argmax((sizes != sizes[0]).any(axis=0)))
     least, most = sizes[:, axis].min(), sizes[:, axis].max()
-    notes.append(f"Lengths vary from {least} to {most}; steps are of the mean, {mean[axis]}.")
+    notes[int(mean[axis])] = f"Lengths vary from {least} to {most}; steps are of the mean, {mean[axis]}."
     joined = np.zeros((sum(map(len, pieces)), *mean), pieces[0].dtype)
     start = 0
     for piece in pieces:
