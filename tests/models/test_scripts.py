@@ -48,7 +48,7 @@ REFUSED = {
     "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "no optimiser of torch.optim stepped",
     "import torch\nx = torch.zeros(4, 8, requires_grad=True)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
     "\ntorch.optim.SGD([x]).step()": "line 4: its optimiser changes no weights of a module: put what is trained into",
-    "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2",
+    "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2: give its arguments",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",
     JAX_LOSS
     + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step of one batch into",

@@ -84,9 +84,9 @@ def run(path: Path) -> dict[str, Any]:
         raise
     except SystemExit as error:
         frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "error")
-        wrong = next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), error.__context__)
-        if error.code == 2 and wrong:  # of argparse or click
-            raise StudyError(f"{path.name}: {wrong}: give its arguments after --") from error
+        wrong = next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), "exit code 2")
+        if error.code == 2:  # of argparse, click and others, where arguments are wrong
+            raise StudyError(f"{path.name}: ended before its training: {wrong}: {NAME_IT}") from error
         if error.code not in (None, 0):
             code = f": {error.code}" if isinstance(error.code, str) else f" with exit code {error.code}"
             raise StudyError(f"{path.name}: ended before its training{code}") from error
