@@ -65,15 +65,17 @@ def price(value: float) -> str:
     return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
 
 
-def time_words(seconds: float, rough: bool = False) -> str:
-    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`."""
-    about = "about " if rough else ""
-    if seconds < 1:
-        return about + (f"{two(seconds * 1e3, rough)} ms" if seconds >= 1e-3 else f"{two(seconds * 1e6, rough)} µs")
-    limits = (90, 1.0, "s"), (90 * 60, 60.0, "min"), (3 * 86400, 3600.0, "h"), (730 * 86400, 86400.0, "days")
-    for limit, one, unit in limits:
-        if seconds < limit:
-            return f"{about}{two(seconds / one, rough)} {unit}"
+LARGEST = {"µs": (1e-3, 1e-6), "ms": (1, 1e-3), "s": (90, 1), "min": (90 * 60, 60), "h": (3 * 86400, 3600)}  # of a unit
+
+
+def time_words(seconds: float, rough: bool = False, like: float | None = None) -> str:
+    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`.
+
+    The unit is that of `like`, if given.
+    """
+    for unit, (limit, one) in (LARGEST | {"days": (730 * 86400, 86400)}).items():
+        if (seconds if like is None else like) < limit:
+            return f"{'about ' if rough else ''}{two(seconds / one, rough)} {unit}"
     return "years"
 
 
@@ -90,11 +92,11 @@ def usd_words(usd: float) -> str:
 
 
 def between(low: float | None, high: float | None, written: Callable[[float], str]) -> str:
-    """` [34–64 h]`; empty where both ends read the same."""
+    """` [34–64 h]`, both ends in one unit; empty where they read the same."""
     if low is None or high is None:
         return ""
     first, last = written(low), written(high)
     if first == last:
         return ""
-    (one, _, unit), (other, _, unit_too) = first.partition(" "), last.partition(" ")
-    return f" [{one}–{other} {unit}]".replace(" ]", "]") if unit == unit_too else f" [{first}–{last}]"
+    (one, _, _), (other, _, unit) = first.partition(" "), last.partition(" ")
+    return f" [{one}–{other} {unit}]".replace(" ]", "]")

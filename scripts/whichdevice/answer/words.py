@@ -5,6 +5,7 @@ The first line is the decision. What stands above the table has at most eight li
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from whichdevice.answer.decide import (
@@ -169,7 +170,8 @@ def time_of(option: Option, interval: bool = True) -> str:
     if option.seconds is None:
         return "no time"
     rough = option.row.rough
-    ends = "" if rough or not interval else between(option.seconds_low, option.seconds_high, time_words)
+    written = partial(time_words, like=option.seconds)
+    ends = "" if rough or not interval else between(option.seconds_low, option.seconds_high, written)
     return time_words(option.seconds, rough) + ends
 
 

@@ -125,11 +125,11 @@ const whichdevice = (() => {
 
   // Numbers as answer/words.py writes them.
   const digits = (value, many) => Number(value.toPrecision(many)).toLocaleString("en-US", { maximumFractionDigits: 12 });
-  function timeWords(seconds, rough = false) {
+  function timeWords(seconds, rough = false, like = seconds) {
     const about = rough ? "about " : "", many = rough ? 1 : 2;
     const units = [[1e-3, 1e-6, "µs"], [1, 1e-3, "ms"], [90, 1, "s"], [90 * 60, 60, "min"], [3 * DAY, HOUR, "h"]];
     for (const [limit, one, unit] of [...units, [2 * 365 * DAY, DAY, "days"]])
-      if (seconds < limit) return `${about}${digits(seconds / one, many)} ${unit}`;
+      if (like < limit) return `${about}${digits(seconds / one, many)} ${unit}`;
     return "years";
   }
   const usdWords = (usd) =>
@@ -137,12 +137,12 @@ const whichdevice = (() => {
   function between(low, high, written) {
     const [first, last] = [written(low), written(high)];
     if (first === last) return "";
-    const [one, unit] = first.split(" "), [other, unitToo] = last.split(" ");
-    return unit === unitToo ? ` [${one}–${other}${unit ? ` ${unit}` : ""}]` : ` [${first}–${last}]`;
+    const [one] = first.split(" "), [other, unit] = last.split(" ");
+    return ` [${one}–${other}${unit ? ` ${unit}` : ""}]`;
   }
   const time = (option, ends = true) =>
     timeWords(option.seconds, option.row.rough)
-    + (ends && !option.row.rough ? between(option.seconds_low, option.seconds_high, timeWords) : "");
+    + (ends && !option.row.rough ? between(option.seconds_low, option.seconds_high, (each) => timeWords(each, false, option.seconds)) : "");
   const cost = (option, ends = true) => (option.usd === undefined ? "–"
     : (option.row.rough && option.usd >= 0.1 ? "about " : "") + usdWords(option.usd)
       + (ends && !option.row.rough ? between(option.usd_low, option.usd_high, usdWords) : ""));
