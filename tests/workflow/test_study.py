@@ -280,7 +280,7 @@ class TestExported:
         assert (export.status, export.reason, export.backend) == ("ok", None, "jax")
         assert export.check.weights_equal and export.check.examples == 32
         assert export.check.keras <= export.check.tolerance and export.check.saved_model <= export.check.tolerance
-        assert export.check.same_class >= 9_990  # near ties may fall the other way on another backend
+        assert export.check.same_class >= 31  # near ties may fall the other way on another backend
         for name, file in export.files.items():
             assert (folder / name).stat().st_size == file.size
 
