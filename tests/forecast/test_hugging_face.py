@@ -240,6 +240,11 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     trained = sum(each.numel() for each in made.made_module().parameters() if each.requires_grad)
     assert trained == 2 * 4 * (4 * (128 + 128) + 3 * (128 + 256))
     assert made.number_format("mixed_bfloat16") == "bfloat16" and made.tuning.gradient_accumulation == 2
+    own = [OneModel(str(path), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
+    path.with_name("own.py").write_text(FILE.format(constants="PRECISION = 'bfloat16'"))
+    own.append(OneModel(str(path.with_name("own.py")), [find_target("A100 SXM 80GB")]))
+    formats = [[each.precision for each in program_requests(question.study)] for question in own]
+    assert formats == [["bfloat16", "mixed_float16"], ["bfloat16"]]
     path.write_text(FILE.format(constants="METHOD = 'dora'"))
     with pytest.raises(StudyError, match=r"tuned\.py: method is 'dora'; it must be one of full, lora, qlora"):
         workload(str(path)).made_module()

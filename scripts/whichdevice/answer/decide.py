@@ -178,7 +178,7 @@ def _count(value: float) -> str:
 
 
 def _epochs(many: float) -> str:
-    return "" if many == 1 else f" × {many:g} epochs"
+    return "" if many == 1 else f" × {many:,.10g} epochs"
 
 
 def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:

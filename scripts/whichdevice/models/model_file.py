@@ -23,7 +23,7 @@ from whichdevice.models.address import Address
 from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
 from whichdevice.models.declaration import GENERATING, Declaration
-from whichdevice.models.framework import JAX, KERAS
+from whichdevice.models.framework import JAX, KERAS, TORCH
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.models.shapes import (
     Array,
@@ -98,8 +98,11 @@ def model_file_class(
     address: Address, load: Callable[[], Any], declared: Declaration, kind: "type[ModelFile] | None" = None
 ) -> type["ModelFile"]:
     """The workload class of one model, derived from `kind`; `load` gives what has the functions it declares."""
-    goal, label = declared.goal, address.label
+    goal, label, tuning = declared.goal, address.label, declared.tuning if declared.framework == TORCH else {}
+    adapts = tuning.get("method", "full") != "full"
     fields = {
+        # As TorchFile.number_format has it; a wrong constant is refused where it is read.
+        "usual_format": "bfloat16" if adapts or tuning.get("precision") == "bfloat16" else "mixed_bfloat16",
         "address": address,
         "module": address.text,
         "declared": declared,

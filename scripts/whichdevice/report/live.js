@@ -242,7 +242,7 @@ const whichdevice = (() => {
       if (own && own.value !== "" && Number(own.value) >= 0) prices[row.device] = Number(own.value);
       if (box && !box.checked) without.push(row.device);
     }
-    const times = epochs === 1 ? "" : ` × ${epochs} epochs`, [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
+    const times = epochs === 1 ? "" : ` × ${epochs.toLocaleString("en-US")} epochs`, [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
     return {
       units: (examples * epochs) / tokens, words: `${examples.toLocaleString("en-US")} ${unit}s${times}`, by: value("by") || "cost",
       deadline: many("deadline", data.wants.deadline) * HOUR, budget: many("budget", null),
