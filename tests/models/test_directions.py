@@ -8,8 +8,9 @@ import pytest
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import cuda_folder
-from whichdevice.forecast.work import FUSED_RECURRENT, Work
+from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
 from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.forecast.xla.recurrent import recurrent_layers
 from whichdevice.models.loading import workload_class
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
@@ -75,6 +76,21 @@ def test_a_recommenders_step_moves_its_whole_tables_several_times():
     trace, _ = traced("recommender_torch")
     table = 4.0 * 500_000 * 64
     assert 7 * table < trace.work.bytes < 24 * table and trace.work.operations < 1e9
+
+
+@pytest.mark.parametrize(("layers", "note"), [
+    (lambda k: [k.LSTM(4)], FUSED_RECURRENT),
+    (lambda k: [k.Bidirectional(k.LSTM(4, return_sequences=True)), k.GRU(4)], FUSED_GRU),
+    (lambda k: [k.LSTM(4, return_sequences=True), k.SimpleRNN(4)], LOOPED.format(kinds="LSTM")),
+    (lambda k: [k.LSTM(4, activation="relu")], LOOPED.format(kinds="LSTM")),
+    (lambda k: [k.SimpleRNN(4)], None),
+])  # fmt: skip
+def test_layers_are_cudnns_where_every_recurrent_layer_of_a_model_is(layers, note):
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.Input((7, 3)), *layers(keras.layers)])
+    found, said = recurrent_layers(model, None)
+    assert said == note and bool(found) == (note in (FUSED_RECURRENT, FUSED_GRU))
+    assert {(each.steps, each.units) for each in found} <= {(7, 4)}
 
 
 def test_a_recurrent_layer_says_how_it_runs():

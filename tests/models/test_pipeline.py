@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,19 @@ from whichdevice.models.data import pipeline_in
 from whichdevice.models.pipeline import rate_of, rates
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Shape(tuple[int, ...]):
+    """As TensorFlow's, which knows its rank."""
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+
+class Spec(SimpleNamespace):
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape=Shape(shape))
 
 
 @pytest.fixture
@@ -74,11 +89,26 @@ def test_a_loader_is_tried_with_several_workers_and_as_it_is_written() -> None:
     assert done.stdout.splitlines() == [several, "[(0, True)]", several, several]
 
 
+def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers make the rest of a short one while its first batch is waited for: nothing of it takes time then."""
+
+    def ready() -> Iterator[np.ndarray]:
+        clock[0] += 4.0
+        yield from [np.zeros((4, 2))] * 8
+
+    assert rate_of(ready(), 4).examples_per_second == 8.0
+    monkeypatch.setattr(pipeline, "SECONDS", 100.0)
+    assert rates(Batches(clock), 4)[0].examples_per_second == pytest.approx(32 / 8.5)
+    assert rates(iter(()), 4) == []
+
+
 def test_a_data_function_has_a_pipeline_where_it_gives_batches_one_after_the_other() -> None:
     class PyDataset(Batches):
         pass
 
     batches, arrays = PyDataset([0.0]), (np.zeros((8, 2)), np.zeros(8))
     assert pipeline_in(batches) is batches and pipeline_in((batches, PyDataset([0.0]))) is batches
+    sized = SimpleNamespace(element_spec=tuple(Spec(shape) for shape in ((8, 2), (8,))), __iter__=iter)
+    assert pipeline_in(type("Dataset", (), vars(sized))()) is not None
     for none in (arrays, (arrays, arrays), {"x": arrays[0]}, ((x, 0) for x in range(8)), [(x, 0) for x in range(8)]):
         assert pipeline_in(none) is None

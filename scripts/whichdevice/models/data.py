@@ -65,7 +65,16 @@ def pipeline_in(given: Any, input_: Tree = None) -> Any:
     """What gives training batches one after the other, of what a data function returned; None where nothing does."""
     if isinstance(given, tuple | list) and len(given) == 2 and _is_stream(given[0]):
         given = given[0]
-    return given if _is_stream(given) and _batches(given, input_) else None
+    if not _is_stream(given) or not (_batches(given, input_) or _has_sizes(given)):
+        return None
+    return given
+
+
+def _has_sizes(given: Any) -> bool:
+    """Whether a tf.data.Dataset gives batches of one known size, as with drop_remainder."""
+    parts = leaves(getattr(given, "element_spec", ()))
+    sizes = {each.shape[0] if each.shape.rank else None for each in parts}
+    return len(parts) > 1 and len(sizes) == 1 and None not in sizes
 
 
 def size_of(arrays: Arrays) -> int:

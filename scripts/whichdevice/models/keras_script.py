@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -63,7 +64,11 @@ def start_keras(path: Path) -> Script:
     if "sizes" in seen:
         batch, examples, epochs = len(leaves(as_tree(x))[0]), seen["sizes"]["examples"], seen["sizes"]["epochs"]
     else:
-        batch, examples = _sizes(x, seen.get("batch_size"), seen.get("steps_per_epoch"), seen.get("validation_split"))
+        x, first = _with_first(x)
+        steps = seen.get("steps_per_epoch")
+        batch, examples = _sizes(
+            x, seen.get("batch_size") if first is None else first, steps, seen.get("validation_split")
+        )
         epochs = int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0)
     if "stated" in seen:  # of a model file, whose data may be few, to try the model with
         examples = seen["stated"] or (examples if (examples or 0) >= LEAST_BATCHES * batch else None)
@@ -125,6 +130,7 @@ def kept_keras(file: Path, path: Path) -> SimpleNamespace | None:
     return SimpleNamespace(model=lambda: keras.models.model_from_json(config, own), data=lambda: data)
 
 
+RUNNING = {"fit", "evaluate", "predict", "load", "train_on_batch"}  # calls that no definition needs
 OWN = (ast.FunctionDef, ast.ClassDef)
 DEFINING = (*OWN, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 
@@ -147,7 +153,10 @@ def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, A
     while waiting:
         needed |= waiting
         nodes = [node for node in body if made[id(node)] & waiting]
-        if not all(isinstance(node, DEFINING) for node in nodes):
+        called = {
+            getattr(each.func, "attr", "") for node in nodes if not isinstance(node, OWN) for each in calls_of(node)
+        }
+        if called & RUNNING or not all(isinstance(node, DEFINING) for node in nodes):
             raise NameError(*waiting)
         used = {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
         waiting = (used & known) - needed
@@ -205,7 +214,7 @@ def _stopped(path: Path) -> dict[str, Any]:
             raise Started
 
     ended = watch(path, look)
-    return _of_functions(path, ended) if not seen and callable(ended.get("model")) else seen
+    return _of_functions(path, ended) if not seen and inspect.isfunction(ended.get("model")) else seen
 
 
 def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,9 +271,20 @@ def _sizes(x: Any, batch: int | None, steps: int | None, validation: float | Non
         size = int(leaves(next(iter(x.take(1))))[0].shape[0])
         count = steps or int(x.cardinality())
         return size, count * size if count > 0 else None
-    batch = int(getattr(x, "batch_size", None) or batch or 32)
     length = steps or (len(x) if hasattr(x, "__len__") else None)
-    return batch, length * batch if length else None
+    return batch or 32, length * (batch or 32) if length else None
+
+
+def _with_first(x: Any) -> tuple[Any, int | None]:
+    """What gives batches with the size of its first one, which a generator gives again; None: arrays, or tf.data."""
+    if not _streams(x) or hasattr(x, "cardinality"):
+        return x, None
+    items = _items(x, 1)
+    item = next(items, None)
+    if item is None:
+        return x, None
+    size = len(leaves(as_tree(item[0] if isinstance(item, tuple | list) else item))[0])
+    return (chain([item], items) if isinstance(x, Iterator) else x), size
 
 
 Host = Callable[[Any], tuple[Any, ...]]  # from the script's inputs to those of the model's other part
@@ -277,6 +297,8 @@ def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
     """
     import keras
 
+    if overridden(model):
+        return None, model, []
     try:
         edges = [(each, leaves(each.input), leaves(each.output)) for each in model.layers]
         one = isinstance(model, keras.Sequential)
@@ -295,7 +317,10 @@ def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
     cut = [t for t in leaves(inputs) if id(t) in needed and t.dtype != "string"]
     cut += [t for layer, _, made in edges if id(layer) in looks for t in made if id(t) in needed]
     host, device = keras.Model(inputs, cut), keras.Model(cut, outputs)
-    device.compile_from_config(model.get_compile_config())
+    try:
+        device.compile_from_config(model.get_compile_config())
+    except (TypeError, ValueError):  # functions of the script's own
+        device.compile(model.optimizer, model.loss)
     names = dict.fromkeys(type(layer).__name__ for layer, *_ in edges if id(layer) in looks)
     return lambda inputs: tuple(keras.tree.flatten(host(_tensors(inputs)))), device, [*names]
 

@@ -476,7 +476,8 @@ def error_line(error: BaseException, address: Address) -> str:
     message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     place = own_place(error, address)
-    searched = str(error) + (linecache.getline(str(place[0]), place[1]) if place else "")
+    line = linecache.getline(str(place[0]), place[1]) if place and not isinstance(error, OSError | LookupError) else ""
+    searched = str(error) + line
     hint = next((f"; {advice}" for words, advice in HINTS if words in searched), "")
     return f"{text}{own_line(error, address)}{hint}"
 

@@ -33,7 +33,9 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
     found = [
         Rate(workers, *_timed(make(workers), batch_size)) for workers, make in _makers(given, sorted({0, 1, cores}))
     ]
-    written = getattr(given, "num_workers", best(found).workers if found else 0)  # tf.data takes the cores it finds
+    found = [rate for rate in found if rate.examples_per_second]
+    most = max((rate.workers for rate in found), default=0)
+    written = min(getattr(given, "num_workers", best(found).workers if found else 0), most)  # tf.data's: what it finds
     return [rate._replace(written=rate.workers == written) for rate in found]
 
 
@@ -50,7 +52,8 @@ def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
     """For each number of workers a function that makes the pipeline anew."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
-        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, given.num_workers}):
+        more = min(given.num_workers, wanted[-1])  # workers beyond the cores take turns
+        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, more}):
             yield workers, lambda workers: _loader(given, workers)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
         for workers in wanted[1:]:
@@ -88,28 +91,33 @@ def _with_threads(given: Any, workers: int) -> Any:
 
 
 def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
-    """Examples per second after the first batch, and the seconds of the first one.
+    """Examples per second after the first batch, and the seconds of the first one; 0 examples where there is none.
 
-    A pipeline of few batches runs again, and again its first batch does not count; one of a single batch counts it.
+    A pipeline that ends within the time is timed by its whole passes, first batches included: workers make the rest of
+    a short one meanwhile.
     """
     began = time.perf_counter()
     waiting = iter(batches)
-    size = _size(next(waiting, None), batch_size)
-    first = time.perf_counter() - began
-    spent = 0.0
-    count = number = 0
+    batch = next(waiting, None)
+    if batch is None:
+        return 0.0, 0.0
+    whole, first = _size(batch, batch_size), time.perf_counter() - began
+    count = number = passes = 0
     while number < MOST_BATCHES and time.perf_counter() - began < first + SECONDS:
-        start = time.perf_counter()
         batch = next(waiting, None)
-        if batch is not None:
-            spent += time.perf_counter() - start
-            count, number = count + _size(batch, batch_size), number + 1
-        elif not number or iter(batches) is waiting:  # a single batch, or a generator
-            break
-        else:
+        if batch is None:
+            passes, ended = whole, time.perf_counter()
+            if iter(batches) is waiting:  # a generator
+                break
             waiting = iter(batches)
-            next(waiting, None)
-    return (count / spent if spent else size / max(first, 1e-9)), first
+            if (batch := next(waiting, None)) is None:
+                break
+        size = _size(batch, batch_size)
+        count, whole, number = count + size, whole + size, number + 1
+    spent = time.perf_counter() - began
+    if passes:
+        return passes / max(ended - began, 1e-9), first
+    return count / max(spent - first, 1e-9), first
 
 
 def _size(batch: Any, otherwise: int) -> int:

@@ -179,11 +179,13 @@ def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _kept(address: Address) -> Path:
-    """The file of what was found: its name is a hash of the script's files, arguments, versions and Python."""
+    """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
     code = code_hash(
         *(f"whichdevice.models.{name}" for name in ("scripts", "keras_script", "torch_script", "jax_script"))
     )
-    digest = hashlib.sha256(repr((address.arguments, platform.python_version(), code)).encode())
+    digest = hashlib.sha256(
+        repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
+    )
     for path in address.files():
         digest.update(path.name.encode() + path.read_bytes())
     for name in VERSIONS:

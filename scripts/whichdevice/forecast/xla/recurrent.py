@@ -43,10 +43,11 @@ def recurrent_layers(model: Any, steps: int | None) -> tuple[list[Recurrent], st
         if kind is not None:
             names.add(kind)
             length = _length(around or layer) or steps
-            looped = looped or length is None or not _is_cudnns(layer)
+            looped = looped or length is None or not layer.built or not _is_cudnns(layer)
             if length is not None and layer.built:
                 found.append(Recurrent(kind, length, int(layer.cell.kernel.shape[0]), layer.units))
             continue
+        looped = looped or isinstance(layer, keras.layers.RNN)  # one that cuDNN does not have here
         both = [getattr(layer, name, None) for name in ("forward_layer", "backward_layer")]
         waiting += [(each, layer) for each in both if each is not None]
         waiting += [(each, None) for each in getattr(layer, "layers", ())]
