@@ -172,7 +172,7 @@ class TestFinished:
 
     def test_the_call_counts_what_failed_and_says_how_to_repeat_it(self, finished):
         assert f"2 of {RUNS} runs failed (2 failed). 1 of {RUNS} runs refused" in finished.said
-        assert "--forcerun measure --config retry=failed" in finished.said
+        assert "--config retry=failed -- --forcerun measure" in finished.said
 
     def test_progress_says_which_run_of_how_many_ended_how(self, finished):
         ended = re.findall(rf"\[(\d)/{RUNS}\] cpu (\w+) \S+ r1: (\w+)", finished.said)
