@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 SECONDS = 1.5  # of measuring for each number of workers
-MOST_BATCHES = 200
+MOST_BATCHES = 2000
 
 
 class Rate(NamedTuple):
@@ -126,5 +126,6 @@ def _size(batch: Any, otherwise: int) -> int:
         return _size(next(iter(batch.values()), None), otherwise)
     if isinstance(batch, list | tuple):
         return _size(batch[0], otherwise) if batch else otherwise
-    shape = np.shape(batch) if batch is not None else ()
+    shape = getattr(batch, "shape", None)  # of a tensor, without its numbers
+    shape = np.shape(batch) if shape is None and batch is not None else shape
     return int(shape[0]) if shape else otherwise
