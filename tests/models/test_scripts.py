@@ -182,6 +182,7 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 32, 500, [(8,), (8,)]),  # all that there are
     TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
+    JAX_STEP.replace("jnp.ones(2))", "jnp.arange(2))"): ("jax", 64, 640, 1, [(8,), (2,)]),  # numbers of classes
     **{
         JAX_LINEAR + step + JAX_BATCHES: ("jax", 64, 640, 3, [(8,), (2,)])
         for step in (

@@ -15,11 +15,11 @@ from whichdevice.answer.rows import Row, Work, works
 from whichdevice.answer.words import lines
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.errors import StudyError
-from whichdevice.models.pipeline import best
+from whichdevice.models.data import LEAST_BATCHES
+from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.shapes import named
 
 __all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
-LEAST_BATCHES = 10  # of an epoch: fewer are data to try a model with
 
 
 def answers(
@@ -92,12 +92,5 @@ def _pipeline(work: Work) -> dict[str, Any]:
     found = getattr(_model(work), "found", None)
     if found is None or work.mode != "train":
         return {}
-    if not found.pipeline:
-        return {"remarks": (*work.remarks, *found.notes)}
-    fastest = best(found.pipeline)
-    written = next((rate for rate in found.pipeline if rate.written), fastest)
-    return {
-        "remarks": (*work.remarks, *found.notes),
-        "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
-        "written_rate": written.examples_per_second, "written_workers": written.workers,
-    }  # fmt: skip
+    known = best_and_written(found.pipeline) if found.pipeline else {}
+    return known | {"remarks": (*work.remarks, *found.notes)}

@@ -12,6 +12,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.shapes import Array, Tree, concrete, leaves, mapped, named, packed
 
+LEAST_BATCHES = 10  # of an epoch: fewer are data to try a model with
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
 DRAWING_SEED = 1
 MOST_BYTES = 8e9  # that is read of what does not say when it ends, or is larger
@@ -138,7 +139,7 @@ def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None)
         counts = ", ".join(f"{size} {key}" for key, size in sizes.items())
         raise StudyError(
             f"{where} returns {counts}; there must be one of each for every example: what all share, such as a graph's "
-            "edges, belongs into the model"
+            "edges, belongs in the model"
         )
     return arrays
 

@@ -306,8 +306,7 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     if not rows:
         raise StudyError(f"{where}: the jitted step takes no batch: give it the arrays of one as arguments, {WRITE}")
     size = _batch_size([(name, len(leaf)) for _, name, leaf in rows])
-    numbers = [len(leaf) for _, _, leaf in rows if leaf.ndim == 1 and "int" in str(leaf.dtype) and len(leaf) > 1]
-    size = min([*numbers, size])  # a step that takes examples by their numbers has all of them
+    size = min([*(len(leaf) for _, _, leaf in rows if _are_numbers(leaf, size)), size])
     batch = {f"input_{place}": (place, leaf) for place, _, leaf in rows if len(leaf) == size}
 
     taken = [place for place, _ in batch.values()]
@@ -332,6 +331,16 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
 
     step = JaxStep([_plain(leaves[place]) for place in trained], [_plain(leaves[place]) for place in held], one)
     return step, {name: leaf for name, (_, leaf) in batch.items()}
+
+
+def _are_numbers(leaf: Any, examples: int) -> bool:
+    """Whether an array may be examples' numbers, of arrays that hold all of them: not 0, 1, 2 ..., as classes are.
+
+    Those of a loop of JAX are zeros here.
+    """
+    if leaf.ndim != 1 or "int" not in str(leaf.dtype) or not 1 < len(leaf) < examples:
+        return False
+    return not np.any(leaf) or len(leaf) <= int(np.max(leaf)) < examples
 
 
 def _batch_size(rows: Sequence[tuple[str, int]]) -> int:

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -22,17 +23,16 @@ import numpy as np
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
-from whichdevice.models.data import arrays_of, as_tree, generate, training_part
+from whichdevice.models.data import LEAST_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
-from whichdevice.models.model_file import looks_up, overridden
+from whichdevice.models.model_file import called_with, looks_up, overridden
 from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, calls_of, line_of, others_like, watch
 from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
-LEAST_BATCHES = 10  # of an epoch of a model file: fewer are data to try it with
 COPIES = 4  # of the first batch where the script itself gives one after the other
 MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
 
@@ -222,13 +222,7 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
     declared, own = read_declaration(path), file["model"]
     check_declared(declared, path.name)
 
-    def called(function: Callable[..., Any]) -> Any:
-        return (
-            function(Options(declared.batch_size))
-            if "options" in inspect.signature(function).parameters
-            else function()
-        )
-
+    called = partial(called_with, options=Options(declared.batch_size))
     built = called(own)
     if not built.compiled:
         chosen = {name: file.get(name, getattr(declared, name)) for name in ("loss", "metric")}

@@ -401,15 +401,7 @@ class ModelFile(TrainingWorkload):
         return type(self).load()
 
     def _called(self, name: str) -> Any:
-        """A function of the file, given the options where it takes them."""
-        function = self._function(name)
-        needed = [
-            each
-            for each in inspect.signature(function).parameters.values()
-            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-        ]
-        takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
-        return function(self.options) if takes else function()
+        return called_with(self._function(name), self.options)
 
     @contextmanager
     def _explaining(self, part: str) -> Iterator[None]:
@@ -451,6 +443,17 @@ def _of_hub(model: Any) -> Generation:
         return ops.cast(scores[:, -1], "float32"), filled
 
     return Generation(empty_cache, call)
+
+
+def called_with(function: Callable[..., Any], options: Options) -> Any:
+    """What a function of a file returns, given the options where it takes them."""
+    needed = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
+    return function(options) if takes else function()
 
 
 def looks_up(layer: Any) -> bool:

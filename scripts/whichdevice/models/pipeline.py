@@ -9,7 +9,7 @@ or a generator. Arrays in memory are none. The first batch is timed apart: it st
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +39,19 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
     return [rate._replace(written=rate.workers == written) for rate in found]
 
 
-def best(found: Iterable[Rate]) -> Rate:
-    """The fastest of several, at least one."""
+def best(found: Iterable[Any]) -> Any:
+    """The fastest of several rates, at least one."""
     return max(found, key=lambda rate: rate.examples_per_second)
+
+
+def best_and_written(found: Sequence[Any]) -> dict[str, Any]:
+    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written."""
+    fastest = best(found)
+    written = next((rate for rate in found if rate.written), fastest)
+    return {
+        "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
+        "written_rate": written.examples_per_second, "written_workers": written.workers,
+    }  # fmt: skip
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
@@ -101,23 +111,21 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
     batch = next(waiting, None)
     if batch is None:
         return 0.0, 0.0
-    whole, first = _size(batch, batch_size), time.perf_counter() - began
-    count = number = passes = 0
+    size, first = _size(batch, batch_size), time.perf_counter() - began
+    count, number, passes, ended = size, 1, 0, began  # `passes`: examples of whole ones, the last of which ended then
     while number < MOST_BATCHES and time.perf_counter() - began < first + SECONDS:
         batch = next(waiting, None)
         if batch is None:
-            passes, ended = whole, time.perf_counter()
+            passes, ended = count, time.perf_counter()
             if iter(batches) is waiting:  # a generator
                 break
             waiting = iter(batches)
             if (batch := next(waiting, None)) is None:
                 break
-        size = _size(batch, batch_size)
-        count, whole, number = count + size, whole + size, number + 1
-    spent = time.perf_counter() - began
+        count, number = count + _size(batch, batch_size), number + 1
     if passes:
         return passes / max(ended - began, 1e-9), first
-    return count / max(spent - first, 1e-9), first
+    return (count - size) / max(time.perf_counter() - began - first, 1e-9), first
 
 
 def _size(batch: Any, otherwise: int) -> int:

@@ -10,6 +10,7 @@ import pandas as pd
 from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
+from whichdevice.models.pipeline import best_and_written
 from whichdevice.records.schema import Energy, Record
 from whichdevice.records.store import measured_elsewhere
 from whichdevice.study_cells import study_runs, workflow_command
@@ -355,12 +356,7 @@ def _pipeline(record: Record) -> dict[str, Any]:
     found = record.pipeline
     if found is None or not found.rates:
         return {}
-    best = max(found.rates, key=lambda rate: rate.examples_per_second)
-    written = next((rate for rate in found.rates if rate.written), best)
-    return {
-        "pipeline": found.origin, "pipeline_rate": best.examples_per_second, "pipeline_workers": best.workers,
-        "written_rate": written.examples_per_second, "written_workers": written.workers,
-    }  # fmt: skip
+    return {"pipeline": found.origin} | best_and_written(found.rates)
 
 
 @makes("one row per run that the config asks for or that left a record, whatever its status", COLUMNS)

@@ -16,7 +16,7 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
-from whichdevice.forecast.work import Precision, Work
+from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import (
@@ -111,10 +111,15 @@ class _Compiling:
         status, reason = "ok", None
         try:
             program = self._program(step, target, request, request.batch_size)
-            work = self._work(program, step, request, target)
+            fused = None
+            if step.recurrent:
+                share = max(1, request.batch_size // target.devices)
+                fused = fused_work(program.text, step.recurrent, request.precision, share, request.mode == "train")
+            work = fused or read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
+            note = None if step.recurrent and fused is None else step.note  # unrolled: neither loops nor cuDNN's
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
-            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": step.note})
+            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": note})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)
@@ -127,13 +132,6 @@ class _Compiling:
             facts = facts.model_copy(update=self._largest(request, target, facts))
             self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         return status, reason
-
-    def _work(self, program: CompiledProgram, step: Step, request: ProgramRequest, target: Target) -> Work:
-        if not step.recurrent:
-            return read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
-        precision: Precision = {"float32": "float32", "tf32": "tf32"}.get(request.precision, "half")  # type: ignore[assignment]
-        batch = max(1, request.batch_size // target.devices)
-        return fused_work(program.text, step.recurrent, precision, batch, request.mode == "train")
 
     def _trace(self, number: str, request: ProgramRequest, target: Target) -> tuple[str, str | None]:
         """A PyTorch model's step, traced."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Item, Precision, Work
-from whichdevice.forecast.xla.hlo_operations import read_work
+from whichdevice.forecast.xla.hlo_operations import work_of
+from whichdevice.forecast.xla.hlo_text import parse_program
 
 WIDTHS: dict[Precision, float] = {"half": 2.0, "tf32": 4.0, "float32": 4.0}  # bytes of a number
 
@@ -83,16 +84,17 @@ def _is_cudnns(layer: Any) -> bool:
     )
 
 
-def fused_work(text: str, layers: Sequence[Recurrent], precision: Precision, batch: int, trains: bool) -> Work:
-    """The work of a program with `layers` as cuDNN's in place of loops of as many time steps; without such loops as is.
+def fused_work(text: str, layers: Sequence[Recurrent], precision: str, batch: int, trains: bool) -> Work | None:
+    """The work of a program with `layers` as cuDNN's in place of loops of as many time steps.
 
-    `batch` are the examples of one device.
+    None where it has no such loop. `precision` is a question's number format, `batch` are the examples of one device.
     """
-    whole = read_work(text, "gpu")
-    rest = read_work(text, "gpu", frozenset(layer.steps for layer in layers))
+    program = parse_program(text)
+    whole, rest = work_of(program, "gpu"), work_of(program, "gpu", frozenset(layer.steps for layer in layers))
     if rest.kernels == whole.kernels:
-        return whole
-    items = [item for layer in layers for item in _items(layer, precision, batch, trains)]
+        return None
+    own: Precision = next((each for each in WIDTHS if each == precision), "half")
+    items = [item for layer in layers for item in _items(layer, own, batch, trains)]
     return replace(rest, items=(*rest.items, *items))
 
 
