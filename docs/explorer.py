@@ -146,7 +146,7 @@ def found(todo: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, dict[str,
 
 def compiled(name: str) -> dict[str, Any]:
     """A Keras model's steps: by training, batch and the GPU of each architecture whose program it is."""
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
 
     asked = [(how, request) for how in (MIXED, SINGLE) for batch in KERAS[name] for target in _of_programs()
              if (request := _program(name, how, batch, target)) is not None]  # fmt: skip
@@ -158,7 +158,7 @@ def compiled(name: str) -> dict[str, Any]:
         of_batch = found.setdefault(how, {}).setdefault(str(request.batch_size), {})
         needed, bound = _short(made.facts.memory_needed or 0.0), made.facts.memory_is_lower_bound
         of_batch[request.device] = [sums(Work.from_dict(made.work)), needed, bound]
-    chosen: Any = workload_class(_module(name))
+    chosen = Model.read(_module(name))
     return {"library": "keras", "unit": chosen.unit, "tokens": chosen.recipe.sequence_length, "steps": found}
 
 
@@ -219,11 +219,12 @@ def _usual(library: str, name: str, how: str) -> bool:
 def _of_hugging_face(name: str, how: str, precision: str) -> tuple[Any, int | None]:
     from whichdevice.forecast.torch.memory import Plan
     from whichdevice.forecast.torch.records import step_of
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.workloads.base import Options
 
-    chosen: Any = workload_class(f"hf:{name}")
-    workload = chosen(Options(8, precision, 1.0, chosen.recipe.sequence_length, given=TUNING.get(how, {})))
+    chosen = Model.read(f"hf:{name}")
+    given = Options(8, precision, 1.0, chosen.recipe.sequence_length, given=TUNING.get(how, {}))
+    workload: Any = chosen.workload(given)
     return Plan(step_of(workload, workload.number_format(precision), "train")), workload.length
 
 

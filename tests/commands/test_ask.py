@@ -19,6 +19,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.machine.facts import this_machine
 from whichdevice.measuring.request import planned_record
+from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import keep
 from whichdevice.planning.one_model import OneModel, TimeLeft
@@ -313,7 +314,7 @@ def test_the_time_left_never_rises_by_more_than_a_fifth() -> None:
 
 def test_ask_and_a_study_give_the_same_answer_for_the_same_records(played: SimpleNamespace, project_root: Path) -> None:
     """They had two rules and two lists."""
-    one = OneModel(str(project_root / MODEL), [find_target("T4")], batch=64)
+    one = OneModel(Model.read(str(project_root / MODEL)), [find_target("T4")], batch=64)
     compiled, records = one.forecast(), one.measure()
     (answer,) = one.answers(Wants(), records, compiled)
     (config := Path("study/config.yaml")).parent.mkdir()
@@ -328,7 +329,7 @@ def test_ask_and_a_study_give_the_same_answer_for_the_same_records(played: Simpl
 
 def test_a_wrong_mode_has_one_line_in_python_too() -> None:
     with pytest.raises(StudyError, match="mode predict: matmul is a single operation"):
-        assert OneModel("matmul", [], mode="predict").study
+        assert OneModel(Model.read("matmul"), [], mode="predict").study
 
 
 def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from whichdevice.datasets.mnist import draw_digits
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import ServedModel, write_saved_model
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 IMAGES, PART = 1_000, 250
@@ -33,7 +33,7 @@ def images() -> np.ndarray:
 @pytest.fixture(scope="module")
 def written(keras, tmp_path_factory):
     """The workload, its model with initial weights, and the SavedModel's folder."""
-    workload = workload_class("mnist_cnn")(Options(PART))
+    workload = Model.read("mnist_cnn").workload(Options(PART))
     model = workload.model()
     folder = tmp_path_factory.mktemp("model") / "1"
     write_saved_model(workload, model, folder)

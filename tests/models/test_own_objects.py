@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 OWN = """
@@ -30,7 +30,7 @@ def model(options):
 def test_layers_that_nobody_registered_are_found_in_the_model_file(tmp_path):
     keras = pytest.importorskip("keras")
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
-    workload = workload_class(str(tmp_path / "own.py"))(Options(8))
+    workload = Model.read(str(tmp_path / "own.py")).workload(Options(8))
     workload.model().save(tmp_path / "m.keras")
     with pytest.raises(TypeError, match="Could not locate class 'Scale'"):
         keras.saving.load_model(tmp_path / "m.keras", compile=False, safe_mode=True)
@@ -41,4 +41,4 @@ def test_layers_that_nobody_registered_are_found_in_the_model_file(tmp_path):
 
 
 def test_a_built_in_workload_names_what_its_own_module_defines():
-    assert set(workload_class("mnist_cnn")(Options(8)).own_objects()) >= {"MnistCnn"}
+    assert set(Model.read("mnist_cnn").workload(Options(8)).own_objects()) >= {"MnistCnn"}

@@ -14,8 +14,8 @@ from whichdevice.answer.decide import Amount, Answer, Option, Wants, amount_of, 
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.answer.words import lines
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.errors import StudyError
 from whichdevice.models.data import LEAST_BATCHES
+from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.shapes import named
 
@@ -52,36 +52,27 @@ def answers(
 
 def training_size(work: Work) -> tuple[int | None, float | None]:
     """Epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
-    chosen = _model(work)
-    if chosen is None:
+    model = Model.find(work.module)
+    if model is None:
         return None, work.epoch_units
-    if (found := getattr(chosen, "found", None)) is not None:  # a script's training is what it is
+    if (found := model.found) is not None:  # a script's training is what it is
         return found.epochs, found.examples
-    recipe = chosen.recipe
+    recipe = model.recipe
     if recipe.steps_per_epoch:
         return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
-    declared = getattr(chosen, "declared", None)
+    declared = model.declared
     stated = None if declared is None else declared.dataset_examples or declared.examples
-    own = chosen.dataset or getattr(chosen, "data_source", "") == "own" or stated is not None
+    own = model.has_own_data or stated is not None
     units = stated or work.epoch_units
     if not own or not units or units < LEAST_BATCHES * work.batch:
         return recipe.epochs or None, None
     return recipe.epochs or 1, float(units)
 
 
-def _model(work: Work) -> Any:
-    """The workload's class; None where the file is on another machine, from which records were merged."""
-    from whichdevice.models.loading import workload_class
-
-    try:
-        return workload_class(work.module)
-    except StudyError:
-        return None
-
-
 def _tokens(work: Work) -> int | None:
     """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
-    declared = getattr(_model(work), "declared", None)
+    model = Model.find(work.module)
+    declared = None if model is None else model.declared
     inputs = [] if declared is None else named(declared.input, "input").values()
     whole = [each for each in inputs if len(each.shape) == 1 and each.below and each.dtype.startswith(("int", "uint"))]
     return max((each.shape[0] or 0 for each in whole), default=0) or None
@@ -89,7 +80,8 @@ def _tokens(work: Work) -> int | None:
 
 def _pipeline(work: Work) -> dict[str, Any]:
     """The rates at which a script's pipeline gives examples here, and remarks on the script."""
-    found = getattr(_model(work), "found", None)
+    model = Model.find(work.module)
+    found = None if model is None else model.found
     if found is None or work.mode != "train":
         return {}
     known = best_and_written(found.pipeline) if found.pipeline else {}

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from whichdevice.answer import Answer, Row, Wants
     from whichdevice.config.hardware import Software
     from whichdevice.forecast.targets import Target
+    from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import OneModel
 
 MODES = ("train", "predict", "generate")
@@ -99,12 +99,14 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     """The question and its answers; a screen shows the first one, from forecasts alone. Raises StudyError as `run`."""
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import software_of
+    from whichdevice.models.loading import Model
     from whichdevice.planning.requirements import require
 
-    require(args.model, args.devices)
+    model = Model.read(args.model)
+    require(model.address, args.devices)
     software, counts = software_of(args.model), gpu_counts(args.gpus)
     wants, targets = wants_of(args), targets_of(args.devices, counts, software)
-    args.model = looked_at(args.model, args.passed_on)
+    args.model = looked_at(model, args.passed_on)
     asked = one_model(args, targets, counts)
     for target in targets:
         if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
@@ -144,14 +146,13 @@ def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int
     Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
     """
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
-    from whichdevice.models.hugging_face import PREFIX
 
     late = [each for each in found if each.by != each.wants.by]
     large = [each for each in found if 2 * len(too_small(each)) >= sum(row.rented for row in each.work.rows)]
     known = any(row.fits is not None for each in found for row in each.work.rows if row.rented)
     if not known or (not large and not late) or args.only == "free":
         return []
-    if args.batch is None and args.steps is None and args.model.startswith(PREFIX):
+    if args.batch is None and args.steps is None and args.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]
     shared = [count for count in GPU_COUNTS if all(each.work.batch % count == 0 for each in found)]
     return shared if len(shared) > 1 else []
@@ -194,23 +195,24 @@ def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Seq
     return asked
 
 
-def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
-    """The address of a model; a script becomes known, which runs it until its training starts unless it is known."""
-    from whichdevice.models.address import ARGUMENTS, read_address
+def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
+    """Return the model, a script with these arguments.
+
+    A script that is not known yet runs until its training starts, which makes it known.
+    """
     from whichdevice.models.scripts import known, probe, trains
 
-    if not trains(read_address(model)):
+    if not trains(model.address):
         if arguments:
             raise StudyError(f"{model}: takes nothing after --: it is no training script")
         return model
-    model += (ARGUMENTS + shlex.join(arguments)) * bool(arguments)
-    address = read_address(model)
-    if known(address) is None:
+    model = model.with_arguments(arguments) if arguments else model
+    if known(model.address) is None:
         print(
-            f"{address.label} runs until its training starts: it may write and download until then. Nothing trains.",
+            f"{model.label} runs until its training starts: it may write and download until then. Nothing trains.",
             file=sys.stderr,
         )
-        probe(address)
+        probe(model.address)
     return model
 
 

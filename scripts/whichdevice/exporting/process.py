@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter, reason_line
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.processes import end_with_supervisor, quick_imports
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck, TensorSpecification
 from whichdevice.records.schema import Request
@@ -134,7 +134,7 @@ def trained_workload(job: Job) -> Trained:
     Without a dataset they are generated or the model file's own, the same as in the run.
     """
     asked = job.request
-    workload = workload_class(asked.module)(
+    workload = Model.read(asked.module).workload(
         Options(asked.batch_size, asked.precision, asked.fraction, asked.sequence_length, given=asked.options)
     )
     if not isinstance(workload, TrainingWorkload):

@@ -25,8 +25,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
 from whichdevice.forecast.targets import Target, software_of
 from whichdevice.forecast.xla.compile import provisional
-from whichdevice.models.loading import read_address, workload_class
-from whichdevice.models.script_run import Found
+from whichdevice.models.loading import Model
 from whichdevice.numbers import counted, duration
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.records.schema import Record
@@ -45,7 +44,7 @@ LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval
 class OneModel:
     """The question about one model. Making it raises nothing; `study` does on a wrong file, batch, option or mode."""
 
-    model: str  # a .py file or a built-in workload
+    model: Model
     targets: Sequence[Target]
     mode: str = "train"
     batch: int | None = None
@@ -65,15 +64,13 @@ class OneModel:
         from whichdevice.checking.check import first_backend
         from whichdevice.models.consistency import check_declared
         from whichdevice.models.framework import BACKENDS, KERAS, TORCH
-        from whichdevice.models.model_file import ModelFile
         from whichdevice.planning.checks import check_cells, check_study, wrong_backend
         from whichdevice.study_cells import study_runs, with_model_settings
-        from whichdevice.workloads.base import TrainingWorkload
 
-        chosen = workload_class(self.model)
-        if issubclass(chosen, ModelFile):
-            check_declared(chosen.declared, chosen.address.label)
-        found: Found | None = getattr(chosen, "found", None)
+        chosen = self.model
+        if chosen.declared is not None:
+            check_declared(chosen.declared, chosen.label)
+        found = chosen.found
         if found is not None and self.batch not in (None, found.batch_size):
             raise StudyError(
                 f"--batch: the batch is the script's, {found.batch_size}: change it there, or by its arguments"
@@ -81,20 +78,19 @@ class OneModel:
         self.precision = self.precision or (found.precision if found is not None else "mixed")
         check_mode(self.model, self.mode)
         if self.backend and self.backend not in BACKENDS[chosen.framework]:
-            raise StudyError(f"--backend: {wrong_backend(self.model, chosen.framework, self.backend)}")
+            raise StudyError(f"--backend: {wrong_backend(self.model, self.backend)}")
         generates = self.mode == "generate"
-        loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
         batch = self.batch or max(chosen.recipe.batch_size, *self.gpus)
         by_jax = generates and chosen.framework == KERAS
         workload = {
-            "module": self.model,
+            "module": self.model.text,
             "batch_size": sorted({1, batch}) if generates else batch,
             "mode": self.mode,
             "backend": self.backend or ("jax" if by_jax else first_backend(self.model)),
             "options": dict(self.options),
             "sequence_length": self.sequence_length or self.options.get("length") or chosen.recipe.sequence_length,
             # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-            "loop": "fit" if chosen.framework == TORCH else loops[0],
+            "loop": "fit" if chosen.framework == TORCH else chosen.loops[0],
         }
         values: dict[str, Any] = {
             "study": "ask",
@@ -160,7 +156,7 @@ class OneModel:
         from whichdevice.measuring.request import planned_record
         from whichdevice.study_cells import study_runs
 
-        here, eager = HERE.replace("_", " "), software_of(self.model) == "eager"
+        here, eager = HERE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
             raise StudyError(failed)
@@ -236,8 +232,8 @@ class OneModel:
         from whichdevice.models.torch_model import TorchFile
         from whichdevice.workloads.base import Options
 
-        chosen = workload_class(self.model)
-        return chosen(Options(1, given=dict(self.options))).only_on_gpu if issubclass(chosen, TorchFile) else None
+        workload = self.model.workload(Options(1, given=dict(self.options)))
+        return workload.only_on_gpu if isinstance(workload, TorchFile) else None
 
     def _prepare_data(self) -> None:
         from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
@@ -317,20 +313,19 @@ def _drafts(
             yield folder / path
 
 
-def check_mode(module: str, mode: str) -> None:
+def check_mode(model: Model, mode: str) -> None:
     """Raise StudyError where a workload has no such mode, as far as that shows without its model."""
-    from whichdevice.workloads.base import NO_GENERATION, TrainingWorkload
+    from whichdevice.workloads.base import NO_GENERATION
 
-    chosen = workload_class(module)
-    if mode != "train" and not issubclass(chosen, TrainingWorkload):
-        raise StudyError(f"--mode {mode}: {module} is a single operation")
-    if mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates:
-        raise StudyError(f"{module}: {NO_GENERATION}")
+    if mode != "train" and not model.has_model:
+        raise StudyError(f"--mode {mode}: {model} is a single operation")
+    if mode == "generate" and not model.generates:
+        raise StudyError(f"{model}: {NO_GENERATION}")
 
 
-def config_name(module: str) -> str:
+def config_name(model: Model) -> str:
     """A name for the workload that a config takes, from its address."""
-    stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", model.name)
     return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]
 
 
