@@ -118,8 +118,10 @@ def _images(random: np.random.Generator, patterns: np.ndarray, labels: np.ndarra
     count = len(labels)
     shifts = random.integers(-SHIFT, SHIFT + 1, (2, count, 1))
     rows, columns = (np.arange(SIDE) + shifts) % SIDE
-    others = random.integers(0, 10, count)
-    shown, behind = (patterns[which[:, None, None], rows[:, :, None], columns[:, None, :]] for which in (labels, others))
+    shown, behind = (
+        patterns[classes[:, None, None], rows[:, :, None], columns[:, None, :]]
+        for classes in (labels, random.integers(0, 10, count))
+    )
     ink, haze = random.random((2, count, 1, 1), dtype=np.float32)
     noise = random.random(shown.shape, dtype=np.float32)
     grey = (np.float32(0.4) + np.float32(0.3) * ink) * shown + np.float32(0.5) * haze * behind + np.float32(0.3) * noise

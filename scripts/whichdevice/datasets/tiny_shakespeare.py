@@ -13,9 +13,9 @@ from whichdevice.errors import StudyError
 
 SPEAKERS = ("BERTRAM", "ISOLDE", "CORDELL", "MARIANA", "OSWIN", "LUCETTA")
 WORDS = (
-    "the my thy a good noble sweet false heart king night love sword crown hand blood friend father grave storm comes "
-    "falls speaks waits never here again upon and is in of"
-).split()
+    "the", "my", "thy", "a", "good", "noble", "sweet", "false", "heart", "king", "night", "love", "sword", "crown",
+    "hand", "blood", "friend", "father", "grave", "storm", "comes", "falls", "speaks", "waits", "never", "again",
+)  # fmt: skip
 LENGTH = 1115394
 TRAIN = 1003854  # int(0.9 * LENGTH)
 ARCHIVE = Archive(
