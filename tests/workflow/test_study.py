@@ -266,8 +266,7 @@ class TestExported:
     def test_a_model_of_an_own_file_is_read_back_with_its_options(self, finished):
         export = read_export(next(results(finished).glob("models/mine/*/export.json")))
         assert (export.status, export.reason) == ("ok", None)
-        assert export.input.shape == [None, 32, 32, 3] and export.output.shape == [None, 10]
-        assert export.check.weights_equal and export.check.saved_model <= export.check.tolerance
+        assert export.check.saved_model <= export.check.tolerance
 
     @pytest.mark.long
     def test_an_image_model_and_one_with_layers_of_its_own_file_predict_the_same(self, study):
@@ -278,16 +277,13 @@ class TestExported:
         (folder,) = results(study).glob("models/mnist_cnn/*")
         export = read_export(folder / "export.json")
         assert (export.status, export.reason, export.backend) == ("ok", None, "jax")
-        assert export.check.weights_equal and export.check.examples == 32
-        assert export.check.keras <= export.check.tolerance and export.check.saved_model <= export.check.tolerance
-        assert export.check.same_class >= 31  # near ties may fall the other way on another backend
+        assert export.check.examples == 32 and export.check.saved_model <= export.check.tolerance
         for name, file in export.files.items():
             assert (folder / name).stat().st_size == file.size
 
         export = read_export(next(results(study).glob("models/decoder/*/export.json")))
         assert (export.status, export.reason) == ("ok", None)
-        assert export.input.shape == [None, 16] and export.output.shape == [None, 16, 50]
-        assert export.check.weights_equal and export.check.saved_model <= export.check.tolerance
+        assert export.check.saved_model <= export.check.tolerance
 
 
 class TestNextCall:

@@ -23,7 +23,7 @@ COMPILED_SCHEMA_VERSION = 2
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
-EXPORT_SCHEMA_VERSION = 1
+EXPORT_SCHEMA_VERSION = 2
 EXPORT_RECORD = "export.json"
 FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
 WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
@@ -129,14 +129,6 @@ def read_compiled(path: Path) -> CompiledRecord:
     return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
 
 
-class TensorSpecification(Part):
-    """One tensor of a signature; None in the shape is any size, the first axis is the batch."""
-
-    name: str
-    dtype: str
-    shape: list[Integer | None]
-
-
 class ExportedFile(Part):
     """A file of the export."""
 
@@ -145,15 +137,12 @@ class ExportedFile(Part):
 
 
 class ExportCheck(Part):
-    """A fresh process beside the run: the largest absolute differences of its predictions."""
+    """The SavedModel, read back, against the run: the largest absolute difference of predictions."""
 
     examples: Integer  # validation examples whose predictions the run recorded
     largest: float  # absolute value among what the run recorded
     tolerance: float
-    weights_equal: bool | None = None  # the .keras file's and the run's, bit by bit
-    keras: float | None = None
-    saved_model: float | None = None
-    same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes
+    saved_model: float | None = None  # None where it is not finite
 
 
 class ExportRecord(Part):
@@ -172,8 +161,6 @@ class ExportRecord(Part):
     source: str | None = None  # of the training data
     validation_metric: float | None = None
     metric: str | None = None
-    input: TensorSpecification | None = None
-    output: TensorSpecification | None = None
     files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
     check: ExportCheck | None = None
     versions: dict[str, str] = Field(default_factory=dict)

@@ -15,12 +15,10 @@ name. An operation, such as a matrix product, is an `OperationWorkload`. Arrays 
 its device; after that only `keras.ops` touches them, so that the same lines run on TensorFlow, JAX and PyTorch.
 """
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,15 +76,6 @@ class Options:
 
 
 @dataclass(frozen=True)
-class RawInput:
-    """What a served model is given for one example; None in the shape is any size."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
 class Split:
     """Arrays to be placed on the device, and how many examples can be drawn from them."""
 
@@ -120,11 +109,6 @@ def tokens_of(inputs: Tree) -> Any:
     if "int" not in str(tokens.dtype):
         raise StudyError(f"mode generate takes models of tokens; this one's inputs are {tokens.dtype}")
     return tokens
-
-
-def defined_in(module: ModuleType) -> dict[str, Any]:
-    """Classes and functions that a module defines itself."""
-    return {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == module.__name__}
 
 
 class Workload(ABC):
@@ -246,23 +230,6 @@ class TrainingWorkload(Workload):
     def doubts(self, model: Any) -> list[str]:
         """What may be wrong with the model, a line each, for a person who tries it."""
         return []
-
-    def own_objects(self) -> dict[str, Any]:
-        """Layers and functions of the workload's file by name, with which Keras reads a saved model."""
-        return defined_in(sys.modules[type(self).__module__])
-
-    def raw_input(self, model: Any) -> RawInput:
-        """What a served model takes, before `prepare`; by default what the model itself takes."""
-        tensor = model.inputs[0]
-        return RawInput("inputs", str(tensor.dtype), tuple(tensor.shape[1:]))
-
-    def prepare(self, raw: Any) -> Any:
-        """From raw inputs [batch, ...] to the model's, in `keras.ops`; it becomes a part of the served model."""
-        return raw
-
-    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
-        """Raw inputs of the examples `index`, out of a split's arrays."""
-        return self.batch(arrays, index)[0]
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch, a scalar; only called where `metric` is named."""
