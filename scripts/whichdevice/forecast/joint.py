@@ -79,9 +79,10 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
     draws depend on its own values and the seed alone.
     """
 
+    values = normal_values(n)
+
     def normal(*key: object) -> np.ndarray:
-        order = np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(-(-n // 2))
-        half = ndtri((order + 0.5) / len(order))  # a Latin hypercube: few draws have right quantiles
+        half = values[normal_order(n, seed, *key)]
         return np.concatenate([half, -half])[:n]  # each with its mirror image, so that medians are exact
 
     times = np.empty((len(rows), n))
@@ -94,6 +95,17 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
             spread = row.get("host_log_sd") or 0.0
             times[place] = np.maximum(times[place], host * np.exp(spread * normal("host", row["software"])))
     return times
+
+
+def normal_values(n: int) -> np.ndarray:
+    """Return the first half of n normal numbers, sorted: a Latin hypercube, as few draws have right quantiles then."""
+    half = -(-n // 2)
+    return np.asarray(ndtri((np.arange(half) + 0.5) / half))
+
+
+def normal_order(n: int, seed: int, *key: object) -> np.ndarray:
+    """Return the order of these numbers for a part of the error, such as ("own", "xla", "T4")."""
+    return np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(-(-n // 2))
 
 
 Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out

@@ -110,12 +110,18 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
     if facts is None or facts.memory_needed is None:
         record.reason = record.reason and record.reason.replace(device, request.device)
         return record
-    target = find_target(request.device, request.devices)
+    record = on_memory_of(record, find_target(request.device, request.devices))
+    assert record.facts is not None
+    missing, available = record.facts.memory_missing or 0.0, record.facts.memory_available or 0.0
+    return None if 0 < missing <= MARGIN * available else record
+
+
+def on_memory_of(record: CompiledRecord, target: Target) -> CompiledRecord:
+    """Return the record of a program with the memory of a target, which it may fit or not."""
+    assert record.facts is not None and record.facts.memory_needed is not None
     available = target.memory - RESERVE
-    missing = facts.memory_needed - available
-    if 0 < missing <= MARGIN * available:
-        return None
-    record.facts = facts.model_copy(
+    missing = record.facts.memory_needed - available
+    facts = record.facts.model_copy(
         update={
             "memory": target.memory,
             "memory_available": available,
@@ -124,10 +130,9 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
             "changes": [],
         }
     )
-    record.status, record.reason = "ok", None
-    if missing > 0:
-        record.status, record.reason = "does_not_fit", str(OutOfDeviceMemoryError(facts.memory_needed, available))
-    return record
+    reason = str(OutOfDeviceMemoryError(record.facts.memory_needed, available)) if missing > 0 else None
+    status = "ok" if reason is None else "does_not_fit"
+    return record.model_copy(update={"facts": facts, "status": status, "reason": reason})
 
 
 def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> CompiledRecord | None:
